@@ -1,6 +1,7 @@
 """A small HTTP server on loopback, one connection per request, in threads of its own."""
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -70,6 +71,11 @@ def _jsonable(value: object) -> object:
 
 class _Server(ThreadingHTTPServer):
     request_queue_size = 128  # with the default of five, a sixth of a burst would be sent again after a second
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that did not wait for its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class LoopbackServer:

@@ -3,10 +3,11 @@
 import argparse
 import os
 import signal
+import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
@@ -14,12 +15,14 @@ from pathlib import Path
 
 from infra.local.clients.labels import HOST
 from infra.local.clients.loopback import ButtonServer
+from infra.local.compute.booting.cluster import KubeconfigServer
+from infra.local.compute.booting.scripts import Scripts, Site
 from infra.local.compute.buttons import press
 from infra.local.compute.control_plane import ControlPlane, Outside
 from infra.local.compute.metadata.server import MetadataServer
 from infra.local.compute.server import Server
 from infra.local.compute.state import Pace, State
-from infra.local.compute.vms import Boot, Idle, JoinedHosts
+from infra.local.compute.vms import Boot, ByMetadata, Idle, JoinedHosts, Joining
 from infra.local.gke.audit import Entry, PubSubSink
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 
@@ -41,6 +44,12 @@ def _parser() -> argparse.ArgumentParser:
         help="where VMs register as Nodes (default: KUBECONFIG, else nowhere)",
     )
     parser.add_argument(
+        "--startup-script",
+        type=Path,
+        metavar="FILE",
+        help="VMs whose metadata has this script run it in a mount namespace, and join as it says (default: none do)",
+    )
+    parser.add_argument(
         "--operations-topic", metavar="projects/P/topics/T", help="topic of the log sink (default: no sink)"
     )
     for pace in fields(Pace):
@@ -48,13 +57,24 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _boot(kubeconfig: Path | None, environment: Mapping[str, str], pace: Pace, closing: ExitStack) -> Boot:
-    path = kubeconfig or environment.get("KUBECONFIG")
+def _boot(arguments: argparse.Namespace, plane: ControlPlane, metadata: MetadataServer, closing: ExitStack) -> Boot:
+    path = arguments.kubeconfig or os.environ.get("KUBECONFIG")
     if not path:
         return Idle()
-    found = KubernetesNodes(Path(path), f"{HOST}=true")
+    kubeconfig, pace = Path(path), plane.look()[0].pace
+    found = KubernetesNodes(kubeconfig, f"{HOST}=true")
     closing.callback(found.close)
-    return JoinedHosts(found, pace)
+    joining: Joining = ByMetadata(pace)
+    if arguments.startup_script:
+        site = Site(
+            script=arguments.startup_script.read_text(encoding="utf-8"),
+            folder=Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="tpu-hosts-"))),
+            plane=plane,
+            metadata=metadata,
+            server=KubeconfigServer(kubeconfig),
+        )
+        joining = Scripts(site, joining)
+    return JoinedHosts(found, pace, joining)
 
 
 def _sink(topic: str | None, closing: ExitStack) -> Callable[[Entry], None] | None:
@@ -79,13 +99,13 @@ def main() -> None:
             publish=_sink(arguments.operations_topic, closing),
         )
         plane = ControlPlane(state, outside)
-        boot = _boot(arguments.kubeconfig, os.environ, pace, closing)
+        metadata = MetadataServer(plane, arguments.metadata_port)
+        closing.callback(metadata.stop)
+        boot = _boot(arguments, plane, metadata, closing)
         closing.callback(boot.close)
         plane.boots(boot)
         plane.start()
         closing.callback(plane.stop)
-        metadata = MetadataServer(plane, arguments.metadata_port)
-        closing.callback(metadata.stop)
         buttons = ButtonServer(partial(press, plane), arguments.buttons_port)
         closing.callback(buttons.stop)
         server = Server(plane, arguments.port)

@@ -1,20 +1,18 @@
-"""What runs on VMs: the hook, and hosts that join a cluster by themselves.
+"""What runs on VMs: the hook, and hosts that join a cluster.
 
-A VM's life is Compute's; what its machine does in it, is up to an implementation of `Boot`. `JoinedHosts` is the
-shortest way: a Node appears as that of a machine whose kubelet has registered, with what the VM's metadata says.
-Another could run the VM's own startup script against a `MetadataServer(plane, vm=PATH)`, which is why a control plane
-is told of its `Boot` after it was made.
+A VM's life is Compute's; what its machine does in it, is up to an implementation of `Boot`. `JoinedHosts` keeps a Node
+for each machine that has joined, as its kubelet registers it. Which have, and as what, is up to a `Joining`: the
+shortest way is `ByMetadata`; `booting.scripts` runs the startup script of the VM's metadata.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from infra.local.clients.labels import HOST
 from infra.local.compute.paths import Resource
 from infra.local.compute.state import Pace, State
-from infra.local.gke import hosts
-from infra.local.gke.hosts import Appearance, Readiness
+from infra.local.gke.hosts import Appearance, Readiness, status
 from infra.local.gke.machines import Machine
 from infra.local.gke.nodes import NodeKeeper, Nodes
 
@@ -43,6 +41,33 @@ class RunningVm:
         return f"gce://{self.path.project}/{self.path.location}/{self.path.name}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What a kubelet is started with, and registers its Node with; `taints` as in a Node's spec."""
+
+    name: str
+    provider_id: str
+    labels: Mapping[str, str]
+    taints: tuple[Mapping[str, str], ...]
+
+
+class Joined(NamedTuple):
+    """Since when a machine's kubelet runs, and as what."""
+
+    at: float
+    registration: Registration
+
+
+class Joining(Protocol):
+    """How machines join a cluster. Not called by two threads at once."""
+
+    def joined(self, running: Mapping[Resource, RunningVm], now: float) -> Mapping[Resource, Joined]:
+        """Return those of the VMs that run whose machines have joined."""
+
+    def close(self) -> None:
+        """End everything."""
+
+
 class Boot(Protocol):
     """What machines do. Not called by two threads at once."""
 
@@ -67,28 +92,63 @@ class Idle:
         """Do nothing."""
 
 
+class ByMetadata:
+    """Machines that join after a while, as their metadata says.
+
+    `kube-labels` has the labels of a VM's Node [tpuop]; `kube-taints`, as KEY=VALUE:EFFECT, its taints instead of GKE's
+    for TPUs: this key is our own.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    def joined(self, running: Mapping[Resource, RunningVm], now: float) -> Mapping[Resource, Joined]:
+        began = {path: vm.runs + self._pace.join for path, vm in running.items()}
+        return {path: Joined(at, _registration(running[path])) for path, at in began.items() if at <= now}
+
+    def close(self) -> None:
+        """Do nothing: nothing runs."""
+
+
+def _registration(vm: RunningVm) -> Registration:
+    metadata = vm.metadata
+    return Registration(
+        name=vm.path.name,
+        provider_id=vm.provider_id,
+        labels=labels_of(metadata.get("kube-labels", "")),
+        taints=tuple(_taints(metadata["kube-taints"])) if "kube-taints" in metadata else (_TPU,),
+    )
+
+
 class JoinedHosts:
-    """Machines whose Nodes register, become Ready, and offer their chips, each after a while.
+    """Machines whose Nodes register when they join, become Ready, and offer their chips, each after a while.
 
     A VM that stops tells its Node nothing: a kubelet of kubeadm's defaults has no graceful shutdown, and the taint of a
     termination notice is GKE's.
     """
 
-    def __init__(self, nodes: Nodes, pace: Pace) -> None:
+    def __init__(self, nodes: Nodes, pace: Pace, joining: Joining | None = None) -> None:
         self._keeper = _Kubelets(nodes)
         self._pace = pace
+        self._joining = joining or ByMetadata(pace)
 
     def follow(self, running: Mapping[Resource, RunningVm], now: float) -> bool:
-        by_name = {path.name: vm for path, vm in running.items()}
-        joined = {name: vm for name, vm in by_name.items() if now >= vm.runs + self._pace.join}
-        seen = {name: self._appearance(vm, now) for name, vm in joined.items()}
-        return self._keeper.follow(seen, lambda name, shown: node(by_name[name], shown), now)
+        joined = self._joining.joined(running, now)
+        hosts = {each.registration.name: (running[path], each) for path, each in joined.items()}
+        seen = {name: self._appearance(vm, now - each.at) for name, (vm, each) in hosts.items()}
+
+        def describe(name: str, shown: Appearance) -> Manifest:
+            vm, each = hosts[name]
+            return node(vm.machine, each.registration, shown)
+
+        return self._keeper.follow(seen, describe, now)
 
     def close(self) -> None:
         """Leave the Nodes as they are: nobody answers for them now, as for machines without power."""
+        self._joining.close()
 
-    def _appearance(self, vm: RunningVm, now: float) -> Appearance:
-        age, pace = now - vm.runs - self._pace.join, self._pace
+    def _appearance(self, vm: RunningVm, age: float) -> Appearance:
+        pace = self._pace
         readiness = Readiness.READY if age >= pace.ready else Readiness.STARTING
         return Appearance(
             life=vm.life,
@@ -113,18 +173,12 @@ class _Kubelets(NodeKeeper):
             self._nodes.silence(name)
 
 
-def node(vm: RunningVm, seen: Appearance) -> Manifest:
-    """Return the Node as a kubelet registers it that is started with its labels and taints, and with its providerID.
-
-    `kube-labels` has the labels of a VM's Node [tpuop]; `kube-taints`, as KEY=VALUE:EFFECT, its taints instead of GKE's
-    for TPUs: this key is our own.
-    """
-    name = vm.path.name
-    taints = [_TPU] if "kube-taints" not in vm.metadata else _taints(vm.metadata["kube-taints"])
+def node(machine: Machine, registration: Registration, seen: Appearance) -> Manifest:
+    """Return the Node as a kubelet registers it."""
     starting = [_NOT_READY] if seen.readiness is Readiness.STARTING else []
     labels = {
-        **_labels(vm.metadata.get("kube-labels", "")),
-        "kubernetes.io/hostname": name,
+        **registration.labels,
+        "kubernetes.io/hostname": registration.name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         HOST: "true",
@@ -132,13 +186,13 @@ def node(vm: RunningVm, seen: Appearance) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"providerID": vm.provider_id, "taints": [*taints, *starting]},
-        "status": hosts.status(vm.machine, seen),
+        "metadata": {"name": registration.name, "labels": labels},
+        "spec": {"providerID": registration.provider_id, "taints": [*registration.taints, *starting]},
+        "status": status(machine, seen),
     }
 
 
-def _labels(text: str) -> dict[str, str]:
+def labels_of(text: str) -> dict[str, str]:
     """Parse `a=b,c=d`; a bare word is a key without a value, as for the device plugin [tpuop]."""
     pairs = (term.strip().partition("=") for term in text.split(",") if term.strip())
     return {key: value for key, _, value in pairs}

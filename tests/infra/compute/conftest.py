@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.compute.host import Host, cannot_be_used
+from infra.local.compute.booting.host import Host, cannot_be_used
 from tests.infra.compute.metadata_server import Metadata, serving
+from tests.infra.sources import ROOT
 
+SCRIPT = ROOT / "shared" / "tpu_slices" / "adapters" / "startup.sh"
 TOKEN = "abcdef.0123456789abcdef"
 HASH = f"sha256:{'5a' * 32}"
 VERSION = "1.36"
@@ -35,7 +37,7 @@ def namespaces() -> None:
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
-    made = Host.made(tmp_path / "host")
+    made = Host.made(tmp_path / "host", SCRIPT.read_text())
     made.write("valid-tokens", f"{TOKEN}\n")
     return made
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.infra.compute.conftest import HASH, LABELS, TOKEN, VERSION
-from tests.infra.compute.host import FSTAB, SCRIPT, Host
+from infra.local.compute.booting.host import FSTAB, Host
+from tests.infra.compute.conftest import HASH, LABELS, SCRIPT, TOKEN, VERSION
 from tests.infra.compute.listing import listing
 from tests.infra.compute.metadata_server import Metadata, serving
 
@@ -110,7 +110,7 @@ def test_a_host_is_prepared(host: Host, metadata: Metadata, server: str) -> None
 
 
 def test_what_the_image_brings_is_kept(metadata: Metadata, server: str, tmp_path: Path) -> None:
-    host = Host.made(tmp_path / "host", image=("kubelet", "kubeadm", "containerd", "conntrack"))
+    host = Host.made(tmp_path / "host", SCRIPT.read_text(), image=("kubelet", "kubeadm", "containerd", "conntrack"))
     host.write("valid-tokens", f"{TOKEN}\n")
     host.write(
         "etc/containerd/config.toml",
@@ -125,7 +125,7 @@ def test_what_the_image_brings_is_kept(metadata: Metadata, server: str, tmp_path
 
 
 def test_another_minor_version_of_the_image_is_replaced(metadata: Metadata, server: str, tmp_path: Path) -> None:
-    host = Host.made(tmp_path / "host", image=("kubelet", "kubeadm", "containerd", "conntrack"))
+    host = Host.made(tmp_path / "host", SCRIPT.read_text(), image=("kubelet", "kubeadm", "containerd", "conntrack"))
     host.write("kubernetes", "1.35\n")
     with_token(metadata)
     with host.booted(server):
@@ -244,7 +244,7 @@ def test_guest_attributes_that_are_off_do_not_keep_a_host_from_joining(
 
 
 def test_nothing_outside_the_host_is_changed(metadata: Metadata, tmp_path: Path) -> None:
-    host = Host.made(tmp_path / "host")
+    host = Host.made(tmp_path / "host", SCRIPT.read_text())
     host.write("valid-tokens", f"{TOKEN}\n")
     host.write("join-fails", "1")
     with_token(metadata)

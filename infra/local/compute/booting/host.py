@@ -1,7 +1,8 @@
-"""A host on which the startup script runs: a root of its own, in a mount namespace, with stand-ins for what it calls.
+"""A host on which a startup script runs: a root of its own, in a mount namespace, with stand-ins for what it calls.
 
-The script and the programs of /usr are the real ones; /usr is mounted read-only. Whatever is written is written below
-the root, which outlives a boot, as a disk does; /run does not.
+The script and the programs of /usr are the real ones; /usr is mounted read-only, of /dev there is what a shell needs.
+Whatever is written is written below the root, which outlives a boot, as a disk does; /run does not. The network is this
+machine's. Users other than root need user namespaces.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.infra.sources import ROOT
-
-SCRIPT = ROOT / "shared" / "tpu_slices" / "adapters" / "startup.sh"
 STAND_INS = Path(__file__).parent / "stand_ins"
 LINKS = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin"}
 FSTAB = "LABEL=root / ext4 defaults 0 1\n/swapfile none swap sw 0 0\n# /old none swap sw 0 0\n"
+PROGRAMS = ("setpriv", "unshare")
 ENTER = """
 set -eu
 mount --make-rprivate /
 mount --bind /usr "$0/usr" && mount -o remount,bind,ro "$0/usr"
-mount --rbind /dev "$0/dev"
+for each in null zero random urandom; do
+  : >>"$0/dev/$each"
+  mount --bind "/dev/$each" "$0/dev/$each"
+done
 mount -t proc proc "$0/proc"
 exec chroot "$0" /usr/bin/env --ignore-environment PATH=/stand-ins:/installed:/usr/sbin:/usr/bin:/sbin:/bin \
   GCE_METADATA_HOST="$1" /bin/bash /startup-script
@@ -34,12 +37,20 @@ exec chroot "$0" /usr/bin/env --ignore-environment PATH=/stand-ins:/installed:/u
 
 def cannot_be_used() -> str:
     """Return why there can be no such host here, or nothing."""
-    if shutil.which("unshare") is None:
-        return "unshare is missing: apt-get install util-linux"
-    tried = subprocess.run(
-        ["unshare", "--mount", "--pid", "--fork", "mount", "--make-rprivate", "/"], capture_output=True, check=False
-    )
-    return f"no mount namespace of one's own: {tried.stderr.decode().strip()}" if tried.returncode else ""
+    for program in PROGRAMS:
+        if shutil.which(program) is None:
+            return f"{program} is missing: apt-get install util-linux"
+    with tempfile.TemporaryDirectory() as folder:
+        tried = Host.made(Path(folder) / "host", "exit 0")
+        with tried.booted("nowhere") as boot:
+            failed = boot.wait(60)
+        return f"no mount namespace of one's own: {tried.printed.strip()}" if failed else ""
+
+
+def _entering() -> tuple[str, ...]:
+    """Return the command that runs another one in namespaces of its own, and kills it when this process dies."""
+    as_root = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    return ("setpriv", "--pdeathsig=KILL", "unshare", *as_root, "--mount", "--pid", "--fork", "--kill-child")
 
 
 @dataclass(frozen=True)
@@ -47,8 +58,8 @@ class Host:
     root: Path
 
     @classmethod
-    def made(cls, root: Path, *, image: tuple[str, ...] = ()) -> Host:
-        """Return a host whose image brings these programs."""
+    def made(cls, root: Path, script: str, *, image: tuple[str, ...] = ()) -> Host:
+        """Return a host with this startup script, whose image brings these programs."""
         for folder in ("usr", "dev", "proc", "run", "tmp", "var/lib", "installed", "joins", "etc/apt"):
             (root / folder).mkdir(parents=True)
         for folder in ("modules-load.d", "sysctl.d"):
@@ -60,34 +71,26 @@ class Host:
         shutil.copytree(STAND_INS, root / "stand-ins")
         for program in image:
             shutil.copy(STAND_INS / "available" / program, root / "installed")
-        shutil.copy(SCRIPT, root / "startup-script")
+        (root / "startup-script").write_text(script)
+        (root / "dev" / "fd").symlink_to("/proc/self/fd")
         return cls(root)
 
     @contextmanager
     def booted(self, server: str) -> Iterator[subprocess.Popen[str]]:
         """Boot it: the script runs until the end of this block at most. What it prints is in `printed`."""
-        shutil.rmtree(self.root / "run")
-        (self.root / "run").mkdir()
-        command = [
-            "unshare",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--kill-child",
-            "/bin/sh",
-            "-c",
-            ENTER,
-            str(self.root),
-            server,
-        ]
-        with (self.root / "serial").open("a") as serial:
-            boot = subprocess.Popen(command, stdout=serial, stderr=serial, text=True, start_new_session=True)
+        boot = self.start(server)
         try:
             yield boot
         finally:
-            if boot.poll() is None:
-                os.killpg(boot.pid, signal.SIGKILL)
-            boot.wait()
+            halt(boot)
+
+    def start(self, server: str) -> subprocess.Popen[str]:
+        """Boot it with a metadata server, HOST:PORT. It ends with the thread that called this."""
+        shutil.rmtree(self.root / "run")
+        (self.root / "run").mkdir()
+        command = [*_entering(), "/bin/sh", "-c", ENTER, str(self.root), server]
+        with (self.root / "serial").open("a") as serial:
+            return subprocess.Popen(command, stdout=serial, stderr=serial, text=True, start_new_session=True)
 
     def boot(self, server: str, seconds: float = 120) -> None:
         """Boot it, and wait until the script has ended well."""
@@ -126,3 +129,10 @@ class Host:
         for path in sorted(self.root.rglob("*")):
             if path.is_file() and not path.is_symlink() and path.relative_to(self.root).parts[0] not in own:
                 yield str(path.relative_to(self.root)), path.read_text(errors="replace")
+
+
+def halt(boot: subprocess.Popen[str]) -> None:
+    """End a boot at once, as without power."""
+    if boot.poll() is None:
+        os.killpg(boot.pid, signal.SIGKILL)
+    boot.wait()
