@@ -8,6 +8,7 @@ from pathlib import Path
 
 from infra.local.addresses import Addresses
 from infra.local.cluster_choice import Borrowed, ClusterChoice, Embedded
+from infra.local.compute.booting.host import cannot_be_used
 from infra.local.live_target import Live
 from infra.local.processes import Program, Says
 
@@ -15,6 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 CLUSTER_ID = "demo"
 SELF_MANAGED_ID = "self-managed"
 """The cluster whose slices are on Compute Engine."""
+STARTUP_SCRIPT = REPOSITORY / "shared" / "tpu_slices" / "adapters" / "startup.sh"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +24,9 @@ class Plan:
     """What to run: `root` contains functions/, relay/ and infra/; logs and kubeconfigs are written below `state`.
 
     `queues`: whether a cluster of the stack's own has Kueue. `compute`: whether its slices are on a local Compute
-    Engine, as those of a self-managed cluster are. `gke_arguments` and `compute_arguments` are additional arguments of
-    `python -m infra.local.gke` and `infra.local.compute`, their pace for example.
+    Engine, as those of a self-managed cluster are. `unbooted`: why its VMs do not run their startup script; empty: they
+    do. `gke_arguments` and `compute_arguments` are additional arguments of `python -m infra.local.gke` and
+    `infra.local.compute`, their pace for example.
     """
 
     root: Path = REPOSITORY
@@ -35,8 +38,18 @@ class Plan:
     cluster: ClusterChoice = field(default_factory=Embedded)
     queues: bool = False
     compute: bool = False
+    unbooted: str = ""
     gke_arguments: tuple[str, ...] = ()
     compute_arguments: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """Return what the user should know of it."""
+        if not self.compute:
+            return str(self.cluster)
+        hosts = "run the startup script of their metadata, in a mount namespace"
+        simulated = f"join without their startup script, which cannot run here: {self.unbooted}"
+        return f"{self.cluster}\nHosts that join by kubeadm {simulated if self.unbooted else hosts}."
 
     @property
     def live(self) -> Live | None:
@@ -74,6 +87,7 @@ def planned(state: Path, cluster: ClusterChoice, *, compute: bool, sweep_seconds
         cluster=cluster,
         cluster_id=id_of(compute=compute),
         compute=compute,
+        unbooted=cannot_be_used() if compute else "",
         sweep_seconds=sweep_seconds,
         queues=queues,
     )

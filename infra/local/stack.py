@@ -13,7 +13,7 @@ from infra.local.cluster_parts import cluster
 from infra.local.functions import function
 from infra.local.interrupts import orderly_end
 from infra.local.live_stack import released
-from infra.local.plan import Plan
+from infra.local.plan import STARTUP_SCRIPT, Plan
 from infra.local.ports import free_ports
 from infra.local.processes import Processes, Program
 from infra.local.relay_account import relay_account
@@ -115,6 +115,7 @@ def local_compute(plan: Plan, addresses: Addresses) -> Program:
         *("--zones", f"{addresses.location}-b"),
         *("--kubeconfig", str(addresses.kubeconfig)),
         *("--operations-topic", addresses.topic_path("cloud-operations")),
+        *(() if plan.unbooted else ("--startup-script", str(STARTUP_SCRIPT))),
         *plan.compute_arguments,
     )
     said = f"listening on {addresses.compute} buttons {addresses.buttons} metadata http://127.0.0.1:{metadata}"

@@ -55,9 +55,10 @@ def demo(state: Path, asked: Asked) -> int:
     try:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
-        say(f"{ON_COMPUTE if asked.compute else INTRODUCTION}{cluster}\n")
+        plan = planned(state, cluster, compute=asked.compute, sweep_seconds=SWEEP_SECONDS)
+        say(f"{ON_COMPUTE if asked.compute else INTRODUCTION}{plan.told}\n")
         started = time.monotonic()
-        with running(planned(state, cluster, compute=asked.compute, sweep_seconds=SWEEP_SECONDS), seed) as stack:
+        with running(plan, seed) as stack:
             say(f"{time.monotonic() - started:5.1f} s  everything is running; the logs are in {state / 'logs'}")
             return _play(stack, started)
     except (PrerequisitesMissing, NotBorrowed) as problem:

@@ -90,13 +90,13 @@ def up(state: Path, asked: Asked) -> int:
     try:
         tools = require(find(os.environ))
         cluster = borrowed.settled(asked, tools.kubectl, state)
-        vendor = "Compute Engine" if asked.compute else "GKE"
-        say(f"{cluster}\nStarting the emulators, the cluster, {vendor}, the functions and the relay ...")
         live = isinstance(cluster, Borrowed) and cluster.live is not None
         if live and (elsewhere := os.environ.get("GKE_EMULATOR_HOST")):
             say(f"GKE is asked at {elsewhere}, as GKE_EMULATOR_HOST says.")
         sweep_seconds = LIVE_SWEEP_SECONDS if live else 5.0
         plan = planned(state, cluster, compute=asked.compute, queues=True, sweep_seconds=sweep_seconds)
+        vendor = "Compute Engine" if plan.compute else "GKE"
+        say(f"{plan.told}\nStarting the emulators, the cluster, {vendor}, the functions and the relay ...")
         with running(plan, seeding(plan)) as stack:
             _keep(stack, state, plan)
     except (PrerequisitesMissing, NotBorrowed) as problem:
