@@ -10,9 +10,9 @@ from datetime import timedelta
 from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation
 
 from infra.local.gke import faults, lifecycle
-from infra.local.gke.lifecycle import Moment
 from infra.local.gke.server import Server
 from infra.local.gke.state import Fault, Kind, State
+from infra.local.timed import Moment
 from tests.builders import settings
 from tests.local.gke.world import World as Gke
 from tests.local.gke.world import a_cluster, a_pool, counting_tokens

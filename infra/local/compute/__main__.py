@@ -7,7 +7,6 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
@@ -18,13 +17,14 @@ from infra.local.clients.loopback import ButtonServer
 from infra.local.compute.booting.cluster import KubeconfigServer
 from infra.local.compute.booting.scripts import Scripts, Site
 from infra.local.compute.buttons import press
-from infra.local.compute.control_plane import ControlPlane, Outside
+from infra.local.compute.control_plane import ControlPlane
 from infra.local.compute.metadata.server import MetadataServer
 from infra.local.compute.server import Server
 from infra.local.compute.state import Pace, State
 from infra.local.compute.vms import Boot, ByMetadata, Idle, JoinedHosts, Joining
-from infra.local.gke.audit import Entry, PubSubSink
+from infra.local.gke.audit import sink
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
+from infra.local.timed import Outside
 
 SIGNAL_SECONDS = 0.5
 """How late a signal is noticed at most: one that comes as the main thread begins to wait does not wake it."""
@@ -77,14 +77,6 @@ def _boot(arguments: argparse.Namespace, plane: ControlPlane, metadata: Metadata
     return JoinedHosts(found, pace, joining)
 
 
-def _sink(topic: str | None, closing: ExitStack) -> Callable[[Entry], None] | None:
-    if topic is None:
-        return None
-    sink = PubSubSink(topic)
-    closing.callback(sink.close)
-    return sink
-
-
 def main() -> None:
     arguments = _parser().parse_args()
     stop = threading.Event()
@@ -96,7 +88,7 @@ def main() -> None:
         outside = Outside(
             clock=time.time,  # noqa: TID251 - the only place where the clock is read
             token=lambda: str(uuid.uuid4()),
-            publish=_sink(arguments.operations_topic, closing),
+            publish=sink(arguments.operations_topic, closing),
         )
         plane = ControlPlane(state, outside)
         metadata = MetadataServer(plane, arguments.metadata_port)

@@ -14,7 +14,7 @@ from typing import Any
 from infra.local.compute.messages import identifier
 from infra.local.compute.paths import Resource, timestamp
 from infra.local.compute.state import Operation, State
-from infra.local.gke.audit import Entry
+from infra.local.timed import Entry
 
 _SERVICE = "compute.googleapis.com"
 _TYPES = {

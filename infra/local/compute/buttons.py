@@ -31,6 +31,7 @@ from infra.local.compute.paths import Resource
 from infra.local.compute.state import Fault, Kind, State
 from infra.local.compute.supply import consumed
 from infra.local.compute.vm_buttons import VM_BUTTONS, Body, VmButton
+from infra.local.timed import Moment
 
 Reply = dict[str, Any]
 Button = Callable[[ControlPlane, Body], Reply]
@@ -135,8 +136,8 @@ def _order_fault(plane: ControlPlane, body: Body) -> Reply:
         kinds = ", ".join(kind.value for kind in Kind)
         raise UnknownThingError(f"not a fault ({error!r}); kinds: {kinds}") from error
 
-    def order(state: State, now: float) -> State:
-        until = None if lasts is None else now + lasts
+    def order(state: State, moment: Moment) -> State:
+        until = None if lasts is None else moment.now + lasts
         return replace(state, faults=(*state.faults, replace(fault, until=until)))
 
     plane.change(order)
@@ -181,7 +182,7 @@ def _reserve(plane: ControlPlane, body: Body) -> Reply:
 def _release(plane: ControlPlane, body: Body) -> Reply:
     path = _reservation(body)
 
-    def release(state: State, _: float) -> State:
+    def release(state: State, _: Moment) -> State:
         return replace(state, reservations={key: each for key, each in state.reservations.items() if key != path})
 
     plane.change(release)
@@ -194,7 +195,7 @@ def _reservation(body: Body) -> Resource:
 
 def _on_vms(press: VmButton) -> Button:
     def button(plane: ControlPlane, body: Body) -> Reply:
-        plane.change(lambda state, now: press(state, body, now))
+        plane.change(lambda state, moment: press(state, body, moment.now))
         return _instances(plane, {})
 
     return button

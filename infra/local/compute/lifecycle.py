@@ -9,14 +9,7 @@ from infra.local.compute.paths import Resource, operation_name
 from infra.local.compute.refusals.groups import misfit, policy_path, template
 from infra.local.compute.refusals.rules import Ask
 from infra.local.compute.state import Fault, Group, Kind, Operation, Policy, State, Template
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """When something happens, and the random part of the names that it generates."""
-
-    now: float
-    token: str
+from infra.local.timed import Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

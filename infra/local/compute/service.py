@@ -8,13 +8,14 @@ from uuid import UUID
 
 from infra.local.compute import faults, lifecycle, reading
 from infra.local.compute.errors import Refusal, invalid
-from infra.local.compute.lifecycle import Moment, Start
+from infra.local.compute.lifecycle import Start
 from infra.local.compute.messages import operation_message
 from infra.local.compute.paths import Resource
 from infra.local.compute.refusals import groups, metadata, policies, templates
 from infra.local.compute.refusals.rules import Ask, Rule, first_refusal
 from infra.local.compute.routes import Call
 from infra.local.compute.state import Operation, State
+from infra.local.timed import Moment
 
 Begin = Callable[[Ask, Start], tuple[State, Operation]]
 

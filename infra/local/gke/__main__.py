@@ -6,20 +6,21 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from infra.local.clients.loopback import ButtonServer
-from infra.local.gke.audit import Entry, PubSubSink
+from infra.local.gke.audit import sink
 from infra.local.gke.buttons import press
-from infra.local.gke.control_plane import ControlPlane, Outside
+from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import Nodes, RememberedNodes
 from infra.local.gke.paths import parse_cluster
 from infra.local.gke.server import Server
 from infra.local.gke.state import Cluster, Pace, State
+from infra.local.timed import Outside
 
 _PACES = (
     *("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log"),
@@ -90,14 +91,6 @@ def _nodes(kubeconfig: Path | None, environment: Mapping[str, str], closing: Exi
     return found
 
 
-def _sink(topic: str | None, closing: ExitStack) -> Callable[[Entry], None] | None:
-    if topic is None:
-        return None
-    sink = PubSubSink(topic)
-    closing.callback(sink.close)
-    return sink
-
-
 def main() -> None:
     arguments = _arguments().parse_args()
     stop = threading.Event()
@@ -111,10 +104,9 @@ def main() -> None:
         outside = Outside(
             clock=time.time,  # noqa: TID251 - the only place where the clock is read
             token=lambda: str(uuid.uuid4()),
-            nodes=_nodes(arguments.kubeconfig, os.environ, closing),
-            publish=_sink(arguments.operations_topic, closing),
+            publish=sink(arguments.operations_topic, closing),
         )
-        plane = ControlPlane(state, outside)
+        plane = ControlPlane(state, outside, _nodes(arguments.kubeconfig, os.environ, closing))
         plane.start()
         closing.callback(plane.stop)
         server = Server(plane, outside.token, arguments.port)

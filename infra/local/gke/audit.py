@@ -4,11 +4,13 @@ Format: real entries in [khi]. An operation that ends writes an entry with `oper
 failed; its `protoPayload.status` is {} or {code, message}, its severity NOTICE or ERROR.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from google.api_core.exceptions import GoogleAPIError
@@ -17,11 +19,9 @@ from google.cloud.pubsub_v1 import PublisherClient
 
 from infra.local.gke.paths import parse_cluster, timestamp
 from infra.local.gke.state import Operation
+from infra.local.timed import Entry
 
 _log = logging.getLogger(__name__)
-
-Entry = dict[str, Any]
-"""A google.logging.v2.LogEntry as a sink exports it: JSON in camelCase."""
 
 _METHODS = {Wire.Type.CREATE_NODE_POOL: "CreateNodePool", Wire.Type.DELETE_NODE_POOL: "DeleteNodePool"}
 _TIMEOUT = 10.0
@@ -104,3 +104,8 @@ class PubSubSink:
     def close(self) -> None:
         self._publisher.stop()
         self._publisher.transport.close()
+
+
+def sink(topic: str | None, closing: ExitStack) -> PubSubSink | None:
+    """Return the sink of a topic, until all is closed; None: there is none."""
+    return closing.enter_context(contextlib.closing(PubSubSink(topic))) if topic else None

@@ -27,10 +27,10 @@ from infra.local.gke import lifecycle
 from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.host_buttons import HOST_BUTTONS, HostButton
 from infra.local.gke.hosts import appearances
-from infra.local.gke.lifecycle import Moment
 from infra.local.gke.machines import dimensions
 from infra.local.gke.paths import policy_path
 from infra.local.gke.state import CLUSTER_KINDS, Cluster, Fault, Kind, Pool, State
+from infra.local.timed import Moment
 
 Body = Mapping[str, Any]
 Reply = dict[str, Any]

@@ -17,8 +17,8 @@ from typing import Any
 from infra.local.clients.loopback import UnknownThingError
 from infra.local.gke import lifecycle, outages
 from infra.local.gke.flex import filling
-from infra.local.gke.lifecycle import Moment
 from infra.local.gke.state import Ailment, Pool, State
+from infra.local.timed import Moment
 
 Body = Mapping[str, Any]
 HostButton = Callable[[State, Body, Moment], State]

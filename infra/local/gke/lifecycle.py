@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import NAMESPACE_URL, uuid5
 
 from google.cloud.container_v1 import NodePool
@@ -13,17 +13,10 @@ from infra.local.gke.flex import filling
 from infra.local.gke.paths import instance_names, instance_stem, operation_name
 from infra.local.gke.rules import Ask
 from infra.local.gke.state import Failure, Fault, Host, Kind, Operation, Pool, State
+from infra.local.timed import Moment
 
 _Status = NodePool.Status
 _Type = Wire.Type
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """When something happens, and the random part of the names that it generates."""
-
-    now: float
-    token: str
 
 
 def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:

@@ -8,12 +8,12 @@ from google.cloud import container_v1 as gke
 
 from infra.local.gke import faults, lifecycle
 from infra.local.gke.codes import Code
-from infra.local.gke.lifecycle import Moment
 from infra.local.gke.messages import cluster_message, operation_message, pool_message
 from infra.local.gke.paths import parse_cluster, parse_location, parse_operation, parse_pool
 from infra.local.gke.refusals import refusal
 from infra.local.gke.rules import Ask, Refusal
 from infra.local.gke.state import Operation, State
+from infra.local.timed import Moment
 
 Message = Any
 """One of Google's request or response messages."""

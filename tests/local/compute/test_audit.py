@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from infra.local.compute.audit import passes_sink
-from infra.local.gke.audit import Entry
+from infra.local.timed import Entry
 from tests.local.compute.world import HERE, PROJECT, REGIONAL, World, a_group, a_policy
 
 SINK: dict[str, Any] = {

@@ -21,9 +21,10 @@ from google.auth.credentials import AnonymousCredentials
 from google.cloud import compute_v1 as gce
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from infra.local.compute.control_plane import ControlPlane, Outside
+from infra.local.compute.control_plane import ControlPlane
 from infra.local.compute.server import Server
 from infra.local.compute.state import Pace
+from infra.local.timed import Outside
 from tests.local.compute.world import HERE, PROJECT, REGIONAL, a_group, a_policy, a_state, a_template
 from tests.local.gke.node_api import NodeApi, kubeconfig, serving
 

@@ -15,11 +15,11 @@ from requests.adapters import BaseAdapter
 
 from infra.local.clients.loopback import as_json
 from infra.local.compute.buttons import press
-from infra.local.compute.control_plane import ControlPlane, Outside
+from infra.local.compute.control_plane import ControlPlane
 from infra.local.compute.server import answered
 from infra.local.compute.state import Pace, State
 from infra.local.compute.vms import Boot
-from infra.local.gke.audit import Entry
+from infra.local.timed import Entry, Outside
 
 PROJECT, ZONE, REGION = "demo-project", "us-central1-c", "us-central1"
 OTHER_ZONE = "us-east5-a"

@@ -8,7 +8,8 @@ import yaml
 from infra.local.demo.steps import Apply, Delete, Step, Until
 from infra.local.demo.story import story, story_on_compute
 from infra.local.demo.view import View
-from tests.local.demo.moments import NOW, a_group, a_jobset, a_slice, a_view, created, told
+from tests.builders import NOW
+from tests.local.demo.moments import a_group, a_jobset, a_slice, a_view, created, told
 from tpu_slices.domain.model.reasons import Phase, Reason
 
 STEPS = {step.letter: step for step in story()} | {f"compute-{step.letter}": step for step in story_on_compute()}

@@ -25,10 +25,11 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from infra.local.clients.loopback import ButtonServer
 from infra.local.gke.buttons import press
-from infra.local.gke.control_plane import ControlPlane, Outside
+from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.nodes import RememberedNodes
 from infra.local.gke.server import Server
 from infra.local.gke.state import Pace
+from infra.local.timed import Outside
 from tests.local.gke.node_api import NodeApi, kubeconfig, serving
 from tests.local.gke.world import DEMO, a_pool, a_state, pool_path
 
@@ -69,8 +70,8 @@ def _call(url: str, method: str = "GET", **body: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def plane() -> Iterator[ControlPlane]:
-    outside = Outside(time.time, lambda: str(uuid.uuid4()), RememberedNodes())  # noqa: TID251 - this test runs in real time
-    plane = ControlPlane(a_state(pace=QUICK), outside)
+    outside = Outside(time.time, lambda: str(uuid.uuid4()))  # noqa: TID251 - this test runs in real time
+    plane = ControlPlane(a_state(pace=QUICK), outside, RememberedNodes())
     plane.start()
     yield plane
     plane.stop()

@@ -8,13 +8,13 @@ from typing import Any
 
 from google.cloud import container_v1 as gke
 
-from infra.local.gke.audit import Entry
-from infra.local.gke.control_plane import ControlPlane, Outside
+from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.hosts import Manifest
 from infra.local.gke.nodes import NodesUnavailableError, RememberedNodes
 from infra.local.gke.paths import ClusterPath
 from infra.local.gke.rules import Refusal
 from infra.local.gke.state import Cluster, Fault, Kind, Pace, State
+from infra.local.timed import Entry, Outside
 
 DEMO = "projects/demo-project/locations/us-central2/clusters/demo"
 NOON = 1_800_000_000.0
@@ -134,7 +134,7 @@ class World:
     plane: ControlPlane = field(init=False)
 
     def __post_init__(self) -> None:
-        self.plane = ControlPlane(self.state, Outside(self.clock, counting_tokens(), self.nodes, self.published.append))
+        self.plane = ControlPlane(self.state, Outside(self.clock, counting_tokens(), self.published.append), self.nodes)
 
     def after(self, seconds: float) -> None:
         """Advance the clock in steps, as the control plane's thread would."""

@@ -19,6 +19,7 @@ from infra.local.compute.metadata.server import MetadataServer
 from infra.local.compute.paths import Resource
 from infra.local.compute.state import State
 from infra.local.compute.vms import Joined, Joining, RunningVm
+from infra.local.timed import Moment
 
 STARTUP_SCRIPT = "startup-script"
 """The key of the metadata that Compute Engine runs at every boot."""
@@ -128,6 +129,6 @@ class Scripts:
         return Answered(200)
 
 
-def _as_it_is(state: State, _: float) -> State:
+def _as_it_is(state: State, _: Moment) -> State:
     """Change nothing: who waits for a change looks again."""
     return state

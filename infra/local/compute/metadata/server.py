@@ -13,6 +13,7 @@ from infra.local.compute.metadata import answers
 from infra.local.compute.metadata.answers import Question
 from infra.local.compute.paths import Resource
 from infra.local.compute.state import State
+from infra.local.timed import Moment
 
 _PREFIX = re.compile(r"/([^/]+)/([^/]+)/([^/]+)(/computeMetadata/.*)", re.DOTALL)
 _MOMENT = 0.5
@@ -81,7 +82,7 @@ class MetadataServer(LoopbackServer):
         if not guests.enabled(instance.vm):
             return answers.page(403, "Guest attributes endpoint access is disabled.")
 
-        def write(state: State, _: float) -> State:
+        def write(state: State, _: Moment) -> State:
             return guests.written(state, vm, where, value)
 
         self._plane.change(write)
