@@ -261,7 +261,7 @@ def clean(api: Api, made: Mapping[str, str] = MADE, patience: float = PATIENCE_S
 
 
 def _let_go(api: Api) -> None:
-    """Take our finalizer from TPUNodeGroups, of a kind of ours that is being removed: nothing is there for them now."""
+    """Remove our finalizer from TPUNodeGroups, of a kind of ours that goes: nothing is there for them any more."""
     with gone_already():
         for metadata in (group["metadata"] for group in api.list("tpunodegroups")["items"]):
             held = metadata.get("finalizers") or []

@@ -80,7 +80,7 @@ class Timed(ABC, Generic[S, C]):
         """Bring what is outside up to a state; return False if some of it must be tried again."""
 
     def _adopt(self, _now: float) -> bool:
-        """Take over what `_follow` came to know; return whether that changed the state. The lock is held."""
+        """Adopt what `_follow` came to know; return whether that changed the state. The lock is held."""
         return False
 
     def start(self) -> None:

@@ -46,7 +46,7 @@ def told(status: Mapping[str, Any]) -> ApiError:
 
 @contextmanager
 def gone_already() -> Iterator[None]:
-    """Take it for done that something is not there, which was to be deleted or changed."""
+    """Ignore that something is not there, which was to be deleted or changed."""
     try:
         yield
     except ApiError as error:

@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128  # with the default of five, a sixth of a burst would be sent again after a second
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that did not wait for its answer."""
+        """Ignore a client that did not wait for its answer."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

@@ -1,0 +1,208 @@
+"""The local stack: the hosts of a declared slice join with the real startup script, or do not, and what is told."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.request import Request
+
+import orjson
+import pytest
+import yaml
+from urllib3.exceptions import HTTPError
+
+from infra.local.addresses import Addresses
+from infra.local.certificates import certificates
+from infra.local.clients.api import MERGE, Api
+from infra.local.clients.errors import ApiError
+from infra.local.clients.kinds import KINDS
+from infra.local.clients.objects import Object
+from infra.local.cluster_choice import Embedded
+from infra.local.demo.http import OPENER, get_json
+from infra.local.plan import REPOSITORY, planned
+from infra.local.prerequisites import Tools
+from infra.local.settings import checked, file_of, put
+from infra.local.stack import Stack, running
+from tests.local.stack.leftovers import until
+from tpu_slices.domain.model.slices import ClusterId
+
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+
+MANIFEST = REPOSITORY / "examples" / "demo" / "compute" / "c-declared.yaml"
+AUTHORITIES = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
+BINDING = ("kube-system", "tpu-slice-provisioner-relay-joining")
+GROUPS = "tpunodegroups"
+TOKEN = {"kubeadm-join-token", "kubeadm-ca-hash"}
+HANDED_ON = "0 of 2 hosts are ready and offer their chips; they have a token to join with since"
+PATIENCE = 90.0
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A stack, asked by the cluster's administrator."""
+
+    stack: Stack
+    api: Api
+
+    @contextmanager
+    def declared(self, name: str) -> Iterator[None]:
+        """Apply a TPUNodeGroup; ask for its deletion in the end."""
+        manifest = yaml.safe_load(MANIFEST.read_text())
+        self.api.create(GROUPS, {**manifest, "metadata": {"name": name, "namespace": "default"}})
+        try:
+            yield
+        finally:
+            self.api.delete(GROUPS, "default", name)
+
+    def group(self, name: str) -> Object | None:
+        found = self.api.list(GROUPS, "default")["items"]
+        return next((each for each in found if each["metadata"]["name"] == name), None)
+
+    def told(self, name: str) -> tuple[str, str]:
+        """Return reason and message of a group's condition Ready."""
+        conditions = ((self.group(name) or {}).get("status") or {}).get("conditions") or ()
+        ready = next((each for each in conditions if each["type"] == "Ready"), None)
+        return (ready["reason"], ready["message"]) if ready else ("", "")
+
+    def hosts(self, name: str) -> dict[str, Json]:
+        """Return the instances of a group's slice, by name."""
+        found = get_json(f"{self.stack.addresses.buttons}/instances")["instances"]
+        return {each["name"]: each for each in found if each["name"].startswith(f"tpu-{name}-")}
+
+    def attributes(self, name: str, key: str) -> list[str]:
+        """Return what each host tells of itself in a guest attribute; empty: nothing."""
+        told = (host["guest_attributes"] for host in self.hosts(name).values())
+        return [each.get(f"tpu-slice-provisioner/{key}", "") for each in told]
+
+    def tokens(self, name: str) -> list[Object]:
+        """Return the bootstrap tokens for a group's slice."""
+        label = "google.com/tpu-slice-id"
+        found = self.api.list("secrets", "kube-system", labelSelector=label)["items"]
+        return [each for each in found if each["metadata"]["labels"][label].startswith(f"tpu-{name}-")]
+
+    def order(self, **fault: Any) -> None:
+        """Order a fault of Compute Engine."""
+        buttons = Request(f"{self.stack.addresses.buttons}/faults", orjson.dumps(fault))
+        OPENER.open(buttons, timeout=5).close()
+
+    def await_told(self, name: str, reason: str, message: str = "") -> None:
+        def is_told() -> bool:
+            told = self.told(name)
+            return told[0] == reason and message in told[1]
+
+        until(is_told, f"{name} to be {reason}", PATIENCE)
+
+    def await_error(self, name: str, text: str) -> None:
+        until(lambda: _all(self.attributes(name, "error"), text), f"both hosts to tell of {text}", PATIENCE)
+
+
+def _all(found: list[str], text: str) -> bool:
+    return len(found) == 2 and all(text in each for each in found)
+
+
+def impatient(addresses: Addresses) -> None:
+    """Write the demo's settings, with which slices are looked at again sooner."""
+    settings = yaml.safe_load(file_of(addresses).read_text())
+    settings["limits"] |= {"requeue_after": "2s", "resync_after": "4s"}
+    put(checked(yaml.safe_dump(settings), ClusterId(addresses.cluster_id)), addresses)
+
+
+@pytest.fixture(scope="module")
+def site(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Run a stack, whose hosts run their startup script; skip loudly where they cannot, and fail in CI."""
+    assert tools.java.exists()
+    plan = planned(tmp_path_factory.mktemp("state"), Embedded(), compute=True, sweep_seconds=1)
+    if plan.unbooted:
+        if os.environ.get("CI") == "true":
+            pytest.fail(plan.unbooted, pytrace=False)
+        pytest.skip(f"HOSTS THAT JOIN BY THEIR STARTUP SCRIPT ARE NOT TESTED HERE: {plan.unbooted}")
+    with running(plan, impatient) as stack, closing(Api.of(stack.addresses.kubeconfig)) as api:
+        yield Site(stack, api)
+        until(lambda: api.list(GROUPS)["items"] == [], "the groups to go", PATIENCE)
+
+
+def test_hosts_join_with_a_token_that_is_nowhere_afterwards(site: Site) -> None:
+    with site.declared("joining"):
+        site.await_told("joining", "Ready")
+        assert site.attributes("joining", "state") == ["joined", "joined"]
+        nodes = site.api.list("nodes", labelSelector="cloud.google.com/tpu-node-group-name=joining")["items"]
+        assert {node["metadata"]["name"] for node in nodes} == site.hosts("joining").keys()
+        until(lambda: site.tokens("joining") == [], "the token to be deleted", PATIENCE)
+        until(
+            lambda: not any(TOKEN & host["metadata"].keys() for host in site.hosts("joining").values()),
+            "the token to be taken out of the metadata",
+            PATIENCE,
+        )
+
+
+def test_hosts_wait_for_a_token_as_long_as_none_can_be_made(site: Site) -> None:
+    with site.declared("waiting"):
+        with no_right_to_make_tokens(site):
+            until(lambda: _all(site.attributes("waiting", "state"), "waiting-for-token"), "hosts to wait", PATIENCE)
+            site.await_told("waiting", "AwaitingNodeJoin", "for a token to join with, and has not answered yet")
+            assert site.tokens("waiting") == []
+        site.await_told("waiting", "Ready")
+
+
+@contextmanager
+def no_right_to_make_tokens(site: Site) -> Iterator[None]:
+    """Remove the relay's right to make bootstrap tokens for a while."""
+    binding = site.api.get("rolebindings", *BINDING)
+    kept = {key: binding[key] for key in ("roleRef", "subjects")}
+    site.api.delete("rolebindings", *BINDING)
+    try:
+        yield
+    finally:
+        site.api.create("rolebindings", kept | {"metadata": {"name": BINDING[1], "namespace": BINDING[0]}})
+
+
+def test_an_authority_that_is_not_the_clusters_keeps_hosts_from_joining(site: Site) -> None:
+    good = site.api.call("GET", AUTHORITIES)["data"]
+    _publish(site, {"ca.crt": certificates("127.0.0.1", datetime.now(UTC)).authority.decode()})
+    try:
+        with site.declared("deceived"):
+            site.await_error("deceived", "cluster CA found in cluster-info ConfigMap is invalid")
+            site.await_told("deceived", "AwaitingNodeJoin", HANDED_ON)
+    finally:
+        _publish(site, good)
+
+
+def _publish(site: Site, data: dict[str, str]) -> None:
+    site.api.call("PATCH", AUTHORITIES, {"data": data}, media_type=MERGE)
+
+
+def test_a_token_that_is_void_before_it_is_used_keeps_hosts_from_joining(site: Site) -> None:
+    site.order(kind="slow", method="instances.setMetadata", times=2, seconds=5)
+    with void_tokens(site), site.declared("late"):
+        site.await_error("late", "could not find a JWS signature in the cluster-info ConfigMap for token ID")
+        site.await_told("late", "AwaitingNodeJoin", HANDED_ON)
+
+
+@contextmanager
+def void_tokens(site: Site) -> Iterator[None]:
+    """Delete each token as soon as it is made, as Kubernetes does when it has expired."""
+    path = KINDS["secrets"].path("kube-system")
+    stream = site.api.stream(path, {"watch": "true"}, PATIENCE)
+
+    def delete() -> None:
+        with suppress(ApiError, HTTPError, OSError, ValueError):
+            while chunk := stream.read1():
+                for change in map(orjson.loads, chunk.splitlines()):
+                    if change["type"] == "ADDED":
+                        site.api.delete("secrets", "kube-system", change["object"]["metadata"]["name"])
+
+    thread = threading.Thread(target=delete)
+    thread.start()
+    try:
+        yield
+    finally:
+        stream.shutdown()
+        thread.join()
+        stream.close()
