@@ -1,6 +1,7 @@
 """The demo as people run it: in its own process."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,6 +50,9 @@ def test_in_a_self_managed_cluster_slices_are_groups_of_instances(tools: Tools, 
     for step in story_on_compute():
         assert f"({step.letter}) ✓ {step.title}" in said
     assert "nothing is left" in said
+    assert re.search(r"declared +2x2x2 +2 +2 +True +Ready ", said), said  # as kubectl shows it
+    runs = "Hosts that join by kubeadm run the startup script of their metadata" in said
+    assert runs or os.environ.get("CI") != "true"
     assert not running_in(tmp_path)
 
 
