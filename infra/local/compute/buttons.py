@@ -19,18 +19,19 @@ POST /instances/... kill, preempt, silence, heal: see `vm_buttons`
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from google.cloud.compute_v1 import types as gce
 
-from infra.local.clients.loopback import UnknownThingError, pressed
+from infra.local.clients.loopback import pressed
 from infra.local.compute.control_plane import ControlPlane
 from infra.local.compute.faults import SHORTAGES
 from infra.local.compute.paths import Resource
 from infra.local.compute.state import Fault, Kind, State
 from infra.local.compute.supply import consumed
 from infra.local.compute.vm_buttons import VM_BUTTONS, Body, VmButton
+from infra.local.fault_buttons import fault_buttons
 from infra.local.timed import Moment
 
 Reply = dict[str, Any]
@@ -121,29 +122,6 @@ def _operations(plane: ControlPlane, _: Body) -> Reply:
     }
 
 
-def _faults(plane: ControlPlane, _: Body) -> Reply:
-    return {"faults": [asdict(fault) for fault in plane.look()[0].faults]}
-
-
-def _calls(plane: ControlPlane, _: Body) -> Reply:
-    return {"calls": [asdict(call) for call in plane.calls()]}
-
-
-def _order_fault(plane: ControlPlane, body: Body) -> Reply:
-    try:
-        fault, lasts = _fault(body)
-    except (KeyError, TypeError, ValueError, re.error) as error:
-        kinds = ", ".join(kind.value for kind in Kind)
-        raise UnknownThingError(f"not a fault ({error!r}); kinds: {kinds}") from error
-
-    def order(state: State, moment: Moment) -> State:
-        until = None if lasts is None else moment.now + lasts
-        return replace(state, faults=(*state.faults, replace(fault, until=until)))
-
-    plane.change(order)
-    return _faults(plane, {})
-
-
 def _fault(body: Body) -> tuple[Fault, float | None]:
     """Parse a fault and its duration in seconds, if any: with a duration, it affects everything until then."""
     kind = Kind(body["kind"])
@@ -160,11 +138,6 @@ def _fault(body: Body) -> tuple[Fault, float | None]:
         raise ValueError(body["told"])
     rest = {name: value for name, value in body.items() if name != "for"}
     return Fault(**{**rest, **read}), lasts
-
-
-def _forget_faults(plane: ControlPlane, _: Body) -> Reply:
-    plane.change(lambda state, _: replace(state, faults=()))
-    return _faults(plane, {})
 
 
 def _reserve(plane: ControlPlane, body: Body) -> Reply:
@@ -208,10 +181,7 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("GET", "/policies"): _policies,
     ("GET", "/reservations"): _reservations,
     ("GET", "/operations"): _operations,
-    ("GET", "/faults"): _faults,
-    ("GET", "/calls"): _calls,
-    ("POST", "/faults"): _order_fault,
-    ("DELETE", "/faults"): _forget_faults,
+    **fault_buttons(Kind, _fault),
     ("POST", "/reservations"): _reserve,
     ("DELETE", "/reservations"): _release,
     **{("POST", path): _on_vms(change) for path, change in VM_BUTTONS.items()},

@@ -23,6 +23,7 @@ from google.cloud.container_v1 import NodePool
 from google.cloud.container_v1 import Operation as Wire
 
 from infra.local.clients.loopback import UnknownThingError, pressed
+from infra.local.fault_buttons import fault_buttons
 from infra.local.gke import lifecycle
 from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.host_buttons import HOST_BUTTONS, HostButton
@@ -84,29 +85,6 @@ def _operations(plane: ControlPlane, _: Body) -> Reply:
     }
 
 
-def _faults(plane: ControlPlane, _: Body) -> Reply:
-    return {"faults": [asdict(fault) for fault in plane.look()[0].faults]}
-
-
-def _calls(plane: ControlPlane, _: Body) -> Reply:
-    return {"calls": [asdict(call) for call in plane.calls()]}
-
-
-def _order_fault(plane: ControlPlane, body: Body) -> Reply:
-    try:
-        fault, lasts = _fault(body)
-    except (KeyError, TypeError, ValueError, re.error) as error:
-        kinds = ", ".join(kind.value for kind in Kind)
-        raise UnknownThingError(f"not a fault ({error!r}); kinds: {kinds}") from error
-
-    def order(state: State, moment: Moment) -> State:
-        until = None if lasts is None else moment.now + lasts
-        return replace(state, faults=(*state.faults, replace(fault, until=until)))
-
-    plane.change(order)
-    return _faults(plane, {})
-
-
 def _fault(body: Body) -> tuple[Fault, float | None]:
     """Parse a fault and its duration in seconds, if any: with a duration, it affects every matching call until then."""
     lasts = None if body.get("for") is None else float(body["for"])
@@ -121,11 +99,6 @@ def _fault(body: Body) -> tuple[Fault, float | None]:
     }
     rest = {name: value for name, value in body.items() if name != "for"}
     return Fault(**{**rest, **read}), lasts
-
-
-def _forget_faults(plane: ControlPlane, _: Body) -> Reply:
-    plane.change(lambda state, _: replace(state, faults=()))
-    return _faults(plane, {})
 
 
 def _policies(plane: ControlPlane, _: Body) -> Reply:
@@ -194,10 +167,7 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("GET", "/pools"): _pools,
     ("GET", "/hosts"): _hosts,
     ("GET", "/operations"): _operations,
-    ("GET", "/faults"): _faults,
-    ("GET", "/calls"): _calls,
-    ("POST", "/faults"): _order_fault,
-    ("DELETE", "/faults"): _forget_faults,
+    **fault_buttons(Kind, _fault),
     ("GET", "/policies"): _policies,
     ("POST", "/policies"): _make_policy,
     ("DELETE", "/policies"): _remove_policy,
