@@ -58,7 +58,7 @@ and the relay's roles and admission policies will be made there, and removed in 
 get such hosts meanwhile.
 """
 ON_COMPUTE = """\
-So will the kind TPUNodeGroup, with all its objects, and bootstrap tokens in kube-system, with which nothing joins.
+So will the kind TPUNodeGroup, with all its objects, and bootstrap tokens in kube-system, for simulated hosts alone.
 """
 LIVE = """\
 {server} (context {context} of {file}) is not a cluster of this stack.

@@ -153,3 +153,10 @@ def test_node_pools_are_created_up_to_the_cap_and_deleted_in_the_end(theirs: The
         assert {each["metadata"]["name"] for each in api.list("jobsets")["items"]} == {"first", "second"}
     assert not (stack.state / "credentials.json").exists()
     assert not running_in(stack.state)
+
+
+def test_gke_itself_has_no_slices_on_compute_engine(tmp_path: Path) -> None:
+    given = ("--gke", "live", "--project", "shop", "--impersonate", "a", "--kubeconfig", "none", "--backend", "compute")
+    command = [sys.executable, "-m", "infra.local", "--state", str(tmp_path), "up", *given]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "--gke live is of clusters of GKE: leave out --backend compute\n")
