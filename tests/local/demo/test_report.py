@@ -15,6 +15,7 @@ from infra.local.demo.report import (
 from infra.local.demo.steps import Progress, done, failed
 from tests.builders import NOW
 from tests.local.demo.moments import (
+    a_group,
     a_jobset,
     a_progress,
     a_slice,
@@ -84,6 +85,12 @@ def test_a_step_that_did_not_happen_is_a_failure(step: Progress) -> None:
 
 def test_anything_left_is_a_failure() -> None:
     assert outcome([STEP], SOMETHING) == (FAILED, "FAILED: resources are left: node pools or instance groups.")
+
+
+def test_of_a_node_group_its_conditions_are_reported() -> None:
+    view = a_view(groups=(a_group("llama", Ready="False", InstanceTemplateReady="True"),))
+    said = list(seen_of(failed(HAPPENING, "too late"), view))
+    assert "  TPUNodeGroup llama: Ready False, InstanceTemplateReady True" in said
 
 
 def test_a_step_that_did_not_happen_is_reported_with_everything_that_was_seen_of_it() -> None:

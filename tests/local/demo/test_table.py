@@ -59,6 +59,13 @@ def test_news_are_told_once() -> None:
     assert not list(news([ended], [ended], started=10))
 
 
+def test_what_kubectl_prints_is_below_its_line() -> None:
+    before = a_progress(APPLY)
+    shown = done(before, "kubectl get tng\nNAME\nllama", now=1)
+    told, *_ = news([before], [shown], started=0)
+    assert told == "  1.0 s  (a) kubectl get tng\n         NAME\n         llama"
+
+
 def test_a_failure_is_news() -> None:
     before = a_progress(APPLY)
     assert list(news([before], [failed(before, "kubectl: refused")], started=0)) == ["         (a) ✗ kubectl: refused"]

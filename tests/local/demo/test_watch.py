@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.demo.view import Event, JobSet
-from infra.local.demo.watch import event, jobset, unschedulable
+from infra.local.demo.view import Event, JobSet, NodeGroup
+from infra.local.demo.watch import event, jobset, node_group, unschedulable
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
@@ -31,6 +31,13 @@ def test_a_jobset_is_read_with_the_conditions_that_hold_and_its_ready_jobs() -> 
     }
     read = jobset({"metadata": {"name": "llama"}, "status": status})
     assert read == JobSet(name="llama", conditions=frozenset({"Completed"}), ready=3, restarts=1)
+
+
+def test_a_node_group_is_read_with_what_it_says_of_itself() -> None:
+    assert node_group({"metadata": {"name": "llama"}}) == NodeGroup(name="llama", conditions={})
+    status = {"conditions": [{"type": "Ready", "status": "False"}, {"type": "InstanceTemplateReady", "status": "True"}]}
+    read = node_group({"metadata": {"name": "llama"}, "status": status})
+    assert read.conditions == {"Ready": "False", "InstanceTemplateReady": "True"}
 
 
 def test_an_event_is_read() -> None:
