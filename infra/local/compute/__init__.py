@@ -13,8 +13,9 @@ nothing of the provisioner may be imported here. Whatever is not covered is answ
     messages, guests    state as Google's messages; guest attributes
     reading, filters    gets and lists: filter expressions, pages
     service             one call: state and call in, response or refusal out
-    control_plane       the only mutable object: state under one lock, and a thread that advances time
-    vms                 the hook for what runs on VMs; by default hosts that join a cluster by themselves
+    control_plane       the only mutable object: the state, and what runs on VMs
+    vms                 the hook for what runs on VMs: hosts that join a cluster, by default as their metadata says
+    booting             hosts that run the startup script of their metadata, and join by kubeadm
     metadata            what VMs ask of their metadata server
     audit               the audit log, and the log sink's filter
     server, buttons     REST for the client library, JSON for people and demos; vm_buttons: faults of VMs
