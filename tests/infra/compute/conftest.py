@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.compute.booting.host import Host, cannot_be_used
+from infra.local.compute.booting.host import cannot_be_used
 from tests.infra.compute.metadata_server import Metadata, serving
+from tests.infra.compute.observed import Observed
 from tests.infra.sources import ROOT
 
 SCRIPT = ROOT / "shared" / "tpu_slices" / "adapters" / "startup.sh"
@@ -36,8 +37,8 @@ def namespaces() -> None:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
-    made = Host.made(tmp_path / "host", SCRIPT.read_text())
+def host(tmp_path: Path) -> Observed:
+    made = Observed.made(tmp_path / "host", SCRIPT.read_text())
     made.write("valid-tokens", f"{TOKEN}\n")
     return made
 

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from google.cloud import compute_v1 as gce
 
-from infra.local.compute.booting.host import Host
 from infra.local.compute.booting.scripts import Scripts, Site
 from infra.local.compute.metadata.server import MetadataServer
 from infra.local.compute.paths import Resource
@@ -22,6 +21,7 @@ from infra.local.compute.state import Pace
 from infra.local.compute.vms import ByMetadata, JoinedHosts
 from infra.local.gke.hosts import Manifest
 from tests.infra.compute.conftest import HASH, LABELS, SCRIPT, TOKEN, VERSION
+from tests.infra.compute.observed import Observed
 from tests.local.compute.world import HERE, World, a_state, a_template, alone
 from tests.local.gke.world import UnreliableNodes
 from tests.local.stack.leftovers import until
@@ -124,8 +124,8 @@ class Zone:
         return next(filter(holds, list(self.nodes.nodes.values())))
 
     @property
-    def disks(self) -> list[Host]:
-        return [Host(path) for path in sorted(self.folder.iterdir())]
+    def disks(self) -> list[Observed]:
+        return [Observed(path) for path in sorted(self.folder.iterdir())]
 
 
 def is_ready(node: Manifest) -> bool:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.local.compute.booting.host import FSTAB, Host
+from infra.local.compute.booting.host import FSTAB
 from tests.infra.compute.conftest import HASH, LABELS, SCRIPT, TOKEN, VERSION
 from tests.infra.compute.listing import listing
 from tests.infra.compute.metadata_server import Metadata, serving
+from tests.infra.compute.observed import Observed
 
 pytestmark = [
     pytest.mark.emulators,
@@ -37,7 +38,7 @@ def with_token(metadata: Metadata, token: str = TOKEN) -> None:
     metadata.set(kubeadm_join_token=token, kubeadm_ca_hash=HASH)
 
 
-def never_printed(host: Host, metadata: Metadata, *tokens: str) -> None:
+def never_printed(host: Observed, metadata: Metadata, *tokens: str) -> None:
     """Assert that no token is in what is printed, told or kept on the disk."""
     for token in tokens:
         assert token not in host.printed
@@ -46,7 +47,7 @@ def never_printed(host: Host, metadata: Metadata, *tokens: str) -> None:
         assert [path for path in kept if path != "valid-tokens"] == []
 
 
-def test_a_host_joins_with_what_its_metadata_says(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_host_joins_with_what_its_metadata_says(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     host.boot(server)
     [join] = host.joins
@@ -76,7 +77,7 @@ def test_a_host_joins_with_what_its_metadata_says(host: Host, metadata: Metadata
 
 
 def test_a_kubeadm_before_1_31_gets_the_configuration_that_it_knows(
-    host: Host, metadata: Metadata, server: str
+    host: Observed, metadata: Metadata, server: str
 ) -> None:
     with_token(metadata)
     metadata.set(kubernetes_version="1.30")
@@ -88,7 +89,7 @@ def test_a_kubeadm_before_1_31_gets_the_configuration_that_it_knows(
     assert join["nodeRegistration"]["kubeletExtraArgs"] == args
 
 
-def test_a_host_is_prepared(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_host_is_prepared(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     host.boot(server)
     assert host.called("swapoff") == ["swapoff --all"]
@@ -110,7 +111,7 @@ def test_a_host_is_prepared(host: Host, metadata: Metadata, server: str) -> None
 
 
 def test_what_the_image_brings_is_kept(metadata: Metadata, server: str, tmp_path: Path) -> None:
-    host = Host.made(tmp_path / "host", SCRIPT.read_text(), image=("kubelet", "kubeadm", "containerd", "conntrack"))
+    host = Observed.made(tmp_path / "host", SCRIPT.read_text(), image=("kubelet", "kubeadm", "containerd", "conntrack"))
     host.write("valid-tokens", f"{TOKEN}\n")
     host.write(
         "etc/containerd/config.toml",
@@ -125,7 +126,7 @@ def test_what_the_image_brings_is_kept(metadata: Metadata, server: str, tmp_path
 
 
 def test_another_minor_version_of_the_image_is_replaced(metadata: Metadata, server: str, tmp_path: Path) -> None:
-    host = Host.made(tmp_path / "host", SCRIPT.read_text(), image=("kubelet", "kubeadm", "containerd", "conntrack"))
+    host = Observed.made(tmp_path / "host", SCRIPT.read_text(), image=("kubelet", "kubeadm", "containerd", "conntrack"))
     host.write("kubernetes", "1.35\n")
     with_token(metadata)
     with host.booted(server):
@@ -136,7 +137,7 @@ def test_another_minor_version_of_the_image_is_replaced(metadata: Metadata, serv
     assert host.joins == []
 
 
-def test_a_token_that_comes_late_is_awaited(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_token_that_comes_late_is_awaited(host: Observed, metadata: Metadata, server: str) -> None:
     with host.booted(server) as boot:
         metadata.await_told("tpu-slice-provisioner/state", "waiting-for-token")
         assert host.joins == []
@@ -146,7 +147,7 @@ def test_a_token_that_comes_late_is_awaited(host: Host, metadata: Metadata, serv
     assert len(host.joins) == 1
 
 
-def test_another_token_is_tried_after_a_failed_join(host: Host, metadata: Metadata, server: str) -> None:
+def test_another_token_is_tried_after_a_failed_join(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     host.write("valid-tokens", f"{SECOND}\n")
     with host.booted(server) as boot:
@@ -160,7 +161,7 @@ def test_another_token_is_tried_after_a_failed_join(host: Host, metadata: Metada
     never_printed(host, metadata, TOKEN, SECOND)
 
 
-def test_a_token_that_is_none_is_told_without_it(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_token_that_is_none_is_told_without_it(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata, "MARKER; rm -rf /")
     with host.booted(server):
         metadata.await_told("tpu-slice-provisioner/error", "metadata kubeadm-join-token: not a bootstrap token")
@@ -168,7 +169,7 @@ def test_a_token_that_is_none_is_told_without_it(host: Host, metadata: Metadata,
     never_printed(host, metadata, "MARKER")
 
 
-def test_a_metadata_server_that_is_away_is_awaited(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_metadata_server_that_is_away_is_awaited(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     metadata.away = True
     with host.booted(server) as boot:
@@ -179,7 +180,7 @@ def test_a_metadata_server_that_is_away_is_awaited(host: Host, metadata: Metadat
     assert states(metadata)[-1] == "joined"
 
 
-def test_kubeadm_is_tried_until_it_succeeds(host: Host, metadata: Metadata, server: str) -> None:
+def test_kubeadm_is_tried_until_it_succeeds(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     host.write("join-fails", "2")
     host.boot(server)
@@ -189,7 +190,7 @@ def test_kubeadm_is_tried_until_it_succeeds(host: Host, metadata: Metadata, serv
     assert "tpu-slice-provisioner/error" not in metadata.guest
 
 
-def test_packages_are_tried_until_they_are_there(host: Host, metadata: Metadata, server: str) -> None:
+def test_packages_are_tried_until_they_are_there(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     host.write("apt-fails", "3")
     host.boot(server)
@@ -199,7 +200,7 @@ def test_packages_are_tried_until_they_are_there(host: Host, metadata: Metadata,
     assert len(host.joins) == 1
 
 
-def test_a_setting_that_is_missing_is_named_and_awaited(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_setting_that_is_missing_is_named_and_awaited(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     metadata.set(kubeadm_control_plane=None)
     with host.booted(server) as boot:
@@ -209,7 +210,7 @@ def test_a_setting_that_is_missing_is_named_and_awaited(host: Host, metadata: Me
     assert 'apiServerEndpoint: "10.0.0.3:443"' in host.joins[0]
 
 
-def test_a_host_that_has_joined_does_nothing_after_a_reboot(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_host_that_has_joined_does_nothing_after_a_reboot(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     host.boot(server)
     before, calls = dict(host.written()), host.calls
@@ -225,7 +226,7 @@ def test_a_host_that_has_joined_does_nothing_after_a_reboot(host: Host, metadata
     assert states(metadata) == ["joined"]
 
 
-def test_a_host_that_was_rebooted_while_it_joined_joins_anew(host: Host, metadata: Metadata, server: str) -> None:
+def test_a_host_that_was_rebooted_while_it_joined_joins_anew(host: Observed, metadata: Metadata, server: str) -> None:
     with_token(metadata)
     host.write("etc/kubernetes/kubelet.conf", "half")
     host.boot(server)
@@ -234,7 +235,7 @@ def test_a_host_that_was_rebooted_while_it_joined_joins_anew(host: Host, metadat
 
 
 def test_guest_attributes_that_are_off_do_not_keep_a_host_from_joining(
-    host: Host, metadata: Metadata, server: str
+    host: Observed, metadata: Metadata, server: str
 ) -> None:
     with_token(metadata)
     metadata.set(enable_guest_attributes="FALSE")
@@ -244,7 +245,7 @@ def test_guest_attributes_that_are_off_do_not_keep_a_host_from_joining(
 
 
 def test_nothing_outside_the_host_is_changed(metadata: Metadata, tmp_path: Path) -> None:
-    host = Host.made(tmp_path / "host", SCRIPT.read_text())
+    host = Observed.made(tmp_path / "host", SCRIPT.read_text())
     host.write("valid-tokens", f"{TOKEN}\n")
     host.write("join-fails", "1")
     with_token(metadata)

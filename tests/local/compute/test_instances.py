@@ -282,16 +282,6 @@ def test_waiting_ends_with_its_time(served: MetadataServer, world: World) -> Non
 
 
 @pytest.mark.enable_socket
-def test_a_vm_can_have_a_server_of_its_own(world: World) -> None:
-    server = MetadataServer(world.plane, vm=path(world))
-    request = Request(f"{server.url}/computeMetadata/v1/instance/name", headers=FLAVOR)
-    with urlopen(request, timeout=60) as reply:
-        assert reply.read().decode() == world.members()[0].name
-    assert server.base(path(world)) == server.url
-    server.stop()
-
-
-@pytest.mark.enable_socket
 def test_vms_that_there_are_not_have_no_metadata(served: MetadataServer) -> None:
     none = f"{served.url}/{PROJECT}/us-central1-c/none/computeMetadata/v1/instance/name"
     for url in (none, f"{served.url}/computeMetadata/v1/instance/name"):

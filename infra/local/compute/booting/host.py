@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 STAND_INS = Path(__file__).parent / "stand_ins"
 LINKS = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin"}
@@ -58,7 +59,7 @@ class Host:
     root: Path
 
     @classmethod
-    def made(cls, root: Path, script: str, *, image: tuple[str, ...] = ()) -> Host:
+    def made(cls, root: Path, script: str, *, image: tuple[str, ...] = ()) -> Self:
         """Return a host with this startup script, whose image brings these programs."""
         for folder in ("usr", "dev", "proc", "run", "tmp", "var/lib", "installed", "joins", "etc/apt"):
             (root / folder).mkdir(parents=True)
@@ -92,43 +93,13 @@ class Host:
         with (self.root / "serial").open("a") as serial:
             return subprocess.Popen(command, stdout=serial, stderr=serial, text=True, start_new_session=True)
 
-    def boot(self, server: str, seconds: float = 120) -> None:
-        """Boot it, and wait until the script has ended well."""
-        with self.booted(server) as boot:
-            code = boot.wait(seconds)
-        assert code == 0, self.printed
-
     @property
     def printed(self) -> str:
         return (self.root / "serial").read_text()
 
-    @property
-    def calls(self) -> list[str]:
-        """What was called of the stand-ins, with arguments."""
-        log = self.root / "calls"
-        return log.read_text().splitlines() if log.exists() else []
-
-    def called(self, beginning: str) -> list[str]:
-        return [call for call in self.calls if call.startswith(beginning)]
-
-    @property
-    def joins(self) -> list[str]:
-        """The configurations that kubeadm was called with, in order."""
-        return [path.read_text() for path in sorted((self.root / "joins").iterdir())]
-
-    def read(self, path: str) -> str:
-        return (self.root / path).read_text()
-
     def write(self, path: str, text: str) -> None:
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(text)
-
-    def written(self) -> Iterator[tuple[str, str]]:
-        """Yield every file on its disk but those of the test itself, with what is in it."""
-        own = {"usr", "dev", "proc", "stand-ins", "installed", "joins", "startup-script", "calls"}
-        for path in sorted(self.root.rglob("*")):
-            if path.is_file() and not path.is_symlink() and path.relative_to(self.root).parts[0] not in own:
-                yield str(path.relative_to(self.root)), path.read_text(errors="replace")
 
 
 def halt(boot: subprocess.Popen[str]) -> None:

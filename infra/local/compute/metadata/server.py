@@ -1,7 +1,7 @@
 """The metadata servers of all VMs, over HTTP on the loopback interface.
 
-That of a VM is at `URL/PROJECT/ZONE/NAME/computeMetadata/v1/`; with `vm` given, at the server's root, as programs
-expect it that are told a host and a port alone (GCE_METADATA_HOST).
+That of a VM is at `URL/PROJECT/ZONE/NAME/computeMetadata/v1/`: what stands before `/computeMetadata` can be its
+GCE_METADATA_HOST.
 """
 
 import re
@@ -22,15 +22,14 @@ _MOMENT = 0.5
 class MetadataServer(LoopbackServer):
     """Listens from its construction on; `url` has the actual port."""
 
-    def __init__(self, plane: ControlPlane, port: int = 0, vm: Resource | None = None) -> None:
+    def __init__(self, plane: ControlPlane, port: int = 0) -> None:
         self._plane = plane
-        self._vm = vm
         self._ending = False
         super().__init__(self._answer, port, "compute-metadata")
 
     def base(self, vm: Resource) -> str:
         """Return the URL below which a VM finds `/computeMetadata/v1/`."""
-        return self.url if self._vm == vm else f"{self.url}/{vm.project}/{vm.location}/{vm.name}"
+        return f"{self.url}/{vm.project}/{vm.location}/{vm.name}"
 
     def stop(self) -> None:
         """End; whoever waits for a change is told that there was none."""
@@ -38,12 +37,10 @@ class MetadataServer(LoopbackServer):
         super().stop()
 
     def _answer(self, asked: Asked) -> Answered:
-        vm, target = self._vm, asked.target
-        if vm is None:
-            found = _PREFIX.fullmatch(target)
-            if found is None:
-                return answers.page(404, "The URL of a metadata server is /PROJECT/ZONE/NAME/computeMetadata/v1/.")
-            vm, target = Resource(found[1], f"zones/{found[2]}", "instances", found[3]), found[4]
+        found = _PREFIX.fullmatch(asked.target)
+        if found is None:
+            return answers.page(404, "The URL of a metadata server is /PROJECT/ZONE/NAME/computeMetadata/v1/.")
+        vm, target = Resource(found[1], f"zones/{found[2]}", "instances", found[3]), found[4]
         asked = Asked(asked.method, target, asked.headers, asked.body)
         if no := answers.refused(asked):
             return no
