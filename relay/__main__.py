@@ -70,10 +70,10 @@ class Process:
         self._outbox.demand_expired = self._relay.ask
         patience = Patience(settings.watch_silence, time.monotonic)
         sources = cluster.sources(api, hosts_in=settings.hosts_in)
-        self._owners = OwnersTold(calls, now, self._health)
+        self._owners = OwnersTold(calls, now, self._health, settings.vendor)
         self._watches: list[Watch[Any, Any]] = [
             *(Watch(source, self._relay.put, patience, chance) for source in sources),
-            Watch(cluster.unscheduled(api), self._owners.put, patience, chance),
+            Watch(cluster.unscheduled(api, settings.vendor), self._owners.put, patience, chance),
         ]
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._keeper = NodeGroupKeeper(self._relay.groups_not_held, calls, now)

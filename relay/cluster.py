@@ -16,6 +16,7 @@ from relay import translate
 from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, UnservedPod
 from relay.watch import Response, Source
 from tpu_slices.domain.model.slices import Owner
+from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import JOBSET_NAME
@@ -72,7 +73,7 @@ def _workloads(api: client.ApiClient, kind: Kind, *, served: bool) -> Source[Kin
     return Source(kind, fetch, read, "uid", f"{kind} of {owner.api_version}", is_installed)
 
 
-def unscheduled(api: client.ApiClient) -> Source[Aside, UnservedPod]:
+def unscheduled(api: client.ApiClient, vendor: Vendor = GKE) -> Source[Aside, UnservedPod]:
     """Return the pods that have no node; those of JobSets, which are served, are left out."""
     core: Any = client.CoreV1Api(api)
     pods = partial(
@@ -80,7 +81,7 @@ def unscheduled(api: client.ApiClient) -> Source[Aside, UnservedPod]:
         label_selector=f"!{JOBSET_NAME}",
         field_selector="spec.nodeName=,status.phase=Pending",
     )
-    return Source(Aside.UNSCHEDULED, pods, translate.unserved, "uid", "pods")
+    return Source(Aside.UNSCHEDULED, pods, partial(translate.unserved, vendor=vendor), "uid", "pods")
 
 
 class Cluster:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
+from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 
 _LOCATION = re.compile(r"projects/[^/]+/locations/[^/]+")
 
@@ -50,6 +51,10 @@ class Settings:
             probe_socket=environment.get("PROBE_SOCKET", ""),
             hosts_in=_hosts_in(environment.get("HOSTS_IN", "")),
         )
+
+    @property
+    def vendor(self) -> Vendor:
+        return COMPUTE_ENGINE if self.hosts_in else GKE
 
     @property
     def topic(self) -> str:

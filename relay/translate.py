@@ -27,6 +27,7 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, is_slice_id
+from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import COUNT, GROUP_KEYS, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
@@ -156,15 +157,14 @@ def told_by_pod(obj: Json) -> Hashable:
     )
 
 
-def unserved(obj: Json) -> UnservedPod | None:
-    """Return a v1 Pod as an UnservedPod; None if it is no such pod, or one of a JobSet."""
+def unserved(obj: Json, vendor: Vendor = GKE) -> UnservedPod | None:
+    """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node."""
     metadata = obj["metadata"]
     annotations = strings(metadata, "annotations")
     if (
         not (_cannot_be_scheduled(obj) and _asks_us(obj))
         or JOBSET_NAME in strings(metadata, "labels")
-        or provisioned_by_gke(obj)
-        or any(key in annotations for key in PROVISIONING_REQUESTS)
+        or (vendor is GKE and (provisioned_by_gke(obj) or any(key in annotations for key in PROVISIONING_REQUESTS)))
     ):
         return None
     return UnservedPod(metadata["uid"], _owner_of(metadata))

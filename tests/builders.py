@@ -82,7 +82,7 @@ def a_token(**changes: Any) -> JoinToken:
     return JoinToken(**{**fields, **changes})
 
 
-def a_request(accelerator: str = "tpu-v5-lite-podslice", topology: str = "4x4", **changes: Any) -> TemplateRequest:
+def a_request(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **changes: Any) -> TemplateRequest:
     selector = {
         "cloud.google.com/gke-tpu-accelerator": accelerator,
         "cloud.google.com/gke-tpu-topology": topology,

@@ -39,6 +39,7 @@ from relay.objects import (
 )
 from relay.translate import controller_of
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
+from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.readers import READERS
@@ -120,10 +121,11 @@ class UnservedPods:
 class OwnersTold:
     """Owns the pods in the thread of `run`; `now` runs evenly, and shows the time of day."""
 
-    def __init__(self, cluster: Cluster, now: Callable[[], datetime], health: Health) -> None:
+    def __init__(self, cluster: Cluster, now: Callable[[], datetime], health: Health, vendor: Vendor = GKE) -> None:
         self._cluster = cluster
         self._now = now
         self._health = health
+        self._vendor = vendor
         self._events: Queue[PodEvent] = Queue(MOST_EVENTS)
         self._pods = UnservedPods()
         self._current = False
@@ -197,7 +199,8 @@ class OwnersTold:
         kind = _SERVED.get((owner.api_version, owner.kind))
         if kind is None:
             group, slash, _ = owner.api_version.partition("/")
-            return owner, why_none_for(Controller(group if slash else "", owner.kind, owner.name, indexed=False))
+            controller = Controller(group if slash else "", owner.kind, owner.name, indexed=False)
+            return owner, why_none_for(controller, self._vendor)
         asked = Owner(kind=kind, namespace=owner.namespace, name=owner.name, uid=WorkloadUid(owner.uid))
         workload = self._cluster.workload(asked)
         return (replace(owner, uid=workload["metadata"]["uid"]), why_not(kind, workload)) if workload else (owner, "")

@@ -17,6 +17,7 @@ from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, ComputeSe
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.session import Session
@@ -52,6 +53,7 @@ class PlannedCluster:
     """None: the default cluster."""
     file: str | None = None
     """The file of its settings; None: they are those that are configured, or the default ones."""
+    vendor: Vendor = GKE
 
     def as_json(self) -> dict[str, Any]:
         settings = "default" if self.cluster is None else "configured" if self.file is None else "file"
@@ -65,11 +67,11 @@ def cluster_of(named: str | None, session: Session) -> PlannedCluster:
         return PlannedCluster(default_settings, None)
     if named.endswith((".yaml", ".yml")) or Path(named).exists():
         settings = read_settings(Path(named)).settings
-        return PlannedCluster(lambda _: settings, settings.cluster, named)
+        return PlannedCluster(lambda _: settings, settings.cluster, named, settings.vendor)
     configured = session.deps.store.settings(ClusterId(named))
     if configured is None:
         raise NotAManifest(f"--cluster {named}: neither a file nor a configured cluster")
-    return PlannedCluster(lambda _: configured, configured.cluster)
+    return PlannedCluster(lambda _: configured, configured.cluster, vendor=configured.vendor)
 
 
 def default_settings(request: TemplateRequest | NodeGroup) -> ClusterSettings:

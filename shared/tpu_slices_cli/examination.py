@@ -141,9 +141,9 @@ def _reconcile(seen: Seen) -> Finding:
 
 def _sweep(seen: Seen) -> Finding:
     if seen.heartbeat.next_inventory_check_at is not None:
-        return well("The sweep ran, and listed the cluster's node pools in GKE.")
+        return well("The sweep ran, and listed the cluster's slices in Google Cloud.")
     return wrong(
-        "The sweep, which runs each minute, has not compared the records with GKE's node pools since it was asked to.",
+        "The sweep, which runs each minute, has not compared the records with Google Cloud since it was asked to.",
         _warnings(seen, "sweep"),
     )
 

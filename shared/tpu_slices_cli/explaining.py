@@ -37,8 +37,8 @@ _LABEL = 12  # columns
 def explain_command(session: Session, name: str, cluster: str | None, output: str) -> None:
     """Explain the state of a slice, or why a workload waits. Nothing is changed.
 
-    The record, the node pool in GKE, and the decision that the next reconciliation would make are shown. NAME is a
-    slice, a node pool, NAMESPACE/JOB, or the NAMESPACE/NAME of a JobSet, Job or LeaderWorkerSet; if two of them have
+    The record, what is seen of its hosts, and the decision that the next reconciliation would make are shown. NAME is a
+    slice, its pool, NAMESPACE/JOB, or the NAMESPACE/NAME of a JobSet, Job or LeaderWorkerSet; if two of them have
     one name, with the kind in front: Job/NAMESPACE/NAME.
 
     \b
@@ -109,7 +109,7 @@ def _document(explained: Explained) -> dict[str, Any]:
             "phase": decision.record.phase.value,
             "reason": decision.reason.value,
             "message": decision.message,
-            "actions": [words.ordered(action, record) for action in decision.actions],
+            "actions": [words.ordered(action, record, explained.vendor) for action in decision.actions],
         },
     }
 
@@ -151,7 +151,7 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     decision = explained.decision
     yield "Decision", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
-        yield "Action", words.ordered(action, record)
+        yield "Action", words.ordered(action, record, explained.vendor)
     if decision.reason is Reason.OPERATION_LIMIT:
         yield "Queue", _queue(record, deps)
     if record.note:

@@ -54,7 +54,7 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     kubectl get jobsets -A -o yaml | slices plan -f - --cluster my-cluster -o json
 
     Whatever else requests TPU is named with the reason why it gets no slice. An invalid document does not keep the
-    others from being planned. The IDs of slices and the names of node pools depend on the JobSet's UID. Those of a
+    others from being planned. The IDs of slices and the names of their pools depend on the JobSet's UID. Those of a
     JobSet that is not created yet are examples.
 
     Prices are list prices in US dollars of the date that is shown, without discounts.
@@ -65,7 +65,7 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     if not documents:
         raise NotAManifest(f"{', '.join(files)}: contains no manifest")
     planned_for = cluster_of(cluster, session)
-    planned = plan(documents, planned_for.settings_for, namespace)
+    planned = plan(documents, planned_for.settings_for, namespace, planned_for.vendor)
     whole = {"cluster": planned_for.as_json(), **planned.as_json()}
     match output:
         case "json":
@@ -158,7 +158,7 @@ def _summary(planned: Plan, cluster: PlannedCluster) -> str:
 
 def _noun(planned: Plan) -> str:
     """Return what slices are in the cluster, which is the same one for all."""
-    return "instance group" if any(each.of_instances for each in planned.slices) else "node pool"
+    return planned.slices[0].order.settings.vendor.pool
 
 
 def _many(count: int, thing: str) -> str:

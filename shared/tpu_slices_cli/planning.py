@@ -13,6 +13,7 @@ from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.ports.backend import PoolOrder
@@ -121,9 +122,11 @@ class Plan:
         }
 
 
-def plan(documents: Iterable[Manifest | Invalid], settings_for: SettingsFor, namespace: str) -> Plan:
+def plan(
+    documents: Iterable[Manifest | Invalid], settings_for: SettingsFor, namespace: str, vendor: Vendor = GKE
+) -> Plan:
     """Return the plan for all documents; `namespace` is that of manifests without one."""
-    plans = [_plan_of(document, settings_for, namespace) for document in documents]
+    plans = [_plan_of(document, settings_for, namespace, vendor) for document in documents]
     return Plan(
         slices=tuple(each for part in plans for each in part.slices),
         skipped=tuple(each for part in plans for each in part.skipped),
@@ -132,18 +135,18 @@ def plan(documents: Iterable[Manifest | Invalid], settings_for: SettingsFor, nam
     )
 
 
-def _plan_of(document: Manifest | Invalid, settings_for: SettingsFor, namespace: str) -> Plan:
+def _plan_of(document: Manifest | Invalid, settings_for: SettingsFor, namespace: str, vendor: Vendor) -> Plan:
     if isinstance(document, Invalid):
         return Plan(invalid=(document,))
     try:
-        return _checked(document, settings_for, namespace)
+        return _checked(document, settings_for, namespace, vendor)
     except ValueError as error:
         return Plan(invalid=(Invalid(document.where, str(error)),))
     except (TypeError, AttributeError, KeyError) as error:
         return Plan(invalid=(Invalid(document.where, f"malformed {document.kind}: {error}"),))
 
 
-def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> Plan:
+def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str, vendor: Vendor) -> Plan:
     """Return the plan for one document; raise an error if it is malformed."""
     body = manifest.body
     reader = reader_of(body)
@@ -159,7 +162,7 @@ def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> P
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
         return Plan(slices, skipped, warnings=(*_warnings_of(slices), *caveats(body)))
-    why = skip_other(body)
+    why = skip_other(body, vendor)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
     _check_filled_in(body)

@@ -26,7 +26,7 @@ _STAND = {Phase.PROVISIONING, Phase.READY, Phase.RELEASING}
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def retire_command(session: Session, cluster: str, message: str, interval: float, *, yes: bool) -> None:
-    """Retire a cluster: release all its slices, create none any more, and forget it once GKE has no node pool left.
+    """Retire a cluster: release all its slices, create none any more, and forget it once nothing is left of them.
 
     Pods of JobSets that run on the slices are killed. It takes as long as the deletions; after Ctrl-C they go on, and
     the same command continues. Until it has ended, `slices resume --cluster ID` lets slices be created again. Slices on
@@ -50,7 +50,7 @@ def _ended(session: Session, settings: ClusterSettings, message: str, interval: 
     """Release everything and wait until nothing is left; return False if that was not confirmed."""
     id_ = settings.cluster
     standing = _standing(session, id_)
-    echo(f"{id_} has {len(standing)} slices whose node pools exist or are being created.")
+    echo(f"{id_} has {len(standing)} slices that stand or are being created.")
     if not confirmed(f"Delete them, also under JobSets that run, and forget {id_}?", yes=yes):
         return False
     session.written.retire(id_, message)
@@ -72,7 +72,10 @@ def _release(session: Session, settings: ClusterSettings) -> list[str]:
     if standing:
         return [f"{record.id} {record.phase} {record.reason}: {record.message}" for record in standing]
     pools = session.deps.backend.inventory(settings)
-    return [f"{pool.name}: a node pool without a record, which the sweep finds and adopts" for pool in pools]
+    return [
+        f"{pool.name}: {settings.vendor.a_pool.lower()} without a record, which the sweep finds and adopts"
+        for pool in pools
+    ]
 
 
 def _standing(session: Session, cluster: ClusterId) -> Sequence[SliceRecord]:

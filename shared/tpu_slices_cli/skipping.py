@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
 from tpu_slices.wire.tpu_objects import requests_chips, why_not_served
@@ -75,11 +76,11 @@ def skipped_templates(jobset: Json, reader: Reader) -> Iterator[Why]:
             yield SkipReason.NO_REPLICAS, f"{_named(jobset)}: replicatedJob {job['name']} has 0 replicas"
 
 
-def skip_other(obj: Json) -> Why | None:
+def skip_other(obj: Json, vendor: Vendor) -> Why | None:
     """Return why an object that is no workload of ours gets no slice; None: it is a leader pod."""
     if obj["kind"] == "Pod" and (leader_of_a_job(obj) or leader_of_a_group(obj)) and requests_chips(obj):
         return (SkipReason.OPTED_OUT, f"{_named(obj)} {_OUT}") if opted_out(obj) else None
-    why = why_not_served(obj)
+    why = why_not_served(obj, vendor)
     return (SkipReason.NOT_SERVED, why) if why else (SkipReason.REQUESTS_NO_TPU, f"{_named(obj)} requests no TPU chips")
 
 

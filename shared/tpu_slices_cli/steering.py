@@ -25,7 +25,7 @@ _CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; opti
 def hold_command(session: Session, name: str, cluster: str | None, note: str | None) -> None:
     """Put a slice on hold: nothing is created or deleted for it, whatever its JobSet does, until `slices resume NAME`.
 
-    NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices. The hosts of a slice on hold
+    NAME is a slice, its pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices. The hosts of a slice on hold
     are still billed.
     """
     id_ = session.cluster(cluster)
@@ -35,25 +35,25 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
         echo(f"{record.id} {state}.")
 
 
-@click.command(name="release", short_help="Release a slice: delete its node pool now.")
+@click.command(name="release", short_help="Release a slice: delete its hosts now.")
 @click.argument("name")
 @_CLUSTER
 @click.option("--force", is_flag=True, help="Delete it without asking the relay who runs on it: if the relay is dead.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def release_command(session: Session, name: str, cluster: str | None, *, force: bool, yes: bool) -> None:
-    """Release a slice: delete its node pool, even if its JobSet needs it, and do not create it again.
+    """Release a slice: delete its hosts, even if its JobSet needs it, and do not create it again.
 
     Pods of its JobSet that run on the slice are killed. While Jobs of other JobSets run on it, it is kept. With
     --force nobody is asked and nobody is spared, and the record says so.
 
-    NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
+    NAME is a slice, its pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
     """
     id_ = session.cluster(cluster)
     records = _not_gone(edits.find(id_, name, session.deps.store))
     for record in records:
         echo(f"{record.id}: {record.phase}, {_occupancy(record)}")
-    if not records or not confirmed(f"Delete the node pools of {_many(records)}?", yes=yes):
+    if not records or not confirmed(f"Delete the hosts of {_many(records)}?", yes=yes):
         return
     for record in records:
         change = partial(edits.force_release, now=session.deps.clock.now()) if force else edits.release
@@ -82,7 +82,7 @@ def pause_command(session: Session, cluster: str | None, message: str) -> None:
 def resume_command(session: Session, name: str | None, cluster: str | None) -> None:
     """End the hold of a slice; without NAME, end the pause of the cluster.
 
-    NAME is a slice, a node pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
+    NAME is a slice, its pool, NAMESPACE/JOB, or NAMESPACE/JOBSET for all of its slices.
     """
     id_ = session.cluster(cluster)
     if name is None:

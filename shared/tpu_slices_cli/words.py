@@ -31,6 +31,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
+from tpu_slices.domain.model.vendors import Vendor
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -63,7 +64,7 @@ _STATES: Mapping[type[Observation], str] = {
 
 
 def seen(observation: Observation) -> str:
-    """Return the observed state of a node pool."""
+    """Return the observed state of what holds a slice's hosts."""
     match observation:
         case Absent():
             return "does not exist"
@@ -73,26 +74,26 @@ def seen(observation: Observation) -> str:
             return f"running, but without all of its hosts: {why}" if why else "running"
         case Broken(failure):
             return f"broken: {failure.message}"
-        case Deleting():
-            return "being deleted"
+        case Deleting(what):
+            return f"being deleted, now {what}" if what else "being deleted"
         case Begun(message) | Busy(message) | Unowned(message) | Unreadable(message):
             return f"{_STATES[type(observation)]}: {message}"
         case _:
             assert_never(observation)
 
 
-def ordered(action: Action, record: SliceRecord) -> str:
+def ordered(action: Action, record: SliceRecord, vendor: Vendor) -> str:
     """Return an action as text, as in `create node pool tpu-llama-0-x-1`."""
     pool = record.pool_of(min(action.attempt, LAST_ATTEMPT))
     match action:
         case CreatePool():
-            return f"create node pool {pool}"
+            return f"create {vendor.pool} {pool}"
         case DeletePool():
-            return f"delete node pool {pool}"
+            return f"delete {vendor.pool} {pool}"
         case DeleteRemains():
             return f"delete what is left of {pool} beside its hosts"
         case CancelCreation():
-            return f"cancel the creation of node pool {pool}"
+            return f"cancel the creation of {vendor.pool} {pool}"
         case CloseHosts():
             return f"ask the relay to close the hosts of {pool} to new pods, and who is on them"
         case OpenHosts():

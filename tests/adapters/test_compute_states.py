@@ -112,7 +112,21 @@ STAGES = [
 def test_an_operation_that_runs_tells_what_is_going_on(parts: Parts, method: str) -> None:
     before = operation("insert", ended=True, name="operation-0")
     assert seen(parts, before, operation(f"{method}insert")) == Creating()
-    assert seen(parts, before, operation(f"{method}delete")) == Deleting()
+    assert isinstance(seen(parts, before, operation(f"{method}delete")), Deleting)
+
+
+@pytest.mark.parametrize(
+    ("collection", "what"),
+    [
+        ("instanceGroupManagers", "its instance group"),
+        ("instanceTemplates", "its instance template"),
+        ("resourcePolicies", "its workload policy"),
+    ],
+)
+def test_a_deletion_tells_what_is_going(collection: str, what: str) -> None:
+    deleting = operation("delete")
+    deleting.target_link = f"https://www.googleapis.com/compute/v1/projects/p/somewhere/{collection}/{ORDER.name}"
+    assert seen(Parts(policy=POLICY), deleting) == Deleting(what)
 
 
 @pytest.mark.parametrize("parts", STAGES)
@@ -134,7 +148,7 @@ def test_a_step_that_ended_well_breaks_nothing() -> None:
     [
         (Parts(policy=ResourcePolicy(description=OTHERS)), "its workload policy"),
         (Parts(template=InstanceTemplate(description=OTHERS)), "its instance template"),
-        (Parts(group=a_group(OTHERS)), "its group"),
+        (Parts(group=a_group(OTHERS)), "its instance group"),
     ],
 )
 def test_what_lacks_the_proof_is_not_ours_whatever_happens_to_it(parts: Parts, what: str) -> None:

@@ -18,13 +18,13 @@ HOSTILE = "</script><script>document.title='broken in'</script><img src=x onerro
 HOSTILE_NAME = "<b>&amp;</b>'\"--><h1>"
 
 QUEUED = (Reason.OPERATION_LIMIT, "Waiting for a node pool operation to end.")
-STARTED = (Reason.CREATION_STARTED, "Creating node pool: 4 x ct5lp-hightpu-4t in us-central2-b.")
+STARTED = (Reason.CREATION_STARTED, "Creating node pool: 4 x ct6e-standard-4t in us-central2-b.")
 CREATING = (Reason.CREATING, "GKE is creating 4 hosts (16 chips) in us-central2-b.")
 JOINING = (Reason.HOSTS_JOINING, "2 of 4 hosts are ready and offer their chips.")
 READY = (Reason.READY, "All 4 hosts are ready and offer their chips.")
 LOST = (Reason.HOSTS_LOST, "3 of 4 hosts are ready and offer their chips.")
 UNUSED = (Reason.LEADER_STILL_WAITING, "All hosts are ready, but the leader pod is not scheduled.")
-STOCKOUT = (Reason.STOCKOUT, "us-central2-b is out of tpu-v5-lite-podslice 4x4.")
+STOCKOUT = (Reason.STOCKOUT, "us-central2-b is out of tpu-v6e-slice 4x4.")
 RELEASING = (Reason.DELETION_STARTED, "Deleting the node pool: the JobSet completed.")
 GONE = (Reason.RELEASED, "Released: the JobSet completed.")
 REFUSED = (Reason.CHIP_LIMIT_REACHED, "The namespace research holds 64 of 64 chips; it is retried.")

@@ -105,7 +105,7 @@ def test_a_zone_that_the_cluster_cannot_have_is_refused_by_configure_plan_and_th
 ) -> None:
     rewrite(file, zone="europe-west4-b")
     result = slices(world, "configure", file, "--yes")
-    where = "where this cluster can have no node pool: it can have them in any zone of us-central2"
+    where = "where this cluster can have no slices: it can have them in any zone of us-central2"
     assert (result.exit_code, result.stderr) == (
         2,
         f'{file}: zone: the cluster\'s settings have "europe-west4-b", {where}\n',
@@ -136,7 +136,7 @@ def test_a_pod_that_selects_a_zone_that_the_cluster_cannot_have_is_refused_by_pl
     assert (record.phase, record.reason, record.message) == (Phase.REFUSED, refused["reason"], refused["message"])
     assert record.message == (
         'replicatedJob slice: topology.kubernetes.io/zone: the pod selects "europe-west4-b", where this cluster can '
-        "have no node pool: it can have them in any zone of us-central2."
+        "have no slices: it can have them in any zone of us-central2."
     )
     assert world.backend.pools == {}
 

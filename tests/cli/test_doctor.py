@@ -26,7 +26,7 @@ WHY = "Ages and time limits are computed from them."
 STEP = timedelta(seconds=20)
 ANSWERED = "  ok      The relay answered, and receive recorded it, after "
 RECONCILED = "  ok      Reconcile recorded it after "
-SWEPT = "  ok      The sweep ran, and listed the cluster's node pools in GKE."
+SWEPT = "  ok      The sweep ran, and listed the cluster's slices in Google Cloud."
 CLOCKS = "  ok      All clocks agree within 10 s."
 
 

@@ -13,7 +13,7 @@ from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices_cli.screen import log_to_standard_error
 
 WHO = "gemma-slice-0 since 12:00 UTC"
-OUT_OF_STOCK = "us-central2-b is out of tpu-v5-lite-podslice 4x4"
+OUT_OF_STOCK = "us-central2-b is out of tpu-v6e-slice 4x4"
 REMEDY = "It is retried automatically. Another zone, a smaller topology, spot or a reservation may be available sooner."
 
 

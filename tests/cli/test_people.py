@@ -24,7 +24,7 @@ def test_slices_are_listed_with_phase_and_message(stage: Stage) -> None:
     gemma, llama = stage.output_of("list").splitlines()[1:]
     assert gemma.split()[:2] == ["demo", "research/gemma-slice-0"]
     assert "WAITING" in gemma
-    assert "is out of tpu-v5-lite-podslice 4x4" in gemma
+    assert "is out of tpu-v6e-slice 4x4" in gemma
     assert ("READY" in llama, "4/4" in llama) == (True, True)
 
 

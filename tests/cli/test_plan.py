@@ -189,6 +189,8 @@ def test_the_plan_equals_what_the_functions_order(slices: Slices) -> None:
     ordered = [world.backend.pools[name].order for name in world.backend.ordered(Verb.CREATE)]
     manifest = a_jobset(metadata={"name": "llama", "namespace": "research", "uid": jobset.ref.owner.uid})
     manifest["spec"]["replicatedJobs"][0].update(name="slice", replicas=2)
+    pod = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pod["nodeSelector"]["cloud.google.com/gke-tpu-accelerator"] = "tpu-v6e-slice"
     text = yaml.safe_dump(manifest)
     demo = ROOT / "infra" / "clusters" / "demo-project" / "demo.yaml"
     result = slices("plan", "-f", "-", "--cluster", demo, "-o", "json", input=text)

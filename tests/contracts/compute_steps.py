@@ -52,9 +52,10 @@ def unmade(place: LocalCompute, order: PoolOrder) -> list[Observation]:
     """Delete a pool as the flows do; return what is seen after each step."""
     seen = [place.backend.look(order)]
     while not isinstance(seen[-1], Absent):
+        stood = seen[-1].message if isinstance(seen[-1], Begun) else "its instance group"
         begun = isinstance(seen[-1], Begun)
         started((place.backend.delete_remains if begun else place.backend.delete)(order))
-        assert place.backend.look(order) == Deleting()
+        assert place.backend.look(order) == Deleting(stood)
         place.finish(order.name)
         seen.append(place.backend.look(order))
     return seen

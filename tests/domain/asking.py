@@ -12,12 +12,12 @@ from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START, TOPOLOGY
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 
-SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
+SHAPE = {ACCELERATOR: "tpu-v6e-slice", TOPOLOGY: "4x4"}
 EVERYTHING = Toleration(operator="Exists")
 
 
 def selecting(further: Mapping[str, str]) -> TemplateRequest:
-    """Return a request for a 4x4 of v5e with further selectors."""
+    """Return a request for a 4x4 of v6e with further selectors."""
     return a_request(node_selector=tuple({**SHAPE, **further}.items()), tolerations=(EVERYTHING,))
 
 
@@ -27,7 +27,7 @@ def outcome(request: TemplateRequest, leader: WaitingLeader | None = None, **set
 
 
 FLEX = selecting({FLEX_START: "true"})
-"""A request for a 4x4 of v5e by flex-start."""
+"""A request for a 4x4 of v6e by flex-start."""
 
 
 def spec_of(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec:

@@ -18,7 +18,7 @@ from tpu_slices_simulator.cluster import LiveWorkload as Running
 from tpu_slices_simulator.fakes.backend import Verb
 
 POOL = PoolName("llama-4f2a1")
-SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4", COUNT: "4"}
+SHAPE = {ACCELERATOR: "tpu-v6e-slice", TOPOLOGY: "4x4", COUNT: "4"}
 MADE = LegacyPool(name=POOL, namespace="research", jobset="llama", job="llama-slice-0")
 
 

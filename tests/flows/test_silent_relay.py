@@ -120,7 +120,7 @@ def test_a_jobset_that_waits_is_told_that_the_relay_is_silent(world: World) -> N
     world.settle(minutes=4)
     report = last_report(world, jobset)
     assert report.reason is ReportReason.WAITING
-    assert "is out of tpu-v5-lite-podslice 4x4" in report.message
+    assert "is out of tpu-v6e-slice 4x4" in report.message
     assert report.message.endswith(SILENT)
     assert {wait.remedy for wait in report.waits} == {SILENT}
 

@@ -116,7 +116,7 @@ def test_ten_stockouts_of_64_creations_hold_up_the_others_for_moments(failing: s
 
 def test_only_the_capacity_pool_that_ran_out_waits() -> None:
     world = World()
-    elsewhere = a_request(accelerator="tpu-v6e-slice", replicas=10)
+    elsewhere = a_request(accelerator="tpu-v5-lite-podslice", replicas=10)
     seconds = Seconds(world, fails=lambda pool: STOCKOUT if "short" in pool else None)
     slices_wait(world, "short", 30)
     seconds.run(10)

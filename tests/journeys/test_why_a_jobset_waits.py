@@ -61,13 +61,13 @@ STORIES = {
     "out of stock": (
         refused_with(FailureKind.STOCKOUT),
         (
-            "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, "
+            "0 of 1 slices ready; llama-slice-0 since 12:00 UTC: us-central2-b is out of tpu-v6e-slice 4x4, "
             "next attempt at 12:01:00 UTC. "
         ),
     ),
     "quota": (
         refused_with(FailureKind.QUOTA),
-        "llama-slice-0 since 12:00 UTC: the project's quota does not allow more tpu-v5-lite-podslice",
+        "llama-slice-0 since 12:00 UTC: the project's quota does not allow more tpu-v6e-slice",
     ),
     "settings of GKE": (refused_with(FailureKind.CONFIGURATION), "GKE rejected the node pool"),
     "operations": (nine_slices, "(queue position 1, 5 running)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from tests.examples.refused import EXAMPLES, answer_of
 from tests.relay.objects import OPTED_OUT, Json, group_pod, job, job_pod, leader_worker_set, pod
 from tests.relay.watched import START
 from tpu_slices.domain.model.slices import Owner
+from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 from tpu_slices.ports.errors import Temporary
 
 SECOND = timedelta(seconds=1)
@@ -89,10 +90,10 @@ class Cluster:
 class Told:
     """The relay's part that is tested, on a clock of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, vendor: Vendor = GKE) -> None:
         self.now = START
         self.cluster = Cluster()
-        self._owners = OwnersTold(self.cluster, lambda: self.now, Health(lambda: self.now))
+        self._owners = OwnersTold(self.cluster, lambda: self.now, Health(lambda: self.now), vendor)
 
     def lists(self, *pods: Json) -> None:
         self._owners.put(Listed(Aside.UNSCHEDULED, [each for each in map(translate.unserved, pods) if each], "1"))
@@ -137,6 +138,13 @@ def test_the_pods_of_a_deployment_lead_to_one_event_on_it(told: Told) -> None:
     }
     assert (event["type"], event["reason"]) == ("Warning", "NotServed")
     assert client.CoreV1Event.model_validate(event).reason == "NotServed"
+
+
+def test_in_a_self_managed_cluster_it_names_what_makes_hosts_there() -> None:
+    told = Told(COMPUTE_ENGINE)
+    told.lists(of_web(0))
+    (message,) = told.after(TOLD_AFTER).values()
+    assert message.endswith("create a TPUNodeGroup, and select its hosts with cloud.google.com/tpu-node-group-name")
 
 
 def test_nobody_is_told_before_five_minutes(told: Told) -> None:
@@ -226,7 +234,7 @@ def without_chips(made: Json) -> None:
     made["spec"]["containers"][0]["resources"] = {}
 
 
-NOT_TOLD = {
+NOT_TOLD: dict[str, Callable[[Any], object]] = {
     "of a JobSet": lambda made: made["metadata"]["labels"].update({"jobset.sigs.k8s.io/jobset-name": "llama"}),
     "opted out": lambda made: made["metadata"]["labels"].update({OPTED_OUT: "true"}),
     "of a ComputeClass": lambda made: made["spec"]["nodeSelector"].update({"cloud.google.com/compute-class": "tpu"}),
@@ -247,6 +255,13 @@ def test_a_pod_that_is_helped_or_needs_no_help_is_not_looked_at(change: Any) -> 
     assert translate.unserved(made) is not None
     change(made)
     assert translate.unserved(made) is None
+
+
+@pytest.mark.parametrize("which", ["of a ComputeClass", "of a ProvisioningRequest"])
+def test_a_pod_that_waits_for_gke_where_there_is_none_is_looked_at(which: str) -> None:
+    made = of_web(0)
+    NOT_TOLD[which](made)
+    assert translate.unserved(made, COMPUTE_ENGINE) is not None
 
 
 def test_an_owner_for_whom_gke_adds_nodes_is_told_once_that_did_not_help(told: Told) -> None:

@@ -35,5 +35,5 @@ def test_a_zone_that_the_cluster_cannot_have_is_refused_with_those_that_it_can(
 ) -> None:
     with pytest.raises(Permanent) as refused:
         decode_settings(CLUSTER, {"path": settings().path, **document}, "edition-1")
-    where = "where this cluster can have no node pool: it can have them in"
+    where = "where this cluster can have no slices: it can have them in"
     assert str(refused.value) == f"clusters/demo: {message.format(where=where)}"

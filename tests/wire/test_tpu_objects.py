@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.relay.objects import Json
+from tpu_slices.domain.model.vendors import COMPUTE_ENGINE
 from tpu_slices.wire.tpu_objects import requests_chips, why_not_served
 
 CONTAINER: Json = {"name": "main", "resources": {"limits": {"google.com/tpu": 4}}}
@@ -145,6 +146,15 @@ def test_nodes_of_gkes_own_provisioners_are_told_as_such() -> None:
     assert why_not_served(an_object("apps/v1", "Deployment", {"template": {"spec": pod}})) == (
         'Deployment llama gets no slice: cloud.google.com/compute-class: its pods select "v6e", so GKE itself '
         "provisions the nodes"
+    )
+
+
+def test_in_a_self_managed_cluster_nothing_is_left_to_gke() -> None:
+    pod = {**POD, "nodeSelector": {"cloud.google.com/compute-class": "v6e"}}
+    why = why_not_served(an_object("apps/v1", "Deployment", {"template": {"spec": pod}}), COMPUTE_ENGINE)
+    assert why == (
+        "Deployment llama gets no slice: its pods come and go one by one, and a slice is created and deleted as a "
+        "whole: create a TPUNodeGroup, and select its hosts with cloud.google.com/tpu-node-group-name"
     )
 
 

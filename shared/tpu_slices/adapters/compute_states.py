@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from google.cloud.compute_v1.types import (
     Errors,
@@ -15,6 +16,7 @@ from google.cloud.compute_v1.types import (
 )
 
 from tpu_slices.adapters import compute_errors
+from tpu_slices.adapters.compute_requests import GROUPS, POLICIES, TEMPLATES
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -32,6 +34,11 @@ from tpu_slices.ports.backend import PoolOrder
 
 InstancesOf = Callable[[InstanceGroupManager], Sequence[ManagedInstance]]
 
+NAMES = MappingProxyType(
+    {GROUPS: "its instance group", TEMPLATES: "its instance template", POLICIES: "its workload policy"}
+)
+"""What a pool consists of, by Compute Engine's names of the collections."""
+
 _CREATES = frozenset({"CREATING", "CREATING_WITHOUT_RETRIES", "RECREATING"})
 _REPAIRS = frozenset({"RECREATING", "RESTARTING", "REFRESHING", "VERIFYING", "STARTING", "RESUMING"})
 
@@ -48,10 +55,10 @@ class Parts:
     def last(self) -> tuple[str, str] | None:
         """What was made last of it, in words, and its description; None: nothing stands."""
         if self.group is not None:
-            return "its group", self.group.description
+            return NAMES[GROUPS], self.group.description
         if self.template is not None:
-            return "its instance template", self.template.description
-        return None if self.policy is None else ("its workload policy", self.policy.description)
+            return NAMES[TEMPLATES], self.template.description
+        return None if self.policy is None else (NAMES[POLICIES], self.policy.description)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +70,12 @@ class Operations:
     def run(self, verb: str) -> bool:
         """Return whether one of insert or delete runs."""
         return any(verb_of(each) == verb and not ended(each) for each in self.known)
+
+    @property
+    def deletes(self) -> str | None:
+        """Return what is being deleted, in words; None: nothing is."""
+        running = (each for each in self.known if verb_of(each) == "delete" and not ended(each))
+        return next((NAMES.get(each.target_link.rpartition("/")[0].rpartition("/")[2], "it") for each in running), None)
 
     def failure(self, noted: str | None) -> Failure | None:
         """Return why the operation on record failed; None if it did not, runs, or is not known any more."""
@@ -98,8 +111,8 @@ def observed(parts: Parts, operations: Operations, order: PoolOrder, instances_o
     lacking = missing_proof(last[1], order.job) if last else None
     if last and lacking:
         return Unowned(f"the description of {last[0]} {lacking}")
-    if operations.run("delete"):
-        return Deleting()
+    if operations.deletes is not None:
+        return Deleting(operations.deletes)
     if operations.run("insert"):
         return Creating()
     failure = operations.failure(order.operation)

@@ -36,6 +36,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
@@ -114,6 +115,7 @@ class Explained:
     """With its current desire."""
     seen: PoolObservations
     decision: Decision
+    vendor: Vendor
 
 
 def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explained | None:
@@ -121,7 +123,9 @@ def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explain
     settings = deps.store.settings(cluster)
     looked = _look(cluster, slice_, Told(settings), deps) if settings is not None else None
     looked = _with_pools(looked, deps) if looked is not None else None
-    return Explained(looked.record, looked.seen, looked.decide({})) if looked is not None else None
+    if looked is None:
+        return None
+    return Explained(looked.record, looked.seen, looked.decide({}), looked.settings.vendor)
 
 
 def _once(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -> Reconciled | None:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
+from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import silent_since
 from tpu_slices.domain.reporting.reports import RENEW, goes_without_saying, is_news, next_report, report
@@ -161,8 +162,10 @@ class QueueStates:
     def _read(self, cluster: ClusterId) -> QueueState:
         read = self._known.get(cluster) or self._deps.store.together(cluster, READ_FIRST)
         heartbeat = read.heartbeat.value if read.heartbeat else None
+        settings = read.settings
         return QueueState(
-            paused=read.settings.paused if read.settings else None,
+            vendor=settings.vendor if settings else GKE,
+            paused=settings.paused if settings else None,
             silent_since=silent_since(heartbeat, self._deps.clock.now()),
             demand_listed_at=heartbeat.demand_confirmed_at if heartbeat else None,
         )

@@ -56,7 +56,7 @@ def _network(value: object) -> Network:
 
 def _node_label(value: str) -> str:
     if not may_be_a_node_label(value):
-        raise ValueError(f"GKE does not accept {value} as a node label")
+        raise ValueError(f"{value} is not accepted as a node label")
     return value
 
 

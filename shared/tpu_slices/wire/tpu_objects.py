@@ -7,18 +7,18 @@ recognised, too. What the object's controller is decides what is told:
 |------------------------------------------------|----------------------------------------|-------------------------|
 | Job that is not Indexed                        | no pod of it leads                     | Indexed                 |
 | CronJob                                        | the Jobs that it creates get them      | plan such a Job         |
-| Deployment, ReplicaSet, ReplicationController, | its pods come and go one by one        | GKE's provisioning      |
+| Deployment, ReplicaSet, ReplicationController, | its pods come and go one by one        | the vendor's `beside`   |
 | StatefulSet                                    |                                        |                         |
 | DaemonSet                                      | its pods run on nodes that exist       | nothing                 |
-| Pod without a controller                       | nothing tells when its slice can go    | GKE's, or a JobSet      |
+| Pod without a controller                       | nothing tells when its slice can go    | that, or a JobSet       |
 | LeaderWorkerSet                                | a pod of it that does not lead         | plan the set            |
-| ray.io: RayCluster, RayJob, RayService, …      | KubeRay creates its pods one by one    | GKE's provisioning      |
+| ray.io: RayCluster, RayJob, RayService, …      | KubeRay creates its pods one by one    | the vendor's `beside`   |
 | kubeflow.org: PyTorchJob, JAXJob, MPIJob, …    | its pods are not those of Jobs         | a TrainJob, or a JobSet |
 | trainer.kubeflow.org, PathwaysJob              | the JobSet that it becomes gets slices | plan that JobSet        |
-| every other                                    | its kind is unknown here               | GKE's, or a JobSet      |
+| every other                                    | its kind is unknown here               | that, or a JobSet       |
 
 An object of another one is told with its controller, and with its JobSet if it has one. Where a template selects nodes
-of GKE's own provisioners (`GKE_PROVISIONERS`), that is told instead.
+of GKE's own provisioners (`GKE_PROVISIONERS`), in a cluster of GKE that is told instead.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS
 from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.workloads import CHIPS, COMPLETION_INDEX, JOBSET_NAME, Json
@@ -35,8 +36,7 @@ from tpu_slices.wire.workloads import CHIPS, COMPLETION_INDEX, JOBSET_NAME, Json
 _PATHWAYS = ("pathways-job.pathways.domain", "PathwaysJob")
 """Names machine types instead of chips (google/pathways-job, api/v1)."""
 
-_GKE = "use a TPU node pool with autoscaling, node auto-provisioning or a ComputeClass of GKE"
-_ONE_BY_ONE = f"its pods come and go one by one, and a slice is created and deleted as a whole: {_GKE}"
+_ONE_BY_ONE = "its pods come and go one by one, and a slice is created and deleted as a whole: {vendor.beside}"
 _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         (
@@ -48,7 +48,10 @@ _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
         ("apps", "StatefulSet"): _ONE_BY_ONE,
         ("", "ReplicationController"): _ONE_BY_ONE,
         ("apps", "DaemonSet"): "its pods run on the nodes that exist, and no node is created for them: nothing to do",
-        ("", "Pod"): f"nothing tells when the slice of a single pod can go: {_GKE}, or make it a Job of a JobSet",
+        (
+            "",
+            "Pod",
+        ): "nothing tells when the slice of a single pod can go: {vendor.beside}, or make it a Job of a JobSet",
         (
             "leaderworkerset.x-k8s.io",
             "LeaderWorkerSet",
@@ -58,14 +61,14 @@ _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
 )
 _GROUPS: Mapping[str, str] = MappingProxyType(
     {
-        "ray.io": f"KubeRay creates and deletes its pods one by one: {_GKE}",
+        "ray.io": "KubeRay creates and deletes its pods one by one: {vendor.beside}",
         "kubeflow.org": "its pods are not those of Jobs: use a JobSet, or a TrainJob, which Kubeflow makes one of",
         "trainer.kubeflow.org": "the JobSet that Kubeflow Trainer makes of it gets the slices: plan that one",
     }
 )
 _INDEXED = "the Job's pod of completion index 0 gets the slice: plan the Job"
 _NOT_INDEXED = "none of its pods has completion index 0 and leads: set completionMode to Indexed"
-_UNKNOWN = f"no slice is made for its kind: {_GKE}, or a JobSet; JobSets that its controller creates get slices"
+_UNKNOWN = "no slice is made for its kind: {vendor.beside}, or a JobSet; JobSets that its controller creates get slices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ def requests_chips(obj: Json) -> bool:
     return (group, kind) == _PATHWAYS or any(section.get(CHIPS) not in (None, 0, "0") for section in sections)
 
 
-def why_not_served(obj: Json) -> str | None:
+def why_not_served(obj: Json, vendor: Vendor = GKE) -> str | None:
     """Return why an object that requests chips gets no slice, and what to do; None: it requests none.
 
     Workloads that are served (`readers.READERS`), and their leader pods, are not to be asked for.
@@ -100,15 +103,16 @@ def why_not_served(obj: Json) -> str | None:
     controller = controller_of(obj)
     whose = f"{controller.kind} {controller.name}"
     of = "" if whose == itself else f" of {whose}"
-    return f"{itself}{of} gets no slice: {provisioned_by_gke(obj) or why_none_for(controller)}"
+    theirs = provisioned_by_gke(obj) if vendor is GKE else None
+    return f"{itself}{of} gets no slice: {theirs or why_none_for(controller, vendor)}"
 
 
-def why_none_for(controller: Controller) -> str:
+def why_none_for(controller: Controller, vendor: Vendor) -> str:
     """Return why the pods that an object controls get no slice, as a clause with the remedy."""
     kind = controller.group, controller.kind
     if kind == ("batch", "Job"):
         return _INDEXED if controller.indexed else _NOT_INDEXED
-    return _KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)
+    return (_KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)).format(vendor=vendor)
 
 
 def provisioned_by_gke(obj: Json) -> str | None:

@@ -219,7 +219,7 @@ class FakeBackend(FakeGke):
         if self.full():
             return Refused(Failure(FailureKind.RATE, "Too many operations."))
         pool.operation = self.begin(pool.name, order.cluster_path, creates=False)
-        pool.seen = Deleting()
+        pool.seen = Deleting(f"its {pool.parts[pool.stands - 1]}" if len(pool.parts) > 1 else "")
         return Started(pool.operation.name)
 
     def _delete_remains(self, order: PoolOrder) -> Outcome:

@@ -19,7 +19,7 @@ from tpu_slices.domain.model.slices import SliceSpec, Taint, WorkloadJob
 from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 
 GIB = 1 << 30
-HOST = shape_of("tpu-v5-lite-podslice", Topology((4, 4)), 4).machine
+HOST = shape_of("tpu-v6e-slice", Topology((4, 4)), 4).machine
 SPOT = Taint("cloud.google.com/gke-spot", "true")
 
 
@@ -149,10 +149,10 @@ def test_a_pod_may_request_all_that_is_allocatable() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"cpu_milli": 112_000}, "cpu: a pod requests 112000m, and a ct5lp-hightpu-4t node has 111650m allocatable"),
+        ({"cpu_milli": 180_000}, "cpu: a pod requests 180000m, and a ct6e-standard-4t node has 179480m allocatable"),
         (
-            {"memory_bytes": 192 * GIB},
-            "memory: a pod requests 192.0Gi, and a ct5lp-hightpu-4t node has 178Gi allocatable",
+            {"memory_bytes": 720 * GIB},
+            "memory: a pod requests 720.0Gi, and a ct6e-standard-4t node has 687Gi allocatable",
         ),
     ],
     ids=["cpu", "memory"],
@@ -199,7 +199,7 @@ def test_exclusive_placement_without_its_annotations_is_refused() -> None:
 
 def test_a_slice_of_more_hosts_than_a_pool_may_have_is_refused() -> None:
     assert re.search(
-        r"gke-tpu-topology: .*needs 1024 hosts, and a node pool may have at most 1000",
+        r"gke-tpu-topology: .*needs 1024 hosts, and a slice may have at most 1000",
         why_no_pool(a_job(), a_spec(hosts=1024), settings()),
     )
 
@@ -238,7 +238,7 @@ def test_a_valid_label_is_accepted(key: str, value: str) -> None:
             {"ephemeral_bytes": 50 * GIB},
             "ephemeral-storage: a pod requests 50.0Gi, .* has at most 49.0Gi allocatable with pools.boot_disk_gb 100",
         ),
-        ({"unoffered": ("hugepages-1Gi",)}, "hugepages-1Gi: a pod requests it, and a ct5lp-hightpu-4t node has none"),
+        ({"unoffered": ("hugepages-1Gi",)}, "hugepages-1Gi: a pod requests it, and a ct6e-standard-4t node has none"),
         ({"unoffered": ("nvidia.com/gpu",)}, "nvidia.com/gpu: a pod requests it, .*: remove the request"),
         (
             {"claims": (BoundClaim(name="data", zones=()),)},
@@ -259,7 +259,7 @@ def test_a_pod_may_request_the_disk_that_gke_leaves() -> None:
 def test_more_pods_than_hosts_are_refused_and_both_fields_named(parallelism: int, completions: int) -> None:
     request = a_request(parallelism=parallelism, completions=completions)
     assert why_not(request) == (
-        f"parallelism, completions: the Job has {parallelism} and {completions}, and a slice of tpu-v5-lite-podslice "
+        f"parallelism, completions: the Job has {parallelism} and {completions}, and a slice of tpu-v6e-slice "
         "4x4 has 4 hosts of 4 chips, one for each pod: set both to 4, or select a larger topology"
     )
 
@@ -270,7 +270,7 @@ def test_hosts_without_a_pod_are_a_caveat(parallelism: int, completions: int) ->
     assert not why_not(request)
     assert idle_hosts(request, a_job(), a_spec()) == (
         f"replicatedJob slice: parallelism, completions: the Job has {parallelism} and {completions}, and a slice of "
-        "tpu-v5-lite-podslice 4x4 has 4 hosts of 4 chips, one for each pod. Hosts stay idle, and programs that wait "
+        "tpu-v6e-slice 4x4 has 4 hosts of 4 chips, one for each pod. Hosts stay idle, and programs that wait "
         "for the whole slice hang: set both to 4"
     )
 

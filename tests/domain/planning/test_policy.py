@@ -86,15 +86,15 @@ def why_not(spec: SliceSpec, namespace: str, rules: Policy) -> list[str]:
         ),
         pytest.param(
             {},
-            {"accelerators": ("tpu-v6e-*", "tpu7x")},
-            "accelerators: tpu-v5-lite-podslice is not allowed in namespace research: "
-            "policy.accelerators of the cluster's settings allows tpu-v6e-*, tpu7x",
+            {"accelerators": ("tpu-v5*", "tpu7x")},
+            "accelerators: tpu-v6e-slice is not allowed in namespace research: "
+            "policy.accelerators of the cluster's settings allows tpu-v5*, tpu7x",
             id="an accelerator",
         ),
         pytest.param(
             {},
             {"accelerators": ()},
-            "accelerators: tpu-v5-lite-podslice is not allowed in namespace research: "
+            "accelerators: tpu-v6e-slice is not allowed in namespace research: "
             "policy.accelerators of the cluster's settings allows none",
             id="any accelerator",
         ),
@@ -131,7 +131,7 @@ def test_a_request_that_is_not_allowed_is_refused(
         pytest.param({"capacity": RESERVED}, {}, id="any reservation, by default"),
         pytest.param({"copied_labels": ("team",)}, {}, id="any label, by default"),
         pytest.param({"capacity": RESERVED}, {"reservations": ("projects/hall/reservations/r1",)}, id="a part of one"),
-        pytest.param({}, {"zones": ("us-central2-*",), "accelerators": ("tpu-v5*",)}, id="zone and accelerator"),
+        pytest.param({}, {"zones": ("us-central2-*",), "accelerators": ("tpu-v6e-*",)}, id="zone and accelerator"),
         pytest.param({"hosts": 4, "chips_per_host": 4}, {"chips_per_slice": 16}, id="exactly as many chips"),
     ],
 )

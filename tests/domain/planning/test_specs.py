@@ -25,9 +25,9 @@ ZONE = "topology.kubernetes.io/zone"
 
 def test_a_plain_request_gets_the_hosts_of_its_shape() -> None:
     spec = spec_of(a_request())
-    assert (spec.accelerator, spec.topology) == ("tpu-v5-lite-podslice", Topology((4, 4)))
-    assert (spec.machine_type, spec.hosts, spec.chips_per_host) == ("ct5lp-hightpu-4t", 4, 4)
-    assert (spec.placement, spec.boot_disk) == (Placement.COMPACT, "pd-balanced")
+    assert (spec.accelerator, spec.topology) == ("tpu-v6e-slice", Topology((4, 4)))
+    assert (spec.machine_type, spec.hosts, spec.chips_per_host) == ("ct6e-standard-4t", 4, 4)
+    assert (spec.placement, spec.boot_disk) == (Placement.COMPACT, "hyperdisk-balanced")
     assert (spec.zone, spec.capacity, spec.node_labels) == ("us-central2-b", Capacity(), ())
 
 
@@ -81,7 +81,7 @@ def test_capacity_is_what_the_pod_selects(selectors: dict[str, str], capacity: C
     "selectors",
     [
         pytest.param({"cloud.google.com/gke-accelerator-count": "4"}, id="chips of a host"),
-        pytest.param({"node.kubernetes.io/instance-type": "ct5lp-hightpu-4t"}, id="its machine type"),
+        pytest.param({"node.kubernetes.io/instance-type": "ct6e-standard-4t"}, id="its machine type"),
         pytest.param({"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}, id="what every node has"),
         pytest.param({"iam.gke.io/gke-metadata-server-enabled": "true"}, id="the metadata server"),
     ],
@@ -94,7 +94,7 @@ def test_selectors_that_our_hosts_meet_are_accepted(selectors: dict[str, str]) -
     ("key", "value"),
     [
         pytest.param("cloud.google.com/gke-accelerator-count", "8", id="other chips"),
-        pytest.param("node.kubernetes.io/instance-type", "ct5lp-hightpu-8t", id="another machine"),
+        pytest.param("node.kubernetes.io/instance-type", "ct6e-standard-8t", id="another machine"),
         pytest.param("kubernetes.io/arch", "arm64", id="another architecture"),
         pytest.param("kubernetes.io/hostname", "gke-demo-1", id="one host by name"),
         pytest.param("cloud.google.com/gke-nodepool", "my-pool", id="another node pool"),

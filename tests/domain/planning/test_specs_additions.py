@@ -30,6 +30,7 @@ def test_a_pods_additions_do_not_change_the_fingerprint() -> None:
 
 # labels that are copied
 
+V5E = a_request("tpu-v5-lite-podslice", "4x4")
 COPY = "tpu-provisioner.cloud.google.com/copy-labels"
 
 
@@ -126,17 +127,17 @@ def test_a_requested_annotation_that_the_settings_do_not_allow_is_refused() -> N
 
 
 def test_the_settings_choose_among_the_disks_that_the_hosts_support() -> None:
-    assert spec_of(a_request(), pools=PoolSettings(boot_disk_type="pd-ssd")).boot_disk == "pd-ssd"
+    assert spec_of(V5E, pools=PoolSettings(boot_disk_type="pd-ssd")).boot_disk == "pd-ssd"
 
 
 def test_a_disk_that_the_hosts_do_not_support_is_refused_by_its_setting() -> None:
-    refusal = refusal_of(a_request(), pools=PoolSettings(boot_disk_type="pd-standard"))
+    refusal = refusal_of(V5E, pools=PoolSettings(boot_disk_type="pd-standard"))
     assert "pools.boot_disk_type" in refusal.message
     assert "pd-balanced or pd-ssd" in refusal.message
 
 
 def test_confidential_storage_is_refused_with_a_disk_that_lacks_it() -> None:
     safe = PoolSettings(confidential_storage=True)
-    refusal = refusal_of(a_request(), pools=safe)
-    assert "pools.confidential_storage: GKE supports it with hyperdisk-balanced only" in refusal.message
-    assert spec_of(a_request("tpu-v6e-slice", "4x4"), pools=safe).boot_disk == "hyperdisk-balanced"
+    refusal = refusal_of(V5E, pools=safe)
+    assert "pools.confidential_storage: only hyperdisk-balanced supports it" in refusal.message
+    assert spec_of(a_request(), pools=safe).boot_disk == "hyperdisk-balanced"

@@ -17,8 +17,8 @@ ZONE = "topology.kubernetes.io/zone"
 RESERVED = {"cloud.google.com/reservation-name": "hall-7"}
 SOMEWHERE = selecting({})
 ELSEWHERE = selecting({ZONE: "europe-west4-b"})
-ANY = "where this cluster can have no node pool: it can have them in any zone of us-central2"
-TWO = "where this cluster can have no node pool: it can have them in us-central2-a or us-central2-b"
+ANY = "where this cluster can have no slices: it can have them in any zone of us-central2"
+TWO = "where this cluster can have no slices: it can have them in us-central2-a or us-central2-b"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_where_a_job_runs_instead_is_said_and_whether_it_still_does(place: RunsO
 
 def test_the_hosts_that_are_bought_are_counted() -> None:
     message = decided(a_record(), Absent(), heard(slots={1: 0})).message
-    assert "4 x ct5lp-hightpu-4t in us-central2-b" in message
+    assert "4 x ct6e-standard-4t in us-central2-b" in message
 
 
 def test_the_last_attempt_is_made_and_none_after_it() -> None:

@@ -287,7 +287,7 @@ def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:
 
 
 def test_a_capacity_pool_is_zone_accelerator_and_kind_of_capacity() -> None:
-    assert capacity_pool_of(a_spec()) == "us-central2-b/tpu-v5-lite-podslice/ON_DEMAND"
+    assert capacity_pool_of(a_spec()) == "us-central2-b/tpu-v6e-slice/ON_DEMAND"
     assert capacity_pool_of(a_spec(capacity=Capacity(CapacityKind.SPOT))).endswith("/SPOT")
     assert capacity_pool_of(a_spec(capacity=Capacity(CapacityKind.RESERVATION, "mine"))).endswith("/mine")
 

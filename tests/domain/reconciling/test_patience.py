@@ -157,7 +157,7 @@ def test_a_failed_creation_frees_its_slot_and_backs_off_by_its_kind(kind: Failur
 def test_a_waiting_slices_message_has_the_next_attempt() -> None:
     after = failed(a_record(**CREATING), Failure(FailureKind.STOCKOUT, "none left."), NOW, settings())
     assert after.message == (
-        "us-central2-b is out of tpu-v5-lite-podslice 4x4; next attempt at 12:01:00 UTC. Cause: none left."
+        "us-central2-b is out of tpu-v6e-slice 4x4; next attempt at 12:01:00 UTC. Cause: none left."
     )
 
 

@@ -45,7 +45,7 @@ def out_of_stock(index: int, **changes: Any) -> SliceRecord:
 def test_the_message_counts_ready_slices_and_says_what_the_others_wait_for() -> None:
     made = report(a_jobset(), [ready(0), ready(1), out_of_stock(2), ready(3)], QueueState(), NOW)
     assert made.message == (
-        "3 of 4 slices ready; llama-slice-2 since 12:00 UTC: us-central2-b is out of tpu-v5-lite-podslice 4x4, "
+        "3 of 4 slices ready; llama-slice-2 since 12:00 UTC: us-central2-b is out of tpu-v6e-slice 4x4, "
         "next attempt at 12:03:00 UTC. "
         "It is retried automatically. Another zone, a smaller topology, spot or a reservation may be available sooner."
     )

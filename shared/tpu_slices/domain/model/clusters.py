@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
+from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +148,10 @@ class PoolSettings:
     compute: ComputeSettings | None = None
     """None: the pools are node pools of GKE."""
 
+    @property
+    def vendor(self) -> Vendor:
+        return GKE if self.compute is None else COMPUTE_ENGINE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
@@ -230,14 +235,5 @@ class ClusterSettings:
         return self.pools.compute is not None
 
     @property
-    def vendor(self) -> str:
-        return "Compute Engine" if self.self_managed else "GKE"
-
-    @property
-    def pool_noun(self) -> str:
-        return "instance group" if self.self_managed else "node pool"
-
-    @property
-    def a_pool(self) -> str:
-        """The noun with its article, as a sentence begins."""
-        return f"{'An' if self.self_managed else 'A'} {self.pool_noun}"
+    def vendor(self) -> Vendor:
+        return self.pools.vendor

@@ -82,6 +82,9 @@ class Broken:
 class Deleting:
     """The pool is being deleted, by us or by somebody else."""
 
+    what: str = ""
+    """The part of it that is, where a pool consists of several."""
+
 
 @dataclass(frozen=True, slots=True)
 class Unowned:

@@ -1,4 +1,4 @@
-"""The zone of a slice, and the zones that a cluster can have node pools in."""
+"""The zone of a slice, and the zones that a cluster can have slices in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z0-9]+")
 def zone_of(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSettings) -> str:
     """Return the zone that the pod selects, else its reservation's, else that of the settings.
 
-    Raise DoesNotFit if none of them names one, or if the cluster can have no node pool in it.
+    Raise DoesNotFit if none of them names one, or if the cluster can have no slices in it.
     """
     selected = selector.get(ZONE)
     if selected:
@@ -31,7 +31,7 @@ def zone_of(selector: Mapping[str, str], capacity: Capacity, settings: ClusterSe
 
 
 def impossible_zones(settings: ClusterSettings) -> Iterator[str]:
-    """Yield what is wrong with each zone of the settings in which the cluster can have no node pool."""
+    """Yield what is wrong with each zone of the settings in which the cluster can have no slices."""
     of_region = _region_of(settings)
     yield from (
         _impossible(_of_settings("zones", zone), f"any zone of {of_region}")
@@ -48,7 +48,7 @@ def impossible_zones(settings: ClusterSettings) -> Iterator[str]:
 
 
 def checked(zone: str, source: str, settings: ClusterSettings) -> str:
-    """Return the zone; raise DoesNotFit if the cluster can have no node pool in it."""
+    """Return the zone; raise DoesNotFit if the cluster can have no slices in it."""
     region = _region_of(settings)
     choices = [choice for choice in settings.zones if _is_in(choice, region)]
     if not _is_in(zone, region) or (choices and zone not in choices):
@@ -77,7 +77,7 @@ def _of_reservation(name: str, zone: str) -> str:
 
 
 def _impossible(source: str, choices: str) -> str:
-    return f"{source}, where this cluster can have no node pool: it can have them in {choices}"
+    return f"{source}, where this cluster can have no slices: it can have them in {choices}"
 
 
 def _any_of(zones: list[str]) -> str:

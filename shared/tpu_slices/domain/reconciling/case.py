@@ -21,6 +21,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD, Evidence, RelayHeard, known_after_silence
 from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
@@ -60,6 +61,10 @@ class Situation:
     @property
     def limits(self) -> Limits:
         return self.settings.limits
+
+    @property
+    def vendor(self) -> Vendor:
+        return self.settings.vendor
 
     @property
     def waiting(self) -> bool:

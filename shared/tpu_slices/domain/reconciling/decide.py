@@ -193,13 +193,11 @@ class Case(Situation):
             case Busy() if self.unfilled:
                 return self._awaiting_hosts()
             case Busy(message):
-                return Arm(
-                    Reason.POOL_BUSY, f"{self.settings.vendor} is working on the {self.settings.pool_noun}: {message}"
-                )
+                return Arm(Reason.POOL_BUSY, f"{self.vendor} is working on the {self.vendor.pool}: {message}")
             case Broken(why):
                 return self._running(Running()) if self.whole else self._broken(why)
             case Unowned(message):
-                named = f"{self.settings.a_pool} named {self.record.pool} exists that is not ours"
+                named = f"{self.vendor.a_pool} named {self.record.pool} exists that is not ours"
                 return Arm(Reason.UNOWNED_POOL, f"{named}: {message} Delete it.")
             case Deleting() | Unreadable():
                 raise AssertionError(f"{self.seen.current} is no case of a pool that is kept")
@@ -220,7 +218,7 @@ class Case(Situation):
         if not self.waiting or self.record.spec is None:
             return Arm(Reason.DEMAND_STALE, demand_stale(self.record))
         if self.record.attempt > LAST_ATTEMPT:
-            message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the JobSet."
+            message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the {self.record.owner.kind}."
             return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
         slot = self.record.slot if self.record.slot is not None else self.slot_for(self.record.attempt)
         return self._without_slot() if slot is None else self._create(slot)
@@ -234,7 +232,7 @@ class Case(Situation):
         return self.record.retry_at is not None and self.now < self.record.retry_at
 
     def _without_slot(self) -> Arm:
-        message = "Waiting for a node pool operation to end: the cluster's limit is reached."
+        message = "Waiting for another operation to end: the cluster's limit is reached."
         awaits = slot_awaited(self.record, PoolOperation.CREATE, self.record.attempt, self.now)
         return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
 
@@ -253,7 +251,7 @@ class Case(Situation):
             "hosts": Hosts(sequence=self.record.hosts.sequence),
             "pinned_settings": self.settings.pools if first else self.record.pinned_settings,
         }
-        noun, seen = self.settings.pool_noun, self.seen.current
+        noun, seen = self.vendor.pool, self.seen.current
         if isinstance(seen, Begun):
             message = f"Creating {noun} {self.record.pool} goes on, {seen.message} stands."
             return Arm(Reason.CREATING, message, changes, creates=True)
@@ -302,7 +300,7 @@ class Case(Situation):
         return Arm(Reason.RUNS_ELSEWHERE, f"Its Job {verb} on the hosts of slice {place.slice_id}.")
 
     def _broken(self, why: Failure) -> Arm:
-        reports = f"{self.settings.vendor} reports an error for the {self.settings.pool_noun}"
+        reports = f"{self.vendor} reports an error for the {self.vendor.pool}"
         return Arm(Reason.POOL_BROKEN, f"{reports}, which may be in use: {why.message}")
 
     def _failed(self, why: Failure) -> Arm:
@@ -327,5 +325,5 @@ class Case(Situation):
             return Arm(told.reason, f"Releasing ({why}): {told.message}.", changes)
         changes["expire_at"] = self.record.expire_at or self.now + self.limits.gone_ttl
         if self.record.attempts == 1 and self.record.legacy_pool is None:
-            return Arm(Reason.NEVER_CREATED, f"No {self.settings.pool_noun} was created: {why}.", changes)
+            return Arm(Reason.NEVER_CREATED, f"No {self.vendor.pool} was created: {why}.", changes)
         return Arm(Reason.RELEASED, f"Released: {why}.", changes)

@@ -36,14 +36,14 @@ _MEANING: Mapping[FailureKind, str] = MappingProxyType(
         FailureKind.STOCKOUT: "{zone} is out of {what}",
         FailureKind.QUOTA: "The project's quota does not allow {what_in_zone}",
         FailureKind.RESERVATION: "The reservation cannot provide {what_in_zone}",
-        FailureKind.IP_SPACE: "The cluster has no pod IP addresses left for {hosts} hosts",
-        FailureKind.RATE: "{vendor} accepts no more operations on the cluster at the moment",
-        FailureKind.BUSY: "Another operation on the cluster is in progress",
-        FailureKind.NAME_TAKEN: "{a_pool} of this name exists; checking whether it is ours",
-        FailureKind.CONFIGURATION: "{vendor} rejected the {pool}; fix its settings or the permissions",
-        FailureKind.IMPOSSIBLE: "{vendor} does not support such a {pool}",
-        FailureKind.HOSTS: "The {pool} was replaced",
-        FailureKind.UNKNOWN: "The {pool} could not be created",
+        FailureKind.IP_SPACE: "No addresses are left in the {vendor.addresses} for {hosts} hosts",
+        FailureKind.RATE: "{vendor} accepts no more operations at the moment",
+        FailureKind.BUSY: "Another operation on {vendor.scope} is in progress",
+        FailureKind.NAME_TAKEN: "{vendor.a_pool} of this name exists; checking whether it is ours",
+        FailureKind.CONFIGURATION: "{vendor} rejected the {vendor.pool}; fix its settings or the permissions",
+        FailureKind.IMPOSSIBLE: "{vendor} does not support {vendor.pool}s like this one",
+        FailureKind.HOSTS: "The {vendor.pool} was replaced",
+        FailureKind.UNKNOWN: "The {vendor.pool} could not be created",
     }
 )
 
@@ -95,8 +95,8 @@ def _meaning(record: SliceRecord, failure: Failure, settings: ClusterSettings) -
     if spec is not None:
         zone, what, hosts = spec.zone, f"{spec.accelerator} {spec.topology}", str(spec.hosts)
     in_zone = f"{what} in {zone}" if spec is not None else what
-    vendor = {"vendor": settings.vendor, "pool": settings.pool_noun, "a_pool": settings.a_pool}
-    return _MEANING[failure.kind].format(zone=zone, what=what, what_in_zone=in_zone, hosts=hosts, **vendor)
+    words = {"zone": zone, "what": what, "what_in_zone": in_zone, "hosts": hosts, "vendor": settings.vendor}
+    return _MEANING[failure.kind].format_map(words)
 
 
 def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, limits: Limits) -> datetime | None:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import assert_never
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.decisions import (
     Action,
     CancelCreation,
@@ -33,6 +32,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
+from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess
 from tpu_slices.domain.reconciling.giving_up import GivingUp
@@ -185,10 +185,9 @@ def _followed(
             return followed
         case Unreadable(message):
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.POOL_UNREADABLE, message))
-        case Deleting():
-            why = Assessment(
-                Step.WAIT, Reason.DELETION_STARTED, f"{case.settings.vendor} is deleting it", _resync(case)
-            )
+        case Deleting(what):
+            message = f"{case.vendor} is deleting {what or 'it'}"
+            why = Assessment(Step.WAIT, Reason.DELETION_STARTED, message, _resync(case))
             return followed.with_attempt(replace(kept, refused="", operation=None), why)
         case Begun(what):  # without hosts, so that nobody is asked
             why = Assessment(Step.DELETE, Reason.DELETION_STARTED, f"{what} is being deleted")
@@ -214,7 +213,7 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     """
     if each.asked_during_creation and seen != Creating():
         each = replace(each, close_requested_at=None, asked_during_creation=False)
-    why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits), case.settings)
+    why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits), case.vendor)
     if why.reason in IN_USE and (each.close_requested_at is not None or each.hosts.closed):
         return followed.with_attempt(replace(each, close_requested_at=None), why, OpenHosts(each.attempt))
     match why.step:
@@ -253,12 +252,12 @@ def _is_for(waits: SlotAwaited, each: TerminatingAttempt) -> bool:
     return (waits.operation, waits.attempt) == (PoolOperation.DELETE, each.attempt)
 
 
-def _told(each: TerminatingAttempt, why: Assessment, settings: ClusterSettings) -> Assessment:
+def _told(each: TerminatingAttempt, why: Assessment, vendor: Vendor) -> Assessment:
     """Return the assessment with the reason that is told: a refused deletion stays refused until it is accepted."""
-    pool = f"its {settings.pool_noun}"
+    pool = f"its {vendor.pool}"
     if not each.refused or why.reason not in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
         return replace(why, message=f"{pool} is being deleted") if why.step is Step.DELETE else why
-    message = f"{settings.vendor} refused to delete {pool}: {each.refused}"
+    message = f"{vendor} refused to delete {pool}: {each.refused}"
     return replace(why, reason=Reason.DELETION_REFUSED, message=message)
 
 
@@ -289,7 +288,7 @@ def _queued(followed: Followed, each: TerminatingAttempt, case: Situation, why: 
 
 def _cancelled(followed: Followed, each: TerminatingAttempt, case: Situation, *, again: bool) -> Followed:
     """Return the attempt with its creation cancelled, if nobody needs it any more and GKE takes that."""
-    why = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, f"{case.settings.vendor} is still creating it", _next(case))
+    why = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, f"{case.vendor} is still creating it", _next(case))
     if each.not_cancellable or not case.owner_ended or not again:
         return followed.with_attempt(each, why)
     return followed.with_attempt(replace(each, delete_requested_at=case.now), why, CancelCreation(each.attempt))

@@ -1,7 +1,7 @@
 """The text for each reason: what a slice waits for, and what can be done about it. Pure.
 
 `message` follows the names of the slices ("slice-0 and slice-1: ..."); `remedy` is a sentence of its own. Both may name
-the `{kind}` of the workload.
+the `{kind}` of the workload, and what runs the slice as `{vendor}` (`Vendor` has its words).
 `{detail}` is the slice's own message, which names keys, values and limits, or why the cluster is paused.
 """
 
@@ -14,12 +14,15 @@ from types import MappingProxyType
 
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonText:
     message: str
     remedy: str = ""
+    only: Vendor | None = None
+    """Where alone a slice can have the reason; None: everywhere."""
 
 
 _NO_ACTION = "No action needed."
@@ -36,37 +39,37 @@ SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED, Reason.RU
 REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
     {
         Reason.REQUESTED: ReasonText("not reconciled yet", _NO_ACTION),
-        Reason.OPERATION_LIMIT: ReasonText(
-            "queued, because GKE limits the concurrent operations on a cluster", _NO_ACTION
-        ),
+        Reason.OPERATION_LIMIT: ReasonText("queued, because {vendor.limit}", _NO_ACTION),
         Reason.DEMAND_STALE: ReasonText(
             "the relay did not confirm lately that a leader pod needs it",
             "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
         ),
-        Reason.CREATION_STARTED: ReasonText("requested from GKE", _NO_ACTION),
+        Reason.CREATION_STARTED: ReasonText("requested from {vendor}", _NO_ACTION),
         Reason.CREATING: ReasonText(
-            "GKE is creating {hosts} hosts in {zone}",
-            "No action needed: this takes minutes, and GKE may take half an hour to report a stockout.",
+            "{vendor} is creating {hosts} hosts in {zone}",
+            "No action needed: this takes minutes, and {vendor.slowest}.",
         ),
         Reason.AWAITING_FLEX_START: ReasonText(
             "waiting for flex-start capacity: GKE adds {hosts} hosts in {zone} when it has them, and takes them back "
             "after {run_duration}",
             "No action needed: this may take hours or days. What a Job has not saved when GKE takes its hosts back is "
             "lost, and the JobSet's failure policy decides whether it waits again.",
+            only=GKE,
         ),
         Reason.AWAITING_CAPACITY: ReasonText(
             "waiting for capacity: Compute Engine starts all {hosts} hosts in {zone} when it has them",
             "No action needed: Compute Engine goes on trying. Another zone or a reservation may be sooner.",
+            only=COMPUTE_ENGINE,
         ),
         Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _NO_ACTION),
         Reason.HOSTS_LOST: ReasonText(
             "only {usable} of {hosts} hosts are still ready",
-            "GKE repairs hosts, and the {kind}'s policy for failures restarts its pods. Run `kubectl uncordon` for a "
+            "{vendor.repair}, and the {kind}'s policy for failures restarts its pods. Run `kubectl uncordon` for a "
             "host that was cordoned.",
         ),
-        Reason.POOL_BUSY: ReasonText("GKE is repairing or upgrading its hosts", _NO_ACTION),
+        Reason.POOL_BUSY: ReasonText("{vendor} is {vendor.works} its hosts", _NO_ACTION),
         Reason.POOL_BROKEN: ReasonText(
-            "GKE reports an error for its node pool, which is kept for repair while its Job runs", _OPERATOR
+            "{vendor} reports an error for its {vendor.pool}, which is kept for repair while its Job runs", _OPERATOR
         ),
         Reason.LEADER_STILL_WAITING: ReasonText(
             "all hosts are ready, but its leader pod is not scheduled",
@@ -85,13 +88,11 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             f"{_RETRIED} Check `gcloud compute reservations describe`, or stop workloads that use the reservation.",
         ),
         Reason.IP_SPACE_EXHAUSTED: ReasonText(
-            "the cluster has no pod IP addresses left for {hosts} hosts",
-            f"{_RETRIED} Ask the operator of the cluster for a larger pod IP range.",
+            "no addresses are left in the {vendor.addresses} for {hosts} hosts",
+            f"{_RETRIED} Ask the operator of the cluster for a larger {{vendor.addresses}}.",
         ),
-        Reason.TOO_MANY_OPERATIONS: ReasonText(
-            "GKE accepts no more operations on the cluster at the moment", _NO_ACTION
-        ),
-        Reason.CLUSTER_BUSY: ReasonText("another operation on the cluster is in progress", _NO_ACTION),
+        Reason.TOO_MANY_OPERATIONS: ReasonText("{vendor} accepts no more operations at the moment", _NO_ACTION),
+        Reason.CLUSTER_BUSY: ReasonText("another operation on {vendor.scope} is in progress", _NO_ACTION),
         Reason.CREATION_FAILED: ReasonText("{detail}", f"{_RETRIED} If it keeps failing: {_OPERATOR}"),
         Reason.HOSTS_NOT_USABLE: ReasonText("{detail}", f"{_RETRIED} If it happens again: {_OPERATOR}"),
         Reason.LEADER_UNSCHEDULABLE: ReasonText(
@@ -102,7 +103,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
         Reason.PROVISIONED_BY_GKE: ReasonText(
-            "{detail}", "No action needed if GKE is to provision these hosts; otherwise remove what is named."
+            "{detail}",
+            "No action needed if GKE is to provision these hosts; otherwise remove what is named.",
+            only=GKE,
         ),
         Reason.NOT_ALLOWED: ReasonText(
             "{detail}", "Request what is allowed, or ask the operator of the cluster to allow it."
@@ -123,7 +126,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         **dict.fromkeys(SERVED, ReasonText("not released yet", _NO_ACTION)),
         Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
         Reason.CLOSING_HOSTS: ReasonText("being released", _NO_ACTION),
-        Reason.DELETION_QUEUED: ReasonText("being released, once GKE accepts another operation", _NO_ACTION),
+        Reason.DELETION_QUEUED: ReasonText("being released, once another operation has ended", _NO_ACTION),
         Reason.OCCUPIED: ReasonText("another live workload runs on its hosts", _NO_ACTION),
         Reason.RESTART_POSSIBLE: ReasonText("{detail}", _NO_ACTION),
         Reason.USERS_UNKNOWN: ReasonText("{detail}", _NO_ACTION),
@@ -138,7 +141,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.DELETION_REFUSED: ReasonText("{detail}", _OPERATOR),
         Reason.RELEASED: ReasonText("released", "It is created again if a leader pod waits for it."),
         Reason.NEVER_CREATED: ReasonText("never created", "It is created once a leader pod waits for it."),
-        Reason.POOL_UNREADABLE: ReasonText("GKE does not report the state of its node pool", _NO_ACTION),
+        Reason.POOL_UNREADABLE: ReasonText("{vendor} does not report the state of its {vendor.pool}", _NO_ACTION),
         Reason.LATER_RELEASE: ReasonText("a later release of the provisioner decided last", _NO_ACTION),
         Reason.RECORD_UNREADABLE: ReasonText(
             "its record cannot be read, so nothing is created or deleted for it",
@@ -161,17 +164,17 @@ FLEX_START_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
     }
 )
-"""The texts that replace those of other slices for one of flex-start."""
+"""The texts that replace those of other slices for one of flex-start, which is GKE's."""
 
 _RELEASE_REQUESTED = ReasonText("{detail}", "Create the {kind} again if it should continue.")
 
 
-def reason_text(record: SliceRecord, reason: Reason, paused: str | None = None) -> ReasonText:
+def reason_text(record: SliceRecord, reason: Reason, vendor: Vendor = GKE, paused: str | None = None) -> ReasonText:
     """Return the text of a reason for a slice; `paused`: why its cluster is paused, or None."""
     texts = {**REASON_TEXTS, **FLEX_START_TEXTS} if record.spec and record.spec.is_flex_start else REASON_TEXTS
     text = _RELEASE_REQUESTED if record.release_requested else texts[reason]
     detail = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
-    known = _known(record)
+    known = {**_known(record), "vendor": vendor}
     return ReasonText(
         text.message.format_map({**known, "detail": (detail or reason).rstrip(".")}), text.remedy.format_map(known)
     )

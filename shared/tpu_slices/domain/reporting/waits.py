@@ -10,6 +10,7 @@ from itertools import pairwise
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.model.workloads import Wait
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS, reason_text
 
@@ -48,6 +49,7 @@ class QueueState:
     places: Mapping[SliceId, int] = field(default_factory=dict)
     running: int = 0
     """The number of creations that run."""
+    vendor: Vendor = GKE
     paused: str | None = None
     silent_since: datetime | None = None
     """When the cluster's relay was last heard, if it is silent."""
@@ -67,7 +69,9 @@ def waits_of(records: Iterable[SliceRecord], queue: QueueState, now: datetime) -
     groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
     for record in records:
         reason = _why(record, queue)
-        groups.setdefault((record.phase, reason, reason_text(record, reason, queue.paused).message), []).append(record)
+        groups.setdefault(
+            (record.phase, reason, reason_text(record, reason, queue.vendor, queue.paused).message), []
+        ).append(record)
     waits = [_wait(reason, group, queue, now) for (_, reason, _), group in groups.items()]
     return tuple(sorted(waits, key=lambda wait: (wait.reason in PROVISIONING, _WORST_FIRST.index(wait.phase))))
 
@@ -98,7 +102,7 @@ def _why(record: SliceRecord, queue: QueueState) -> Reason:
 
 def _wait(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: datetime) -> Wait:
     first = group[0]
-    text = reason_text(first, reason, queue.paused)
+    text = reason_text(first, reason, queue.vendor, queue.paused)
     place = queue.place(group) if reason is Reason.OPERATION_LIMIT else ""
     attempts = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
     return Wait(
