@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import NOW, a_job, a_spec
+from tests.builders import NOW, a_job, a_spec, self_managed
 from tpu_slices.adapters.startup import STARTUP_SCRIPT, startup_script
-from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.joining import JoinToken, Kubeadm
 from tpu_slices.domain.model.slices import Taint, pool_name, slice_id
 from tpu_slices.domain.planning import joining
@@ -29,7 +28,7 @@ from tpu_slices.domain.planning.joining import (
 from tpu_slices.domain.planning.pool_labels import labels_of, missing_proof
 
 JOB = a_job()
-POOLS = PoolSettings()
+POOLS = self_managed().pools
 KUBEADM = Kubeadm("1.36", "10.0.0.2:6443")
 TOKEN = JoinToken(
     slice_id=slice_id(JOB),
@@ -43,7 +42,7 @@ TOKEN = JoinToken(
 
 def test_a_host_registers_with_the_labels_that_it_would_have_on_gke() -> None:
     labels = node_labels(JOB, 2, a_spec(), POOLS)
-    assert labels["cloud.google.com/gke-tpu-accelerator"] == "tpu-v5-lite-podslice"
+    assert labels["cloud.google.com/gke-tpu-accelerator"] == "tpu-v6e-slice"
     assert labels["cloud.google.com/gke-tpu-topology"] == "4x4"
     assert labels["cloud.google.com/gke-accelerator-count"] == "4"
     assert labels["cloud.google.com/gke-nodepool"] == pool_name(slice_id(JOB), 2)

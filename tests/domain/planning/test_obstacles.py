@@ -180,9 +180,9 @@ def test_hosts_meet_an_affinity_that_names_their_shape() -> None:
 
 def test_a_pod_may_select_the_network_driver_of_hosts_with_a_profile() -> None:
     driver = {"cloud.google.com/gke-networking-dra-driver": "true"}
-    v6e = {ACCELERATOR: "tpu-v6e-slice", TOPOLOGY: "4x4", **driver}
-    request = a_request("tpu-v6e-slice", "4x4", node_selector=tuple(v6e.items()))
+    v5e = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4", **driver}
+    without = a_request("tpu-v5-lite-podslice", "4x4", node_selector=tuple(v5e.items()))
     profiled = PoolSettings(accelerator_network_profile="auto")
-    assert spec_of(request, pools=profiled).node_labels == ()
-    assert "gke-networking-dra-driver" in refusal_of(request).message
-    assert "gke-networking-dra-driver" in refusal_of(selecting(driver), pools=profiled).message
+    assert spec_of(selecting(driver), pools=profiled).node_labels == ()
+    assert "gke-networking-dra-driver" in refusal_of(selecting(driver)).message
+    assert "gke-networking-dra-driver" in refusal_of(without, pools=profiled).message

@@ -60,6 +60,8 @@ class Accelerator:
     """Whether GKE provisions its hosts by flex-start, too (dwsDisabled)."""
     network_profile: bool = False
     """Whether GKE has an accelerator network profile for its hosts (cluster-toolkit and xpk: v6e and tpu7x)."""
+    in_groups: bool = False
+    """Whether there are managed instance groups of its hosts (docs.cloud.google.com/tpu/docs/tpus-and-migs)."""
     minimum_gke: str | None = None
     """The first GKE version that supports the accelerator, where it is recent enough to matter."""
 
@@ -145,6 +147,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             small=_DEEP,
             cubes=140,
             boot_disks=("pd-balanced", "pd-ssd"),
+            in_groups=True,
         ),
         Accelerator(
             label="tpu-v6e-slice",
@@ -157,6 +160,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             small=_FLAT,
             boot_disks=("hyperdisk-balanced",),
             network_profile=True,
+            in_groups=True,
             minimum_gke="1.31.2-gke.1115000",
         ),
         Accelerator(
@@ -171,6 +175,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             placement=Placement.WORKLOAD_POLICY,
             boot_disks=("hyperdisk-balanced",),
             network_profile=True,
+            in_groups=True,
             minimum_gke="1.34.0-gke.2201000",
         ),
         Accelerator(
@@ -184,6 +189,7 @@ CATALOGUE: Mapping[str, Accelerator] = {
             cubes=4,
             placement=Placement.WORKLOAD_POLICY,
             boot_disks=("hyperdisk-balanced",),
+            in_groups=True,
         ),
     )
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import MachineType, machine_named
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
@@ -14,6 +15,8 @@ from tpu_slices.domain.planning.host_labels import (
     GKE_PROVISIONERS,
     GROUP_KEYS,
     JOBSET_TAINT,
+    METADATA_SERVER,
+    NETWORK_DRIVER,
     PLACEMENT_POLICY,
     RUN_SECONDS,
     TOPOLOGY,
@@ -35,6 +38,17 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 _SELECTED = frozenset({*CAPACITY_KEYS, PLACEMENT_POLICY, ZONE})
 """Keys that a slice follows from if they are node selectors."""
+
+_OF_GKE_ALONE: Mapping[str, str] = MappingProxyType(
+    {
+        PLACEMENT_POLICY: "and in a self-managed cluster each slice gets a workload policy of its own",
+        **dict.fromkeys(
+            (METADATA_SERVER, NETWORK_DRIVER, RUN_SECONDS, *GKE_PROVISIONERS),
+            "and hosts of a self-managed cluster do not have this label",
+        ),
+    }
+)
+"""Why a self-managed cluster has no host with a label of GKE's."""
 
 Labels = Mapping[str, str | None]
 """The labels of a slice's hosts; None: not known, so nothing is said of them."""
@@ -64,7 +78,7 @@ def fit(
     """
     known: Labels = {key: value or None for key, value in host_labels(spec, job, pools).items()}
     labels = {**known, **labels_of(job, LAST_ATTEMPT, spec)}
-    yield from _selectors_hold(selector, labels)
+    yield from _selectors_hold(selector, labels, pools)
     yield from _affinity_holds(request.affinity, labels)
     yield from _taints_are_tolerated(request.tolerations, spec.taints)
     if spec.hosts:
@@ -75,10 +89,10 @@ def fit(
 
 
 def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> Iterator[Obstacle]:
-    """Yield why GKE would reject the pool: too many nodes, or invalid or too many labels."""
+    """Yield why the pool would be rejected: too many nodes, invalid labels, or more than GKE takes."""
     if spec.hosts > settings.hosts_per_slice:
         yield does_not_fit(
-            f"{TOPOLOGY}: {spec.topology} needs {spec.hosts} hosts, and a node pool may have at most "
+            f"{TOPOLOGY}: {spec.topology} needs {spec.hosts} hosts, and a slice may have at most "
             f"{settings.hosts_per_slice} (hosts_per_slice in the cluster's settings)"
         )
     for key, value in spec.node_labels:
@@ -88,7 +102,7 @@ def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> I
             yield does_not_fit(f'node labels: "{key}={value}" is not a valid node label')
     labels = {**labels_of(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
     length = sum(len(key) + len(value) for key, value in labels.items())
-    if length > MOST_CHARACTERS:
+    if length > MOST_CHARACTERS and not settings.self_managed:
         theirs = ", ".join(key for key, _ in spec.node_labels)
         yield does_not_fit(
             f"node labels: the labels of the node pool have {length} characters, and GKE allows {MOST_CHARACTERS}: "
@@ -121,20 +135,23 @@ def _pods(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> tuple[
     return f"{both}, {has}", f"set both to {spec.hosts}"
 
 
-def _selectors_hold(selector: Mapping[str, str], labels: Labels) -> Iterator[Obstacle]:
+def _selectors_hold(selector: Mapping[str, str], labels: Labels, pools: PoolSettings) -> Iterator[Obstacle]:
+    told = GKE_PROVISIONERS if pools.compute is None else ()
     for key, value in sorted(selector.items()):
-        if key in GKE_PROVISIONERS or (key in labels and labels[key] in {None, value} and key not in VARYING):
+        if key in told or (key in labels and labels[key] in {None, value} and key not in VARYING):
             continue
-        yield does_not_fit(f'{key}: the pod selects "{value}", {_why_not(key, labels)}')
+        yield does_not_fit(f'{key}: the pod selects "{value}", {_why_not(key, labels, pools)}')
 
 
-def _why_not(key: str, labels: Labels) -> str:
+def _why_not(key: str, labels: Labels, pools: PoolSettings) -> str:
     if key in VARYING:
         return "which is not known before the node exists: remove the selector"
     if key in labels:
         return f'and the hosts of this slice have "{labels[key]}"'
     if key in CAPACITY_KEYS:
         return "and this slice is not bought that way: remove the selector"
+    if pools.compute is not None and key in _OF_GKE_ALONE:
+        return f"{_OF_GKE_ALONE[key]}: remove the selector"
     if key == PLACEMENT_POLICY:
         return "and only slices of several hosts of tpu7x or tpu7 are placed by a workload policy: remove the selector"
     if key == RUN_SECONDS:

@@ -56,11 +56,12 @@ def flex_start(request: TemplateRequest, settings: ClusterSettings) -> Capacity:
     return Capacity(CapacityKind.FLEX_START, max_run_duration=timedelta(seconds=seconds))
 
 
-def no_run_duration(request: TemplateRequest) -> Iterator[Obstacle]:
+def no_run_duration(request: TemplateRequest, settings: ClusterSettings) -> Iterator[Obstacle]:
     """Yield that a template that does not select flex-start hosts says how long they are to run."""
     given = dict(request.requested_annotations).get(MAX_RUN_DURATION)
     if given is not None:
+        select = "" if settings.self_managed else f'select {FLEX_START}: "true", or '
         yield does_not_fit(
-            f'{MAX_RUN_DURATION}: the pod has "{given}", and only flex-start hosts end by themselves: select '
-            f'{FLEX_START}: "true", or remove the annotation'
+            f'{MAX_RUN_DURATION}: the pod has "{given}", and only flex-start hosts end by themselves: {select}'
+            "remove the annotation"
         )

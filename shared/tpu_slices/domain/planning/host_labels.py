@@ -51,6 +51,8 @@ VARYING = frozenset({NODE_POOL, HOSTNAME, "metadata.name"})
 GKE_PROVISIONERS = ("cloud.google.com/compute-class", "cloud.google.com/gke-queued")
 """Node selectors by which a pod requests hosts that GKE itself provisions."""
 
+_OF_KUBELETS = (("os", "linux"), ("arch", "amd64"))
+"""What every kubelet sets, under two names each (kubernetes/kubernetes pkg/kubelet/kubelet_node_status.go)."""
 _KIND_LABELS = {CapacityKind.SPOT: SPOT, CapacityKind.FLEX_START: FLEX_START}
 _SLICING = re.compile(
     r"cloud\.google\.com/gke-(tpu-slice|tpu-(slice|partition)-[0-9x]+-id|accelerator-topology-mode)", re.ASCII
@@ -105,11 +107,10 @@ def network_labels(spec: SliceSpec, pools: PoolSettings) -> dict[str, str]:
 
 
 def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[str, str]:
-    """Return the labels that GKE, and for JobSet's placement the relay, set on every host of a slice.
+    """Return the labels that every host of a slice has: from GKE, or from our startup script, and from the relay.
 
     An empty value is not known: before the node exists, or because the spec lacks what it follows from.
     """
-    policy = workload_policy_of(spec, pools) if spec.hosts else ""
     labels = {
         ACCELERATOR: spec.accelerator,
         TOPOLOGY: str(spec.topology),
@@ -117,15 +118,18 @@ def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[
         ZONE: spec.zone,
         REGION: spec.zone.rpartition("-")[0],
         MACHINE: spec.machine_type,
-        METADATA_SERVER: "true",
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
+        **{f"{beta}kubernetes.io/{key}": value for beta in ("", "beta.") for key, value in _OF_KUBELETS},
         **dict.fromkeys(VARYING, ""),
-        **({} if policy is None else {PLACEMENT_POLICY: policy}),
-        **network_labels(spec, pools),
+        **({} if pools.compute else _of_gke_alone(spec, pools)),
         **_capacity_labels(spec.capacity),
     }
     return {**labels, NAMESPACED_JOB: f"{job.owner.namespace}_{job.job_name}"} if spec.exclusive_nodes else labels
+
+
+def _of_gke_alone(spec: SliceSpec, pools: PoolSettings) -> Mapping[str, str]:
+    policy = workload_policy_of(spec, pools) if spec.hosts else ""
+    placed = {} if policy is None else {PLACEMENT_POLICY: policy}
+    return {METADATA_SERVER: "true", **placed, **network_labels(spec, pools)}
 
 
 def _capacity_labels(capacity: Capacity) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tpu_slices.domain.model.clusters import Join, PoolSettings
 from tpu_slices.domain.model.joining import JoinToken, Kubeadm
 from tpu_slices.domain.model.slices import SliceSpec, Taint, WorkloadJob, pool_name, slice_id
-from tpu_slices.domain.planning.host_labels import METADATA_SERVER, NODE_POOL, PLACEMENT_POLICY, host_labels
+from tpu_slices.domain.planning.host_labels import NODE_POOL, host_labels
 from tpu_slices.domain.planning.pool_labels import labels_of
 
 KUBE_LABELS = "kube-labels"
@@ -30,7 +30,6 @@ API_PORT = 6443
 TPU_TAINT = Taint("google.com/tpu", "present")
 """GKE's taint of hosts with TPU: what requests no chips stays away from them. Google's operator sets none."""
 
-_OF_GKE_ALONE = frozenset({METADATA_SERVER, PLACEMENT_POLICY})
 _FROM_KUBELETS = frozenset(
     f"{domain}/{name}"
     for domain, names in {
@@ -74,7 +73,7 @@ def kubelet_may_set(key: str) -> bool:
 def labels_of_host(job: WorkloadJob, attempt: int, spec: SliceSpec, pools: PoolSettings) -> dict[str, str]:
     """Return the labels of a slice's host, sorted by key: those that GKE would set, and those of its pool."""
     labels = {
-        **{key: value for key, value in host_labels(spec, job, pools).items() if value and key not in _OF_GKE_ALONE},
+        **{key: value for key, value in host_labels(spec, job, pools).items() if value},
         **labels_of(job, attempt, spec),
         NODE_POOL: pool_name(slice_id(job), attempt),
     }

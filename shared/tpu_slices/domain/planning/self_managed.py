@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import SliceSpec
-from tpu_slices.domain.planning.host_labels import FLEX_START, PLACEMENT_POLICY
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE
+from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
+from tpu_slices.domain.planning.flex_start import is_flex_start
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START
 from tpu_slices.domain.planning.obstacles import Obstacle, does_not_fit
 
 
-def not_in_groups(spec: SliceSpec, settings: ClusterSettings) -> Iterator[Obstacle]:
-    """Yield what of a request only node pools of GKE can have, in a cluster that has none."""
-    if not settings.self_managed:
-        return
-    if spec.is_flex_start:
+def not_in_groups(request: TemplateRequest) -> Iterator[Obstacle]:
+    """Yield what of a request only node pools of GKE can have."""
+    kind = CATALOGUE.get(request.accelerator or "")
+    if kind is not None and not kind.in_groups:
+        supported = " or ".join(each.label for each in CATALOGUE.values() if each.in_groups)
+        yield does_not_fit(
+            f'{ACCELERATOR}: the pods select "{kind.label}", of which a self-managed cluster can have no hosts: select '
+            f"{supported}"
+        )
+    if is_flex_start(request):
         yield does_not_fit(
             f'{FLEX_START}: the pods select "true", and in a self-managed cluster there is no flex-start: remove the '
             "selector; capacity that is missing is awaited without it too"
         )
-    if spec.workload_policy is not None:
-        yield does_not_fit(
-            f'{PLACEMENT_POLICY}: the pods select "{spec.workload_policy}", and in a self-managed cluster each slice '
-            "gets a workload policy of its own: remove the selector"
-        )
+    annotations = dict(request.requested_annotations)
+    for key in PROVISIONING_REQUESTS:
+        if key in annotations:
+            yield does_not_fit(
+                f'{key}: the pods consume the ProvisioningRequest "{annotations[key]}", and in a self-managed cluster '
+                "none is provisioned: remove the annotation"
+            )

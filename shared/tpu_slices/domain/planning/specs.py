@@ -80,12 +80,14 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     only adds node labels, and is refused if it selects labels that the hosts would not have.
     """
     found, request, selector = Obstacles(), asked.request, _selector(asked, settings)
-    found.add(_provisioned_by_gke(selector, dict(request.requested_annotations)))
+    if settings.self_managed:
+        found.add(not_in_groups(request))
+    else:
+        found.add(_provisioned_by_gke(selector, dict(request.requested_annotations)))
     found.add(sliced_by_gke(request))
     shape = _shape(request, found)
     spec = _spec(asked, selector, shape, settings, found)
     found.add(fit(request, selector, asked.job, spec, settings.pools))
-    found.add(not_in_groups(spec, settings))
     found.add(pool_fits(asked.job, spec, settings))
     found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
     refusal = found.refusal(f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: ")
@@ -187,10 +189,15 @@ def _fingerprint(request: TemplateRequest) -> str:
 
 def _workload_policy(selector: Mapping[str, str], spec: SliceSpec, settings: ClusterSettings) -> str | None:
     """Return the workload policy that the template selects, None if that is the one in the settings."""
-    if PLACEMENT_POLICY not in selector or workload_policy_of(spec, settings.pools) in {
-        None,
-        selector[PLACEMENT_POLICY],
-    }:
+    if (
+        settings.self_managed
+        or PLACEMENT_POLICY not in selector
+        or workload_policy_of(spec, settings.pools)
+        in {
+            None,
+            selector[PLACEMENT_POLICY],
+        }
+    ):
         return None
     return _resource(selector, PLACEMENT_POLICY)
 
@@ -199,10 +206,12 @@ def _capacity(request: TemplateRequest, settings: ClusterSettings, found: Obstac
     """Return the capacity that the template requests: flex-start, a reservation, spot, or on demand."""
     if settings.force_on_demand:
         return Capacity()
+    if is_flex_start(request) and settings.self_managed:
+        return Capacity()  # which `not_in_groups` refuses
     if is_flex_start(request):
         found.add(flex_start_fits(request))
         return found.part(lambda: flex_start(request, settings), Capacity(CapacityKind.FLEX_START))
-    found.add(no_run_duration(request))
+    found.add(no_run_duration(request, settings))
     some = Capacity(CapacityKind.RESERVATION)  # besides flex-start the only kind of which a part can be wrong
     return found.part(lambda: _selected_capacity(dict(request.node_selector)), some)
 
@@ -249,7 +258,7 @@ def _boot_disk(accelerator: str, settings: ClusterSettings) -> str:
     disk = chosen or kind.boot_disks[0]
     if settings.pools.confidential_storage and disk != "hyperdisk-balanced":
         raise DoesNotFit(
-            f"pools.confidential_storage: GKE supports it with hyperdisk-balanced only, and hosts of {kind.label} get "
+            f"pools.confidential_storage: only hyperdisk-balanced supports it, and hosts of {kind.label} get "
             f"{disk}: choose another pools.boot_disk_type, or turn it off"
         )
     return disk
@@ -278,7 +287,7 @@ def _networks(text: str) -> tuple[Network, ...] | None:
 def _not_copied(keys: Iterable[str]) -> Iterator[Obstacle]:
     for key in keys:
         if not may_be_a_node_label(key):
-            yield does_not_fit(f"{COPY_LABELS}: GKE does not accept {key} as a node label: remove it")
+            yield does_not_fit(f"{COPY_LABELS}: {key} is not accepted as a node label: remove it")
 
 
 def _copied(keys: Iterable[str], asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
