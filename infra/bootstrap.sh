@@ -20,9 +20,9 @@
 set -euo pipefail
 
 ACCOUNT=tpu-slice-deployer
-APIS=(artifactregistry cloudbuild cloudfunctions cloudresourcemanager cloudscheduler compute container firestore iam
-  iamcredentials logging monitoring pubsub run serviceusage storage)
-CLUSTER_APIS=(cloudresourcemanager compute container iam logging monitoring serviceusage)
+APIS=(artifactregistry cloudbuild cloudfunctions cloudquotas cloudresourcemanager cloudscheduler compute container
+  firestore iam iamcredentials logging monitoring pubsub run serviceusage storage)
+CLUSTER_APIS=(cloudquotas cloudresourcemanager compute container iam logging monitoring serviceusage)
 ROLES=(artifactregistry.admin cloudfunctions.developer cloudscheduler.admin datastore.owner iam.serviceAccountAdmin
   iam.serviceAccountUser logging.configWriter logging.logWriter monitoring.alertPolicyEditor
   monitoring.dashboardEditor pubsub.admin resourcemanager.projectIamAdmin run.admin serviceusage.serviceUsageAdmin
@@ -30,7 +30,7 @@ ROLES=(artifactregistry.admin cloudfunctions.developer cloudscheduler.admin data
 CLUSTER_ROLES=(container.admin iam.roleAdmin iam.serviceAccountAdmin logging.configWriter
   monitoring.alertPolicyEditor resourcemanager.projectIamAdmin)
 # Predefined roles that have these can create machines, too.
-CUSTOM_PERMISSIONS=compute.images.get,compute.images.getFromFamily,compute.regionOperations.get,compute.regions.get
+CUSTOM_PERMISSIONS=cloudquotas.quotas.get,compute.images.get,compute.images.getFromFamily,compute.regionOperations.get
 CUSTOM_PERMISSIONS+=,compute.resourcePolicies.create,compute.resourcePolicies.delete,compute.resourcePolicies.get
 CUSTOM_PERMISSIONS+=,compute.routers.list,compute.subnetworks.get,compute.zones.get,serviceusage.services.get
 # Google's own accounts, by which these services act in the project. Else they appear some time after the first use.

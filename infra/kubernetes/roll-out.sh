@@ -21,6 +21,7 @@ $cluster is self-managed. Where kubectl reaches it, run:
   gcloud storage cat $kept/relay.yaml | kubectl apply --server-side --filename -
   gcloud storage cat $kept/admission.yaml | kubectl $pinned
   kubectl rollout status deployment/relay --namespace $namespace --timeout 5m
+  python -m infra.preflight inside infra/clusters/$PROJECT_ID/$cluster.yaml
   slices --project $PROJECT_ID doctor --cluster $cluster
 EOF
   exit

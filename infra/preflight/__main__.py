@@ -3,6 +3,7 @@
     check      what the projects and the clusters lack
     dropped    whether a cluster whose file was removed may be dropped
     held       whether any cluster may hold node pools when all is taken away
+    inside     what a self-managed cluster lacks inside: FILE has its settings, kubectl reaches it
     clusters   the clusters that have a file: lines CLUSTER PROJECT LOCATION NAME, for scripts;
                NAME is `-` of a self-managed one
     recorded   the clusters that the records know: their ids, a line each, for scripts
@@ -17,10 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.preflight import questions, records
+from infra.preflight import inside, questions, records
 from infra.preflight.answers import Missing
 from infra.preflight.api import Api, NoCredentials, connect
 from infra.preflight.findings import Finding, Section, Severity, count, error, report, warning
+from infra.preflight.kubectl import Kubectl
 from infra.preflight.manifests import cluster_wide, manifests
 from infra.preflight.place import Place
 from infra.preflight.project import Asked
@@ -33,7 +35,8 @@ from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.settings_file import SettingsFile, read_settings
 
 FATAL, CALLED_WRONGLY = 1, 2
-CLUSTERS = Path(__file__).resolve().parents[1] / "clusters"
+ROOT = Path(__file__).resolve().parents[2]
+CLUSTERS = ROOT / "infra" / "clusters"
 
 
 def files_of(folder: Path) -> tuple[list[SettingsFile], list[Section]]:
@@ -61,10 +64,18 @@ def check(api: Api, asked: Asked, folder: Path) -> list[Section]:
         *(Section(f"project {name}, of clusters", tuple(questions_.cluster_project(name))) for name in projects),
         *wrong,
         *(
-            Section(f"cluster {file.cluster} ({file.settings.path})", tuple(questions_.cluster(file.settings)))
+            Section(
+                f"cluster {file.cluster} ({file.settings.path})", (*questions_.cluster(file.settings), *_notes(file))
+            )
             for file in files
         ),
     ]
+
+
+def _notes(file: SettingsFile) -> list[Finding]:
+    """Return what is to be asked from elsewhere."""
+    path = file.path.relative_to(ROOT) if file.path.is_relative_to(ROOT) else file.path
+    return [inside.not_asked(str(path))] if file.settings.self_managed else []
 
 
 def _told(sections: Sequence[Section]) -> int:
@@ -117,6 +128,19 @@ def _dropped(options: argparse.Namespace, outside: Outside) -> int:
     return _told(judged(options.project, outside, lambda books: records.dropped(books, files, options.project)))
 
 
+def _inside(options: argparse.Namespace, _: Outside) -> int:
+    try:
+        file = read_settings(options.file)
+    except NotAManifest as invalid:
+        sys.stderr.write(f"{invalid}\n")
+        return CALLED_WRONGLY
+    if not file.settings.self_managed:
+        sys.stderr.write(f"{options.file} is of a cluster of GKE, which `check` asks.\n")
+        return CALLED_WRONGLY
+    asked = questions.of_api_server(Kubectl.of(options.context), file.settings, tuple(manifests()))
+    return _told([Section(f"cluster {file.cluster}, inside", tuple(asked))])
+
+
 def _held(options: argparse.Namespace, outside: Outside) -> int:
     return _told(judged(options.project, outside, lambda books: records.held(books, options.project)))
 
@@ -160,6 +184,10 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--state-bucket", default="", help="_STATE_BUCKET of the build")
             command.add_argument("--firestore-location", default="", help="_FIRESTORE_LOCATION of the build")
             command.add_argument("--worker-pool", default="", help="_WORKER_POOL of the build, if it has one")
+    within = commands.add_parser("inside")
+    within.set_defaults(run=_inside)
+    within.add_argument("file", type=Path, help="the cluster's settings")
+    within.add_argument("--context", default="", help="kubectl's context of the cluster; default: the current one")
     commands.add_parser("objects").set_defaults(run=_objects)
     return parser
 

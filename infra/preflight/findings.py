@@ -14,6 +14,8 @@ class Severity(StrEnum):
     """The deployment would fail, or serve nobody."""
     WARNING = "WARNING"
     """It would work, with a defect that somebody should know of."""
+    NOTE = "NOTE"
+    """Nothing is known to be wrong; somebody may have to look elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,10 @@ def error(message: str, *remedies: str) -> Finding:
 
 def warning(message: str, *remedies: str) -> Finding:
     return Finding(Severity.WARNING, message, remedies)
+
+
+def note(message: str, *remedies: str) -> Finding:
+    return Finding(Severity.NOTE, message, remedies)
 
 
 def unread(what: str, answer: Answer) -> Iterator[Finding]:

@@ -9,6 +9,9 @@ import yaml
 FOLDER = Path(__file__).resolve().parents[1] / "kubernetes"
 OPTIONAL = {"admission.yaml"}
 """Applied where the API server has its kind, unless _ADMISSION=no; all else is applied everywhere."""
+JOB_ENVIRONMENT = "job-environment.yaml"
+OF_SELF_MANAGED = ("device-plugin/", JOB_ENVIRONMENT, "relay/credentials/", "relay/joining/", "self-managed/")
+"""What is only applied in self-managed clusters."""
 _KUSTOMIZE = "kustomize.config.k8s.io/"
 
 
@@ -29,6 +32,10 @@ class Manifest:
     @property
     def optional(self) -> bool:
         return self.file in OPTIONAL
+
+    @property
+    def on_gke(self) -> bool:
+        return not self.file.startswith(OF_SELF_MANAGED)
 
     @property
     def reference(self) -> str:

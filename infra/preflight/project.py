@@ -8,12 +8,14 @@ from infra.preflight.findings import Finding, error, unread, warning
 
 ACCOUNT = "tpu-slice-deployer"
 APIS = (
-    "artifactregistry", "cloudbuild", "cloudfunctions", "cloudresourcemanager", "cloudscheduler", "compute",
-    "container", "firestore", "iam", "iamcredentials", "logging", "monitoring", "pubsub", "run", "serviceusage",
-    "storage",
+    "artifactregistry", "cloudbuild", "cloudfunctions", "cloudquotas", "cloudresourcemanager", "cloudscheduler",
+    "compute", "container", "firestore", "iam", "iamcredentials", "logging", "monitoring", "pubsub", "run",
+    "serviceusage", "storage",
 )  # fmt: skip
-"""In the provisioner's project. `compute` too: Google counts some calls of the build's account there."""
-CLUSTER_APIS = ("cloudresourcemanager", "compute", "container", "iam", "logging", "monitoring", "serviceusage")
+"""In the provisioner's project. `compute`, `cloudquotas` too: Google counts some calls of the build's account there."""
+CLUSTER_APIS = (
+    "cloudquotas", "cloudresourcemanager", "compute", "container", "iam", "logging", "monitoring", "serviceusage",
+)  # fmt: skip
 """In each project with clusters."""
 
 ROLES: Mapping[str, tuple[str, ...]] = {
@@ -44,10 +46,10 @@ CLUSTER_ROLES: Mapping[str, tuple[str, ...]] = {
 }
 """The same in each project with clusters."""
 CUSTOM_PERMISSIONS = (
+    "cloudquotas.quotas.get",
     "compute.images.get",
     "compute.images.getFromFamily",
     "compute.regionOperations.get",
-    "compute.regions.get",
     "compute.resourcePolicies.create",
     "compute.resourcePolicies.delete",
     "compute.resourcePolicies.get",

@@ -3,12 +3,24 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 
-from infra.preflight import accounts, gke, kubernetes, kueue, network, project, self_managed, workload_policies
+from infra.preflight import (
+    accounts,
+    gke,
+    inside,
+    kubernetes,
+    kueue,
+    network,
+    project,
+    quotas,
+    self_managed,
+    workload_policies,
+)
 from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable, unknown
 from infra.preflight.api import Api
 from infra.preflight.findings import Finding, error
 from infra.preflight.gke import Endpoint
-from infra.preflight.manifests import Manifest
+from infra.preflight.kubectl import ANYBODY, Kubectl
+from infra.preflight.manifests import JOB_ENVIRONMENT, Manifest
 from infra.preflight.network import Subnetwork
 from infra.preflight.place import Place
 from infra.preflight.project import Asked
@@ -55,6 +67,7 @@ class Questions:
         """Yield what is missing in a cluster."""
         place = Place.of(settings.path)
         yield from self._node_accounts(settings, place)
+        yield from self._quotas(settings, place)
         if settings.pools.compute is not None:
             yield from self._self_managed(settings, settings.pools.compute, place)
             return
@@ -88,7 +101,6 @@ class Questions:
         if settings.zone is not None:
             zone = self._api.get("compute", f"{here}/zones/{settings.zone}")
             yield from self_managed.zone_findings(settings, zone)
-        yield from self_managed.quota_findings(place, self._api.get("compute", f"{here}/regions/{place.region}"))
         policy = self._policy(place.project)
         yield from self_managed.agent_findings(place.project, self._number(place.project), policy)
 
@@ -98,6 +110,11 @@ class Questions:
             for email in accounts.node_accounts(settings)
         }
         return accounts.node_account_findings(settings, answers, self._policy(place.project))
+
+    def _quotas(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:
+        ids = dict.fromkeys(quota.id for quota in quotas.quotas_of(settings).values())
+        answers = {id_: self._api.get("cloudquotas", quotas.path_of(id_, place)) for id_ in ids}
+        return quotas.quota_findings(settings, answers)
 
     def _workload_policies(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:
         folder = f"compute/v1/projects/{place.project}/regions/{place.region}/resourcePolicies"
@@ -130,11 +147,12 @@ class Questions:
         yield from kubernetes.reachable(version)
         if not isinstance(version, Found):
             return
+        applied = [manifest for manifest in self._manifests if manifest.on_gke]
         served = {
             version: self._api.kubernetes(endpoint, f"/apis/{version}")
-            for version in kubernetes.admission_versions(self._manifests)
+            for version in kubernetes.admission_versions(applied)
         }
-        yield from kubernetes.api_findings(self._api.kubernetes(endpoint, kubernetes.JOBSET), served, self._manifests)
+        yield from kubernetes.api_findings(self._api.kubernetes(endpoint, kubernetes.JOBSET), served, applied)
         yield from kueue.kueue_findings(
             self._api.kubernetes(endpoint, kueue.GROUP), self._api.kubernetes(endpoint, kueue.CONFIG)
         )
@@ -158,6 +176,25 @@ class Questions:
                 return str(body.get("name", "")).removeprefix("projects/")
             case _:
                 return name
+
+
+def of_api_server(kubectl: Kubectl, settings: ClusterSettings, applied: Collection[Manifest]) -> Iterator[Finding]:
+    """Yield what is missing inside a self-managed cluster; `applied` is what is to be applied there."""
+    version, compute = kubectl.get(kubernetes.VERSION), settings.pools.compute
+    yield from inside.reachable(version)
+    if not isinstance(version, Found) or compute is None:
+        return
+    minor = inside.minor_of(version.body)
+    yield from inside.version_findings(compute, minor)
+    yield from inside.relay_findings(kubectl.get(inside.NAMESPACE), kubectl.get(inside.NODES))
+    needed = [manifest for manifest in applied if manifest.file != JOB_ENVIRONMENT]
+    served = {version: kubectl.get(f"/apis/{version}") for version in kubernetes.admission_versions(needed)}
+    yield from kubernetes.api_findings(kubectl.get(kubernetes.JOBSET), served, needed)
+    yield from inside.daemon_set_findings(settings.cluster, kubectl.get(inside.DAEMON_SETS))
+    environment = (kubectl.get(path) for path in inside.JOB_ENVIRONMENT)
+    yield from inside.environment_findings(minor, environment)
+    yield from inside.joining_findings(settings, kubectl.get(inside.CLUSTER_INFO, *ANYBODY))
+    yield from kueue.kueue_findings(kubectl.get(kueue.GROUP), kubectl.get(kueue.CONFIG))
 
 
 def database(api: Api, name: str) -> Answer:

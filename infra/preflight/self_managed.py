@@ -1,6 +1,6 @@
-"""What Compute Engine says of where the slices of a self-managed cluster are to be: network, image, zone, quota.
+"""What Compute Engine says of where the slices of a self-managed cluster are to be: network, image, zone.
 
-The cluster itself is not asked: the build neither reaches its API server nor has credentials for it.
+The build neither reaches the cluster's API server nor has credentials for it: what that says is in `inside`.
 """
 
 from collections.abc import Iterator
@@ -88,21 +88,6 @@ def zone_findings(settings: ClusterSettings, found: Answer) -> Iterator[Finding]
         )
     elif isinstance(found, Found) and found.body.get("status", "UP") != "UP":
         yield warning(f"Compute Engine says that the zone {settings.zone} is {found.body['status']}.")
-
-
-def quota_findings(place: Place, found: Answer) -> Iterator[Finding]:
-    """Yield whether the region has quota for TPUs, if it shows quotas for them at all."""
-    yield from unread(f"which quotas {place.region} has", found)
-    if not isinstance(found, Found):
-        return
-    limits = [float(each.get("limit", 0)) for each in found.body.get("quotas", ()) if "TPU" in each.get("metric", "")]
-    if limits and not any(limits):
-        yield warning(
-            f"Every quota for TPUs that {place.region} shows is 0, so no slice can be had. docs/quotas.md has how to "
-            "ask for more.",
-            f"gcloud compute regions describe {place.region} --project {place.project} --flatten 'quotas[]' "
-            "--format 'table(quotas.metric,quotas.limit,quotas.usage)'",
-        )
 
 
 def agent_findings(project: str, number: str, policy: Answer) -> Iterator[Finding]:

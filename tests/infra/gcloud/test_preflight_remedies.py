@@ -13,12 +13,11 @@ from infra.preflight.answers import Found, Missing
 from infra.preflight.findings import Finding
 from infra.preflight.gke import cluster_findings, endpoint
 from infra.preflight.network import Subnetwork, network_findings
-from infra.preflight.place import Place
 from infra.preflight.project import APIS, api_findings, bucket_findings
+from infra.preflight.quotas import quota_findings, quotas_of
 from infra.preflight.records import Books, dropped, held
 from infra.preflight.self_managed import (
     agent_findings,
-    quota_findings,
     subnetwork_findings,
     zone_findings,
 )
@@ -29,7 +28,7 @@ from infra.preflight.workload_policies import workload_policy_findings
 from tests.builders import NOW, a_record
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.loopback import NOT_FOUND, refusal, serving
-from tests.infra.preflight.clouds import CLUSTER, NODES, PATH, POOL, RELAY, changed, settings
+from tests.infra.preflight.clouds import CLUSTER, NODES, POOL, RELAY, changed, settings
 from tpu_slices.domain.model.clusters import ComputeSettings, Join
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices_cli.app import main as slices
@@ -45,7 +44,8 @@ def of_self_managed() -> Iterator[Finding]:
         yield from subnetwork_findings(compute, at, found, Found({}))
     yield from image_of_hosts_findings(compute.image, Missing())
     yield from zone_findings(settings(zone="us-central2-b"), Missing())
-    yield from quota_findings(Place.of(PATH), Found({"quotas": [{"metric": "TPUS", "limit": 0}]}))
+    none = Found({"dimensionsInfos": [{"details": {"value": "0"}}]})
+    yield from quota_findings(settings(), {quota.id: none for quota in quotas_of(settings()).values()})
     yield from agent_findings("shop", "4711", Found({}))
 
 
@@ -90,7 +90,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud) -> None:
             if ran.returncode == WRONG_USAGE:
                 wrong[command] = ran.stderr
     assert wrong == {}
-    assert len(commands("gcloud")) == 19
+    assert len(commands("gcloud")) == 26
 
 
 @pytest.mark.parametrize("command", commands("slices"))

@@ -8,7 +8,8 @@ from typing import Any
 from tests.infra.loopback import NOT_FOUND, Request, Response, refusal, serving
 
 SERVICES = (
-    "artifactregistry", "cloudresourcemanager", "compute", "container", "firestore", "iam", "serviceusage", "storage",
+    "artifactregistry", "cloudquotas", "cloudresourcemanager", "compute", "container", "firestore", "iam",
+    "serviceusage", "storage",
 )  # fmt: skip
 
 

@@ -63,6 +63,7 @@ def test_what_is_to_be_applied_is_kept_and_the_commands_that_apply_it_are_printe
         f"gcloud storage cat {KEPT}/relay.yaml | kubectl apply --server-side --filename -",
         f"gcloud storage cat {KEPT}/admission.yaml | kubectl apply --server-side --filename - {FROM_1_36}",
         "kubectl rollout status deployment/relay --namespace tpu-slice-provisioner --timeout 5m",
+        "python -m infra.preflight inside infra/clusters/shop/own.yaml",
         "slices --project shop doctor --cluster own",
     ]
     assert (folder / "build" / "relay" / "own" / "relay.yaml").read_text() == "kind: Namespace\n"

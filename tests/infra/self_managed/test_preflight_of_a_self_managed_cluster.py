@@ -50,7 +50,6 @@ WHOLE: dict[str, Any] = {
     f"/v1/projects/-/serviceAccounts/{HOSTS}": {"email": HOSTS},
     f"{AT}/subnetworks/hosts": SUBNETWORK,
     f"{AT}/routers": {"items": [{"network": NETWORK, "nats": [{"name": "nat"}]}]},
-    AT: {"quotas": [{"metric": "CPUS", "limit": 24}, {"metric": "TPUS_PER_TPU_FAMILY", "limit": 8}]},
     f"{HERE}/zones/us-central1-c": {"status": "UP"},
     "/compute/v1/projects/images/global/images/family/tpu": {"name": "tpu-7", "status": "READY"},
 }
@@ -72,7 +71,10 @@ class Bed:
         (self.folder / "own.yaml").write_text(json.dumps(changed(SETTINGS, **changes)))
         *_, of_cluster = preflight.check(self.api, ASKED, self.folder)
         assert of_cluster.subject == "cluster own (projects/shop/locations/us-central1)"
-        return of_cluster.findings
+        *found, elsewhere = of_cluster.findings
+        assert elsewhere.severity is Severity.NOTE
+        assert elsewhere.remedies == (f"python -m infra.preflight inside {self.folder}/own.yaml",)
+        return tuple(found)
 
 
 @pytest.fixture
@@ -84,9 +86,10 @@ def bed(tmp_path: Path) -> Iterator[Bed]:
         yield Bed(cloud, Api(session, cloud.hosts), tmp_path)
 
 
-def test_where_nothing_is_missing_nothing_is_found_and_gke_is_not_asked(bed: Bed) -> None:
+def test_where_nothing_is_missing_it_says_how_to_ask_the_cluster_itself_and_gke_is_not_asked(bed: Bed) -> None:
     (bed.folder / "own.yaml").write_text(json.dumps(SETTINGS))
-    assert report(preflight.check(bed.api, ASKED, bed.folder)).endswith("nothing is missing\n0 errors, 0 warnings.\n")
+    told = report(preflight.check(bed.api, ASKED, bed.folder))
+    assert told.endswith(f"python -m infra.preflight inside {bed.folder}/own.yaml\n0 errors, 0 warnings.\n")
     assert not [asked for asked in bed.cloud.asked if "/clusters/" in asked or "kubernetes" in asked]
 
 
@@ -126,7 +129,22 @@ def test_without_nat_hosts_install_nothing_unless_their_image_lets_them_join(bed
 
 
 IMAGE = "/compute/v1/projects/images/global/images/family/tpu"
-NO_QUOTA = {"quotas": [{"metric": "TPUS_PER_TPU_FAMILY", "limit": 0}]}
+INFOS = "/v1/projects/shop/locations/global/services/compute.googleapis.com/quotaInfos"
+BY_FAMILY, SPOT_OF_V6E = (
+    f"{INFOS}/TPUS-PER-TPU-FAMILY-per-project-region",
+    f"{INFOS}/PREEMPTIBLE-TPU-V6E-per-project-region",
+)
+ASK = "gcloud beta quotas preferences create --service compute.googleapis.com --project shop --quota-id"
+V6E = {"policy__accelerators": ["tpu-v6e-slice"]}
+
+
+def info(chips: int, **dimensions: str) -> dict[str, Any]:
+    return {"dimensions": dimensions, "details": {"value": str(chips)}}
+
+
+def infos(*told: dict[str, Any]) -> dict[str, Any]:
+    """Return a quota as Cloud Quotas shows it."""
+    return {"dimensionsInfos": [*told]}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +155,7 @@ NO_QUOTA = {"quotas": [{"metric": "TPUS_PER_TPU_FAMILY", "limit": 0}]}
         (IMAGE, {"deprecated": {"state": "OBSOLETE"}}, ("ERROR", "is OBSOLETE: no host can be made of it")),
         (f"{HERE}/zones/us-central1-c", None, ("ERROR", "There is no zone us-central1-c")),
         (f"{HERE}/zones/us-central1-c", {"status": "DOWN"}, ("WARNING", "the zone us-central1-c is DOWN")),
-        (AT, NO_QUOTA, ("WARNING", "that us-central1 shows is 0")),
-        (AT, 403, ("WARNING", "It could not be read which quotas us-central1 has")),
+        (BY_FAMILY, 403, ("WARNING", "It could not be read which quotas for TPUs us-central1 has")),
         (f"{AT}/subnetworks/hosts", 403, ("WARNING", "It could not be read whether the subnetwork")),
         (f"/v1/projects/-/serviceAccounts/{HOSTS}", None, ("ERROR", f"The service account {HOSTS} of TPU nodes")),
         ("/v3/projects/shop:getIamPolicy", {"bindings": []}, ("ERROR", f"{AGENT}, by which Google makes")),
@@ -154,9 +171,49 @@ def test_what_is_missing_is_named(bed: Bed, path: str, document: Any, expected: 
     assert expected[1] in found.message
 
 
-def test_a_region_that_shows_no_quota_for_tpus_is_not_judged(bed: Bed) -> None:
-    bed.cloud.documents[AT] = {"quotas": [{"metric": "CPUS", "limit": 24}]}
-    assert bed.findings() == ()
+def test_quotas_are_told_by_accelerator_and_by_how_hosts_are_bought(bed: Bed) -> None:
+    here = {"region": "us-central1", "tpu_family": "CT6E"}
+    bed.cloud.documents[BY_FAMILY] = infos(info(0, **here), info(64, region="us-central1"), info(512))
+    bed.cloud.documents[SPOT_OF_V6E] = infos(info(0), info(1536, region="us-east5"))
+    on_demand, spot = bed.findings(**V6E)
+    assert on_demand.message.startswith("us-central1 has no quota for chips of tpu-v6e-slice on demand")
+    (command,) = on_demand.remedies
+    assert command.startswith(f"{ASK} TPUS-PER-TPU-FAMILY-per-project-region ")
+    assert command.endswith(" --dimensions region=us-central1,tpu_family=CT6E --preferred-value CHIPS")
+    assert "tpu-v6e-slice as spot (PREEMPTIBLE-TPU-V6E-per-project-region)" in spot.message
+    assert "region=us-central1 " in spot.remedies[0]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        infos(info(0), info(8, region="us-central1", tpu_family="CT6E")),
+        infos(info(0, region="us-east5"), info(-1)),
+        infos(info(0, region="us-east5")),
+        infos(),
+    ],
+    ids=["of this family", "unlimited", "of elsewhere", "not told"],
+)
+def test_what_may_be_enough_is_no_finding(bed: Bed, told: dict[str, Any]) -> None:
+    bed.cloud.documents[BY_FAMILY] = told
+    assert bed.findings(**V6E) == ()
+
+
+def test_of_accelerators_that_nobody_named_one_with_quota_is_enough(bed: Bed) -> None:
+    bed.cloud.documents[BY_FAMILY] = infos(info(0))
+    everything = {"policy__accelerators": ["*"]}
+    assert bed.findings(**everything) == ()
+    for id_ in ("PREEMPTIBLE-TPU-V6E", "PREEMPTIBLE-TPU7X", "TPU-V5P", "PREEMPTIBLE-TPU-V5P"):
+        bed.cloud.documents[f"{INFOS}/{id_}-per-project-region"] = infos(info(0))
+    assert len(bed.findings(**everything)) == 6
+    assert not [asked for asked in bed.cloud.asked if "LITE" in asked]
+
+
+def test_what_the_policy_does_not_allow_is_not_asked_for(bed: Bed) -> None:
+    bed.cloud.documents[BY_FAMILY] = infos(info(0))
+    bed.cloud.documents[SPOT_OF_V6E] = infos(info(8))
+    assert bed.findings(policy__accelerators=["tpu-v6e-slice"], policy__capacity=["spot"]) == ()
+    assert f"GET {BY_FAMILY}" not in bed.cloud.asked
 
 
 def test_scripts_tell_a_self_managed_cluster_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,7 +109,7 @@ def template_metadata(
         **metadata,
         KUBE_TAINTS: ",".join(f"{each.key}={each.value}:NoSchedule" for each in taints(spec)),
         KUBERNETES: kubeadm.kubernetes,
-        CONTROL_PLANE: _endpoint(kubeadm.control_plane),
+        CONTROL_PLANE: endpoint(kubeadm.control_plane),
     }
 
 
@@ -122,7 +122,7 @@ def join_metadata(token: JoinToken | None, kubeadm: Kubeadm) -> dict[str, str | 
     """Return the metadata that each instance gets to join with; `token` None: what is taken out of it again."""
     if token is None:
         return dict.fromkeys((TOKEN, CONTROL_PLANE_IP, CA_HASH))
-    host, _, _ = _endpoint(kubeadm.control_plane).rpartition(":")
+    host, _, _ = endpoint(kubeadm.control_plane).rpartition(":")
     return {TOKEN: token.token, CONTROL_PLANE_IP: host.strip("[]"), CA_HASH: ",".join(token.ca_hashes)}
 
 
@@ -154,7 +154,8 @@ def _pairs(labels: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-def _endpoint(control_plane: str) -> str:
+def endpoint(control_plane: str) -> str:
+    """Return HOST:PORT of an API server, with kubeadm's port if none is given."""
     host, separator, port = control_plane.rpartition(":")
     has_port = separator and port.isdigit() and (":" not in host or host.endswith("]"))
     return control_plane if has_port else f"{control_plane}:{API_PORT}"
