@@ -11,7 +11,8 @@ from infra.local import messaging
 from tests.bench import cost, counters, metered, usage
 from tests.bench.counters import Counts
 from tests.bench.meter import MeteredWorld
-from tests.builders import CLUSTER, a_record
+from tests.builders import CLUSTER, a_record, self_managed
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices_simulator.fakes.store import FakeStore
@@ -108,3 +109,20 @@ def test_what_is_not_there_is_billed_as_a_read_and_so_is_an_empty_answer() -> No
     store.put(a_record())
     assert len(list(counting.kept_slices(CLUSTER))) == 1
     assert counts[counters.READS] == 4
+
+
+@pytest.mark.slow
+def test_on_compute_engine_a_step_that_ended_unheard_goes_on_with_the_next_sweep_at_a_list_a_minute() -> None:
+    world = MeteredWorld(self_managed())
+    jobset = world.jobset_appears()
+    world.look(tick=False)
+    pool = world.record(jobset).pool
+    with world.used() as counts:
+        for _ in ("policy", "template", "group"):
+            world.operation_ends(pool, silent=True)
+            world.minutes(1)
+            world.look(tick=False)
+    assert world.record(jobset).phase is Phase.READY
+    lists, looks = 3, 3
+    assert counts[counters.GKE_READS] == lists + looks
+    assert counts[counters.RECONCILE] == 3

@@ -26,7 +26,7 @@ def a_v6e(zone: str = "us-east5-b", capacity: Capacity = ON_DEMAND) -> SliceSpec
         pytest.param(a_v6e("southamerica-west1-a", SPOT), "unknown", id="no spot price in the region"),
         pytest.param(a_v6e("us-south1-ai1b"), "43.20", id="a zone with a longer name"),
         pytest.param(a_v6e("us-central2-b"), "unknown", id="a region without prices"),
-        pytest.param(a_spec(zone="us-east5-b"), "unknown", id="v5e"),
+        pytest.param(a_spec(accelerator="tpu-v5-lite-podslice", zone="us-east5-b"), "unknown", id="v5e"),
         pytest.param(a_v6e(capacity=RESERVED), "reserved", id="a reservation"),
     ],
 )

@@ -112,12 +112,11 @@ def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict
 
 
 def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
-    """Request reconciles where GKE's operation ended, read in one call, and hand on slots that nobody uses."""
+    """Request reconciles where an operation ended, read in one call, and hand on slots that nobody uses."""
     slots.raise_limit(settings, deps)
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
-    now = deps.clock.now()
-    doubtful = [slot for slot in taken if not is_used(slot.value, operations, now, settings.limits)]
+    doubtful = [slot for slot in taken if not is_used(slot.value, operations)]
     records = deps.store.slices(settings.cluster, [slot.value.slice_id for slot in doubtful])
     finished: list[SliceId] = []
     left: list[int] = []
@@ -127,7 +126,7 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
         stored = records.get(slot.value.slice_id)
         if slots.is_left(slot, stored, settings.limits, deps):
             left.append(slot.value.number)
-        elif stored is not None and has_ended(slot.value, stored.value, operations, now, settings.limits):
+        elif stored is not None and has_ended(slot.value, stored.value, operations):
             finished.append(stored.value.id)
     if finished:
         deps.publisher.request_reconcile(settings.cluster, finished)

@@ -132,7 +132,9 @@ class FakeBackend(FakeGke):
         return frozenset(
             OperationSeen(pool=each.pool, creates=each.creates, ended=each.done)
             for each in self.operations.values()
-            if each.creates is not None and each.cluster_path == cluster.path
+            if each.creates is not None
+            and each.cluster_path == cluster.path
+            and not (each.done and cluster.self_managed)  # as with Compute Engine, only those that run
         )
 
     # the buttons

@@ -252,25 +252,24 @@ def seen(pool: str, *, creates: bool = True, ended: bool = False) -> OperationSe
 
 
 @pytest.mark.parametrize(
-    ("operations", "minutes", "ended"),
+    ("operations", "ended"),
     [
-        ([seen("ours", ended=True)], 0, True),
-        ([seen("ours")], 60, False),
-        ([seen("ours"), seen("ours", ended=True)], 0, True),
-        ([seen("ours", creates=False, ended=True)], 2, False),
-        ([seen("theirs", ended=True)], 2, False),
-        ([], 2, False),
-        ([], 3, True),
+        ([seen("ours", ended=True)], True),
+        ([seen("ours")], False),
+        ([seen("ours"), seen("ours", ended=True)], True),
+        ([seen("ours"), seen("ours", creates=False, ended=True)], False),
+        ([seen("theirs"), seen("ours", creates=False)], True),
+        ([], True),
     ],
-    ids=["ended", "runs", "one of two ended", "other kind", "other pool", "may be under way", "never seen"],
+    ids=["ended", "runs", "one of two ended", "another kind ended", "others run", "not listed"],
 )
 def test_an_operation_ended_as_the_list_shows_of_its_pool_and_kind(
-    operations: list[OperationSeen], minutes: int, ended: bool
+    operations: list[OperationSeen], ended: bool
 ) -> None:
     holder = a_record(create_requested_at=NOW)
     slot = a_slot(0, slice_id=holder.id, attempt=holder.attempt, taken_at=NOW)
     listed = [replace(each, pool=holder.pool) if each.pool == "ours" else each for each in operations]
-    assert has_ended(slot, holder, listed, NOW + minutes * MINUTE, LIMITS) is ended
+    assert has_ended(slot, holder, listed) is ended
 
 
 def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:
@@ -293,23 +292,19 @@ def test_a_capacity_pool_is_zone_accelerator_and_kind_of_capacity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("listed", "minutes", "used"),
+    ("listed", "used"),
     [
-        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=True, ended=False)], 60, True),
-        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=True, ended=True)], 0, False),
-        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=False, ended=False)], 60, False),
-        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-2", creates=True, ended=False)], 60, False),
-        ([], 1, True),
-        ([], 3, False),
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=True, ended=False)], True),
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=True, ended=True)], False),
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-1", creates=False, ended=False)], False),
+        ([OperationSeen(pool="tpu-other-0-aaaaaaaaaaaaa-2", creates=True, ended=False)], False),
+        ([], False),
     ],
-    ids=["runs", "ended", "of another kind", "of another pool", "requested just now", "never began"],
+    ids=["runs", "ended", "of another kind", "of another pool", "not listed"],
 )
-def test_a_slot_is_used_while_its_operation_runs_or_was_just_requested(
-    listed: list[OperationSeen], minutes: int, used: bool
-) -> None:
-    now = NOW + minutes * MINUTE
-    assert is_used(a_slot(), listed, now, LIMITS) is used
-    assert not is_used(a_slot(attempt=0), listed, now, LIMITS)
+def test_a_slot_is_used_while_its_operation_runs(listed: list[OperationSeen], used: bool) -> None:
+    assert is_used(a_slot(), listed) is used
+    assert not is_used(a_slot(attempt=0), listed)
 
 
 def test_a_creation_waits_since_it_was_asked_for_and_a_deletion_since_it_is_due() -> None:

@@ -51,8 +51,6 @@ VARYING = frozenset({NODE_POOL, HOSTNAME, "metadata.name"})
 GKE_PROVISIONERS = ("cloud.google.com/compute-class", "cloud.google.com/gke-queued")
 """Node selectors by which a pod requests hosts that GKE itself provisions."""
 
-_OF_KUBELETS = (("os", "linux"), ("arch", "amd64"))
-"""What every kubelet sets, under two names each (kubernetes/kubernetes pkg/kubelet/kubelet_node_status.go)."""
 _KIND_LABELS = {CapacityKind.SPOT: SPOT, CapacityKind.FLEX_START: FLEX_START}
 _SLICING = re.compile(
     r"cloud\.google\.com/gke-(tpu-slice|tpu-(slice|partition)-[0-9x]+-id|accelerator-topology-mode)", re.ASCII
@@ -118,7 +116,8 @@ def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[
         ZONE: spec.zone,
         REGION: spec.zone.rpartition("-")[0],
         MACHINE: spec.machine_type,
-        **{f"{beta}kubernetes.io/{key}": value for beta in ("", "beta.") for key, value in _OF_KUBELETS},
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
         **dict.fromkeys(VARYING, ""),
         **({} if pools.compute else _of_gke_alone(spec, pools)),
         **_capacity_labels(spec.capacity),

@@ -196,31 +196,27 @@ def admit(
     return tuple(admitted)
 
 
-def is_used(slot: Slot, operations: Iterable[OperationSeen], now: datetime, limits: Limits) -> bool:
-    """Return whether GKE's list shows the operation that a slot is held for as running, or it may just be requested.
+def is_used(slot: Slot, operations: Iterable[OperationSeen]) -> bool:
+    """Return whether the vendor's list shows the operation that a slot is held for as running, and no earlier one.
 
     The pool of an attempt 0 has a name of its own: what becomes of it, its slice's record tells.
     """
-    if slot.attempt == 0:
-        return False
-    found = _ends(slot, pool_name(slot.slice_id, slot.attempt), operations)
-    return not any(found) if found else now - slot.taken_at <= limits.orders_arrive_within
+    found = _ends(slot, pool_name(slot.slice_id, slot.attempt), operations) if slot.attempt else []
+    return bool(found) and not any(found)
 
 
-def has_ended(
-    slot: Slot, holder: SliceRecord, operations: Iterable[OperationSeen], now: datetime, limits: Limits
-) -> bool:
-    """Return whether the operation for which a slot is held has ended, as far as GKE's list of operations shows it.
+def has_ended(slot: Slot, holder: SliceRecord, operations: Iterable[OperationSeen]) -> bool:
+    """Return whether the operation for which a slot is held may have ended, by the vendor's list: a reason to look.
 
-    | in the list, on the same pool and of the same kind | ended                                                    |
-    |----------------------------------------------------|----------------------------------------------------------|
-    | one that ended                                     | yes, or else an earlier one                              |
-    | one that runs                                      | no                                                       |
-    | none                                               | once no order can be under way: it never began, or GKE   |
-    |                                                    | has forgotten it                                         |
+    | in the list, on the same pool and of the same kind | ended                                                     |
+    |----------------------------------------------------|-----------------------------------------------------------|
+    | one that ended                                     | yes, or else an earlier one                               |
+    | one that runs                                      | no                                                        |
+    | none                                               | yes, on Compute Engine, which lists those that run; or it |
+    |                                                    | never began, or GKE has forgotten it                      |
     """
     found = _ends(slot, holder.pool_of(slot.attempt), operations)
-    return any(found) if found else now - slot.taken_at > limits.orders_arrive_within
+    return any(found) or not found
 
 
 def _ends(slot: Slot, pool: PoolName, operations: Iterable[OperationSeen]) -> list[bool]:
