@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from relay.events import REPORT_ANNOTATION, summary
-from tests.builders import CLUSTER, MINUTE, settings
+from tests.builders import CLUSTER, MINUTE, self_managed, settings
 from tests.cli.stage import Stage
 from tests.conftest import Lines
 from tests.world import World
@@ -131,3 +131,23 @@ def test_a_jobset_that_waits_for_an_operator_is_reported_every_ten_minutes() -> 
     not_allowed(world)
     world.settle(minutes=60)
     assert len(world.publisher.reports) in range(int(60 * MINUTE / RENEW) - 1, int(60 * MINUTE / RENEW) + 2)
+
+
+@pytest.mark.parametrize(
+    ("begin", "expected"),
+    [
+        (refused_with(FailureKind.CONFIGURATION), "Compute Engine rejected the instance group"),
+        (nine_slices, "queued, because the cluster's settings limit how many slices are created and deleted at once"),
+        (one_slice, "llama-slice-0 since 12:00 UTC: requested from Compute Engine. No action needed"),
+    ],
+    ids=["settings", "operations", "on its way"],
+)
+def test_in_a_self_managed_cluster_the_report_names_what_runs_its_slices(
+    begin: Callable[[World], LiveWorkload], expected: str
+) -> None:
+    world = World(of_cluster=self_managed())
+    begin(world)
+    swept(world)
+    ((_, update),) = world.publisher.reports
+    assert expected in update.report.message
+    assert "node pool" not in update.report.message
