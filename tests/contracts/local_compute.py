@@ -14,6 +14,7 @@ from google.cloud.compute_v1 import InstancesClient
 
 from infra.local.compute.paths import Resource
 from infra.local.compute.state import Fault, Kind, State
+from infra.local.compute.vms import RunningVm, running
 from tests.adapters.compute_stories import COMPUTE, PATH, ZONE
 from tests.builders import NOW, self_managed
 from tests.local.compute.world import World as Compute
@@ -102,6 +103,19 @@ class LocalCompute:
                 self._compute.make_group(alone(pool, instance_template="global/instanceTemplates/theirs"))
         self.wait(timedelta(minutes=1))
 
+    def reserve(self, name: str, machine_type: str, count: int) -> None:
+        """Let the project have a reservation."""
+        where = {"project": "demo-project", "zone": ZONE, "name": name}
+        self._compute.press("POST", "/reservations", **where, machine_type=machine_type, count=count)
+
+    def running(self) -> Mapping[Resource, RunningVm]:
+        """Return the VMs whose machines run now."""
+        return running(*self._compute.plane.look())
+
+    def press(self, button: str, **body: Any) -> None:
+        """Let something happen to VMs."""
+        self._compute.press("POST", f"/instances/{button}", **body)
+
     def bring_template(self, name: str, **properties: object) -> str:
         """Let a tenant have made an instance template; return its path."""
         self._compute.make_template(a_template(name, **properties))
@@ -122,6 +136,13 @@ class LocalCompute:
             for path in each
             if path.name == pool
         }
+
+    def described(self) -> list[tuple[str, str]]:
+        """Return name and description of all policies, templates and groups."""
+        state, _ = self._compute.plane.look()
+        policies = [(path.name, each.message.description) for path, each in state.policies.items()]
+        templates = [(path.name, each.message.description) for path, each in state.templates.items()]
+        return policies + templates + [(path.name, each.message.description) for path, each in state.groups.items()]
 
     def metadata(self, pool: PoolName) -> list[dict[str, str]]:
         """Return the metadata of each VM of a pool's group."""

@@ -75,6 +75,8 @@ class ComputeBackend:
             template = None if brought_template(order) else reads.template(order.name)
             parts = Parts(template=template, policy=reads.policy(order.name))
             begun = parts.last is not None
+            if not begun:  # a group of others would keep in place what is made before it is met
+                parts = Parts(group=reads.group(order.name, _zone(order, None)))
             _check_brought(reads, order)
             return _taken(parts, order) or Started(self._next_step(parts, order))
         except CannotBeMade as why:
