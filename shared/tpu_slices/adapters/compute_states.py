@@ -86,6 +86,21 @@ class Operations:
         return compute_errors.failure(found.error) if found is not None and found.error.errors else None
 
 
+def unproven(parts: Parts, order: PoolOrder) -> str | None:
+    """Return why what was made last is not proven to be the order's; None if it is, or nothing stands.
+
+    What TPU operator made is proven by its names, which have a digest of the UID, and has no description.
+    """
+    if parts.last is None:
+        return None
+    what, description = parts.last
+    if order.legacy_pool is None:
+        lacking = missing_proof(description, order.job)
+    else:
+        lacking = "is not empty, as TPU operator leaves it." if description else None
+    return None if lacking is None else f"the description of {what} {lacking}"
+
+
 def verb_of(operation: Operation) -> str:
     """Return insert or delete, or another verb: at times it stands behind the method's service."""
     return operation.operation_type.rpartition(".")[2]
@@ -109,10 +124,9 @@ def observed(parts: Parts, operations: Operations, order: PoolOrder, instances_o
     | policy or template stands                        | Begun                                                    |
     | nothing stands                                   | Absent                                                   |
     """
-    last = parts.last
-    lacking = missing_proof(last[1], order.job) if last else None
-    if last and lacking:
-        return Unowned(f"the description of {last[0]} {lacking}")
+    lacking = unproven(parts, order)
+    if lacking is not None:
+        return Unowned(lacking)
     if operations.deletes is not None:
         return Deleting(operations.deletes)
     if operations.run("insert"):
@@ -122,7 +136,7 @@ def observed(parts: Parts, operations: Operations, order: PoolOrder, instances_o
         return Broken(failure)
     if parts.group is not None:
         return standing(parts.group, order, instances_of)
-    return Begun(last[0]) if last else Absent()
+    return Begun(parts.last[0]) if parts.last else Absent()
 
 
 def standing(group: InstanceGroupManager, order: PoolOrder, instances_of: InstancesOf) -> Observation:
