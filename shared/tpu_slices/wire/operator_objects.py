@@ -24,6 +24,7 @@ PARTS: Mapping[str, str] = {
 """The kinds of TPU operator's objects about parts of a slice, with their plurals."""
 OPERATOR = "tpu-node-group-controller-manager"
 """The name of TPU operator's Deployment."""
+OPERATOR_NAMESPACE = "tpu-node-group"
 
 
 def operator_groups(objects: Iterable[Json]) -> tuple[OperatorGroup, ...]:

@@ -13,11 +13,18 @@ from typing import Any
 from tpu_slices.domain.planning.tpu_operator import FINALIZERS
 from tpu_slices.domain.reconciling.adoption import ALREADY_ADOPTED, Adoption
 from tpu_slices.domain.reconciling.group_adoption import OperatorGroup
-from tpu_slices.wire.operator_objects import OPERATOR, PARTS, operator_groups, running_operator, shows_operator
+from tpu_slices.wire.operator_objects import (
+    OPERATOR,
+    OPERATOR_NAMESPACE,
+    PARTS,
+    operator_groups,
+    running_operator,
+    shows_operator,
+)
 from tpu_slices.wire.workloads import Json
 
-_SCALE = f"kubectl -n tpu-node-group scale deployment {OPERATOR} --replicas 0"
-_SHOW = "kubectl -n tpu-node-group get deployments,pods -o json > operator.json"
+_SCALE = f"kubectl -n {OPERATOR_NAMESPACE} scale deployment {OPERATOR} --replicas 0"
+_SHOW = f"kubectl -n {OPERATOR_NAMESPACE} get deployments,pods -o json > operator.json"
 _GROUPS = "tpunodegroups.tpu.google.com"
 
 
