@@ -33,7 +33,7 @@ from relay.node_groups.evictor import Evictor
 from relay.node_groups.keeper import NodeGroupKeeper
 from relay.node_groups.labeler import NodeLabeler
 from relay.node_patcher import NodePatcher
-from relay.notices.legacy_provisioner import LegacyProvisionerCheck
+from relay.notices.legacy_provisioner import TPU_OPERATOR, TPU_PROVISIONER, LegacyProvisionerCheck
 from relay.notices.unserved import OwnersTold
 from relay.outbox import Outbox
 from relay.relay import Relay
@@ -81,7 +81,8 @@ class Process:
         self._labeler = NodeLabeler(calls, now)
         if settings.hosts_in:
             self._relay.nodes_expected = self._labeler.expect
-        self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now)
+        other = TPU_OPERATOR if settings.hosts_in else TPU_PROVISIONER
+        self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now, other)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post, SystemClock().now)
         inbox.forgets_nodes = self._self_managed
         self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)

@@ -26,7 +26,7 @@ from relay.objects import (
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, is_slice_id
+from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import COUNT, GROUP_KEYS, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import (
@@ -40,6 +40,7 @@ from tpu_slices.domain.planning.pool_labels import (
     SLICE_ID_LABEL,
     legacy_pool,
 )
+from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.jobsets import condition, strings
@@ -205,7 +206,7 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
     metadata = obj["metadata"]
     labels = strings(metadata, "labels")
     pool = _pool(labels)
-    if pool is None or (hosts_in and not _is_an_instance_of(obj, pool, hosts_in)):
+    if pool is None or (hosts_in and not _is_an_instance_of(obj, pool, labels, hosts_in)):
         return None
     uid = labels.get(OWNER_UID_LABEL)
     unlabeled = missing_labels(obj)
@@ -224,14 +225,22 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
     )
 
 
-def _is_an_instance_of(node: Json, pool: Pool, hosts_in: str) -> bool:
+def _is_an_instance_of(node: Json, pool: Pool, labels: Mapping[str, str], hosts_in: str) -> bool:
     """Return whether the providerID of a v1 Node, gce://P/Z/NAME, is that of an instance of a pool's group."""
     _, project, _, location = hosts_in.split("/")
     provider = _PROVIDER.fullmatch(str((node.get("spec") or {}).get("providerID", "")))
     if provider is None or not isinstance(pool, PoolKey):
         return False
     there = (provider["zone"] == location) or provider["zone"].rpartition("-")[0] == location
-    return provider["project"] == project and there and provider["name"].startswith(f"{pool.slice_id}-{pool.attempt}-")
+    group = f"{pool.slice_id}-{pool.attempt}" if pool.attempt else _adopted_group(labels)
+    return provider["project"] == project and there and provider["name"].startswith(f"{group}-")
+
+
+def _adopted_group(labels: Mapping[str, str]) -> str:
+    """Return the name of the instance group that TPU operator made for the TPUNodeGroup that labels name."""
+    name, namespace = labels.get(PARENT_NAME_LABEL, ""), labels.get(PARENT_NAMESPACE_LABEL, "")
+    uid = WorkloadUid(labels.get(OWNER_UID_LABEL, ""))
+    return operator_names(Owner(kind=OwnerKind.TPU_NODE_GROUP, namespace=namespace, name=name, uid=uid)).group
 
 
 def _hardware(pod: Json) -> Hardware:

@@ -54,10 +54,10 @@ class World(System):
         self.cluster.puts(workload)
         return workload
 
-    def group_appears(self, manifest: Json | None = None, **changes: str) -> LiveWorkload:
+    def group_appears(self, manifest: Json | None = None, name: str = "group", **changes: str) -> LiveWorkload:
         """Let somebody apply a TPUNodeGroup."""
         uid = WorkloadUid(f"uid-group-{len(self.workloads)}")
-        owner = an_owner("group", kind=OwnerKind.TPU_NODE_GROUP, uid=uid, **changes)
+        owner = an_owner(name, kind=OwnerKind.TPU_NODE_GROUP, uid=uid, **changes)
         group = LiveWorkload(a_jobset_ref(owner=owner), manifest or two_hosts())
         self.cluster.puts(group)
         return group

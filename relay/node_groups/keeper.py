@@ -14,6 +14,7 @@ from relay.cluster_cache import ClusterCache
 from relay.node_groups.status import held
 from relay.objects import Workload
 from tpu_slices.domain.model.slices import Owner
+from tpu_slices.domain.planning.tpu_operator import holds
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 
@@ -21,6 +22,8 @@ _log = structlog.get_logger()
 
 RETRY_AFTER = timedelta(seconds=30)
 """How long a patch that was accepted may have no effect."""
+
+_ADOPT = "it has finalizers of TPU operator: adopt it with `slices adopt`, or delete it while TPU operator runs"
 
 
 class Groups(Protocol):
@@ -35,7 +38,10 @@ def not_held(cache: ClusterCache) -> tuple[Workload, ...]:
 
 
 class NodeGroupKeeper:
-    """Patches each group once; again after a while, or after a failure with rising pauses."""
+    """Patches each group once; again after a while, or after a failure with rising pauses.
+
+    One that TPU operator holds is not ours to hold: its slice would be bought twice.
+    """
 
     def __init__(
         self,
@@ -73,14 +79,20 @@ class NodeGroupKeeper:
                 self._hold(each, failures)
 
     def _hold(self, group: Workload, failures: int) -> None:
-        owner = group.ref.owner
+        trouble = _ADOPT if holds(group.finalizers) else self._patch(group)
+        if not trouble:
+            self._again_at[group.identity] = (0, self._now() + RETRY_AFTER)
+            return
+        if not failures:
+            _log.warning(LogEvent.NODE_GROUP_HOLD_FAILED, owner=group.ref.owner.full_name, error=trouble)
+        pause = timedelta(seconds=rising_pause(1.0, failures))
+        self._again_at[group.identity] = (failures + 1, self._now() + pause)
+
+    def _patch(self, group: Workload) -> str:
+        """Hold a group; return why it is not held, empty if it is."""
         metadata = {"resourceVersion": group.ref.resource_version, "finalizers": group.finalizers}
         try:
-            self._groups.patch_group(owner, held(metadata))
+            self._groups.patch_group(group.ref.owner, held(metadata))
         except (Temporary, Permanent) as trouble:
-            if not failures:
-                _log.warning(LogEvent.NODE_GROUP_HOLD_FAILED, owner=owner.full_name, error=str(trouble))
-            pause = timedelta(seconds=rising_pause(1.0, failures))
-            self._again_at[group.identity] = (failures + 1, self._now() + pause)
-        else:
-            self._again_at[group.identity] = (0, self._now() + RETRY_AFTER)
+            return str(trouble)
+        return ""

@@ -10,7 +10,9 @@ from typing import Any, Protocol
 
 from relay.events import of_a_node_group
 from relay.node_groups.status import events_of, let_go, ready_of, status_patch, with_reason
+from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadUid
+from tpu_slices.domain.planning.tpu_operator import holds
 from tpu_slices.ports.publisher import NodeGroupUpdate
 
 NOT_READY, TPU_UNHEALTHY = "NodeNotReady", "TPUUnhealthy"
@@ -47,14 +49,15 @@ class NodeGroupWriter:
     def write(self, update: NodeGroupUpdate) -> None:
         """Write the status where it differs, and what changed as Events; an older update than the last is ignored.
 
-        Of a group whose slice is GONE, the Node objects are deleted that nobody else deletes, and then our finalizer.
+        Nothing is written to a group that TPU operator holds, and we do not. Of a group whose slice is GONE, the Node
+        objects are deleted that nobody else deletes, and then our finalizer.
         """
         if not self._is_newest(update):
             return
         if _is_unready(update) and self._lacks_chips(update.slice_id):
             update = with_reason(update, TPU_UNHEALTHY)
         group = self._groups.workload(update.owner)
-        if group is None or group["metadata"]["uid"] != update.owner.uid:
+        if group is None or group["metadata"]["uid"] != update.owner.uid or _is_anothers(group):
             return
         if update.status.gone and "deletionTimestamp" in group["metadata"]:
             self._let_go(group, update)
@@ -90,6 +93,11 @@ class NodeGroupWriter:
             if len(self._written_at) > REMEMBERED:
                 self._written_at.popitem(last=False)
             return True
+
+
+def _is_anothers(group: Mapping[str, Any]) -> bool:
+    finalizers = group["metadata"].get("finalizers") or ()
+    return FINALIZER not in finalizers and holds(finalizers)
 
 
 def _is_unready(update: NodeGroupUpdate) -> bool:

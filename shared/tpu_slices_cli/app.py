@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices_cli.adopt import adopt_command
+from tpu_slices_cli.adopt.command import adopt_command
 from tpu_slices_cli.completion import completion_command
 from tpu_slices_cli.configuring import configure_command
 from tpu_slices_cli.doctor import doctor_command

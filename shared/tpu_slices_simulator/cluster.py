@@ -322,18 +322,19 @@ class FakeCluster:
         for number in range(order.spec.hosts):
             if f"{order.name}-{number}" not in self.nodes:
                 node = objects.node_of(order, number)
-                self._joins(node if number >= self.unusable_hosts else objects.patched(node, NOT_READY))
+                self.joins(node if number >= self.unusable_hosts else objects.patched(node, NOT_READY))
 
     def has_legacy_nodes(self, pool: LegacyPool, shape: Mapping[str, str], hosts: int) -> None:
         """Let the nodes of a pool of TPU Provisioner be there."""
         for number in range(hosts):
-            self._joins(objects.legacy_node(pool, number, shape))
+            self.joins(objects.legacy_node(pool, number, shape))
 
     def changes_node(self, node: Node, patch: Json) -> None:
         node.raw = objects.patched(node.raw, patch)
         self._shows_node(node)
 
-    def _joins(self, raw: dict[str, Any]) -> None:
+    def joins(self, raw: dict[str, Any]) -> None:
+        """Let a node join, as its kubelet registers it."""
         seen = translate.host(raw)
         assert seen is not None
         self.nodes[seen.node] = Node(raw, seen)

@@ -34,7 +34,7 @@ from tpu_slices.domain.model.observations import (
     Running,
     Unowned,
 )
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, ClusterId
 from tpu_slices.domain.planning.pool_descriptions import description_of
 
 assert ORDER.spec is not None
@@ -196,3 +196,36 @@ def test_a_group_that_is_not_stable_says_why(
     group: InstanceGroupManager, instances: list[ManagedInstance], expected: Observation
 ) -> None:
     assert seen(Parts(group=group), instances=instances) == expected
+
+
+def unrepaired(*, action: str = "DO_NOTHING", creating: int = 0, **counts: int) -> InstanceGroupManager:
+    """Return a group with so many instances of each status."""
+    status = {"is_stable": counts.pop("stable", 0) > 0, "current_instance_statuses": counts}
+    return InstanceGroupManager(
+        description=PROOF,
+        target_size=2,
+        status=status,
+        current_actions={"creating": creating},
+        instance_lifecycle_policy={"default_action_on_failure": action},
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "spot", "gone"),
+    [
+        pytest.param(unrepaired(running=1, non_existent=1), False, 1, id="one is gone"),
+        pytest.param(unrepaired(stable=1, running=1, non_existent=1), False, 1, id="and nothing changes any more"),
+        pytest.param(unrepaired(terminated=1, stopped=1), True, 2, id="spot ones do not start again"),
+        pytest.param(unrepaired(running=1, terminated=1), False, 0, id="others are restarted"),
+        pytest.param(unrepaired(creating=2, non_existent=2), True, 0, id="they do not exist yet"),
+        pytest.param(unrepaired(action="REPAIR", non_existent=1), True, 0, id="the group repairs"),
+    ],
+)
+def test_a_group_that_repairs_none_is_broken_once_instances_are_gone(
+    group: InstanceGroupManager, spot: bool, gone: int
+) -> None:
+    capacity = Capacity(CapacityKind.SPOT if spot else CapacityKind.RESERVATION)
+    order = replace(ORDER, spec=replace(SPEC, capacity=capacity))
+    message = f"{gone} of 2 instances are gone, and the group makes none anew."
+    broken = Broken(Failure(FailureKind.HOSTS, message))
+    assert observed(Parts(group=group), Operations([]), order, lambda _: []) == (broken if gone else OURS)

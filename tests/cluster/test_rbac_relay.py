@@ -48,7 +48,7 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     **{f"a {kind} as workload": _reads(kind) for kind in OwnerKind if not kind.declares},
     "claim": lambda calls: calls.claim("default", "data"),
     "volume": lambda calls: calls.volume("data"),
-    "deployment": lambda calls: calls.deployment(*legacy_provisioner.THEIRS),
+    "deployment": lambda calls: calls.deployment(*legacy_provisioner.TPU_PROVISIONER.place),
     "our own deployment": lambda calls: calls.deployment(*legacy_provisioner.OURS),
     "replica_set": lambda calls: calls.replica_set("default", "web-1"),
     "scale_ups": lambda calls: calls.scale_ups("default"),

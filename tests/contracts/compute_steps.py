@@ -9,6 +9,7 @@ from typing import Any
 from tests.adapters.compute_stories import TPU7X, story
 from tests.contracts.local_compute import LocalCompute
 from tests.contracts.test_backend import started
+from tpu_slices.adapters.compute_requests import part_names
 from tpu_slices.domain.model.observations import Absent, Begun, Deleting, Observation
 from tpu_slices.domain.model.slices import InstanceRequest
 from tpu_slices.ports.backend import PoolOrder
@@ -56,6 +57,6 @@ def unmade(place: LocalCompute, order: PoolOrder) -> list[Observation]:
         begun = isinstance(seen[-1], Begun)
         started((place.backend.delete_remains if begun else place.backend.delete)(order))
         assert place.backend.look(order) == Deleting(stood)
-        place.finish(order.name)
+        place.finish(*part_names(order))
         seen.append(place.backend.look(order))
     return seen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -14,14 +14,16 @@ from google.cloud.compute_v1 import InstancesClient
 
 from infra.local.compute.paths import Resource
 from infra.local.compute.state import Fault, Kind, State
+from infra.local.compute.vms import RunningVm, running
 from tests.adapters.compute_stories import COMPUTE, PATH, ZONE
 from tests.builders import NOW, self_managed
 from tests.local.compute.world import World as Compute
-from tests.local.compute.world import a_policy, a_state, a_template, alone
+from tests.local.compute.world import a_group, a_policy, a_state, a_template, alone
 from tpu_slices.adapters.compute import ComputeBackend
 from tpu_slices.adapters.compute_api import clients_by
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.domain.model.slices import Owner, PoolName
+from tpu_slices.domain.planning.tpu_operator import PartNames, operator_names
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.troubles import Trouble, Verb
 
@@ -31,6 +33,14 @@ _KINDS = {
     Trouble.ANSWER_LOST: Kind.LOST_ANSWER,
 }
 _VERBS = {Verb.CREATE: "insert", Verb.DELETE: "delete"}
+_OPERATORS = [
+    {"key": "startup-script", "value": "#!/bin/bash"},
+    {
+        "key": "kube-labels",
+        "value": "cloud.google.com/gke-tpu-accelerator=tpu7x,cloud.google.com/gke-tpu-topology=2x2x2",
+    },
+]
+"""Metadata of TPU operator's; `kube-labels`, which it writes to each instance, are in the template here."""
 _COLLECTIONS = ("resourcePolicies", "instanceTemplates", "instanceGroupManagers")
 
 
@@ -45,10 +55,10 @@ class LocalCompute:
         pools = PoolSettings(compute=COMPUTE)
         self.cluster = self_managed(path=PATH, zone=ZONE, pools=pools)
 
-    def finish(self, pool: PoolName) -> None:
-        """Let the operation that runs end, and no more."""
-        assert self._running(pool), f"no operation runs on {pool}"
-        while self._running(pool):
+    def finish(self, *names: str) -> None:
+        """Let the operation that runs on one of these end, and no more."""
+        assert self._running(names), f"no operation runs on {names}"
+        while self._running(names):
             self.wait(timedelta(seconds=1))
 
     def wait(self, time: timedelta) -> None:
@@ -98,9 +108,46 @@ class LocalCompute:
                 self._compute.make_template(a_template(pool))
             case _:
                 self._compute.make_template(a_template("theirs"))
-                self.wait(timedelta(seconds=2))
-                self._compute.make_group(alone(pool, instance_template="global/instanceTemplates/theirs"))
+                self.make_others_group(pool, "theirs")
         self.wait(timedelta(minutes=1))
+
+    def make_others_group(self, name: str, template: str) -> None:
+        """Let somebody else have made a group of a template."""
+        self.wait(timedelta(seconds=2))
+        self._compute.make_group(alone(name, instance_template=f"global/instanceTemplates/{template}"))
+        self.wait(timedelta(seconds=2))
+
+    def reserve(self, name: str, machine_type: str, count: int) -> None:
+        """Let the project have a reservation."""
+        where = {"project": "demo-project", "zone": ZONE, "name": name}
+        self._compute.press("POST", "/reservations", **where, machine_type=machine_type, count=count)
+
+    def running(self) -> Mapping[Resource, RunningVm]:
+        """Return the VMs whose machines run now."""
+        return running(*self._compute.plane.look())
+
+    def press(self, button: str, **body: Any) -> None:
+        """Let something happen to VMs."""
+        self._compute.press("POST", f"/instances/{button}", **body)
+
+    def hold_operators_slice(self, owner: Owner, template: str | None = None, description: str = "") -> PartNames:
+        """Let TPU operator have made a slice of two hosts; return its names. `template`: its user's, None: its own."""
+        names = operator_names(owner)
+        policy = f"regions/us-central1/resourcePolicies/{names.policy}"
+        self._compute.make_policy(a_policy(names.policy))
+        if template is None:
+            self._compute.make_template(a_template(names.template, metadata={"items": _OPERATORS}))
+        self.wait(timedelta(seconds=2))
+        self._compute.make_group(
+            a_group(
+                names.group,
+                instance_template=f"global/instanceTemplates/{names.template}" if template is None else template,
+                resource_policies={"workload_policy": policy},
+                description=description,
+            )
+        )
+        self.wait(timedelta(minutes=5))
+        return names
 
     def bring_template(self, name: str, **properties: object) -> str:
         """Let a tenant have made an instance template; return its path."""
@@ -122,6 +169,13 @@ class LocalCompute:
             for path in each
             if path.name == pool
         }
+
+    def described(self) -> list[tuple[str, str]]:
+        """Return name and description of all policies, templates and groups."""
+        state, _ = self._compute.plane.look()
+        policies = [(path.name, each.message.description) for path, each in state.policies.items()]
+        templates = [(path.name, each.message.description) for path, each in state.templates.items()]
+        return policies + templates + [(path.name, each.message.description) for path, each in state.groups.items()]
 
     def metadata(self, pool: PoolName) -> list[dict[str, str]]:
         """Return the metadata of each VM of a pool's group."""
@@ -179,9 +233,9 @@ class LocalCompute:
     def forget_ended_operations(self) -> None:
         self._change(lambda state: replace(state, operations={}))
 
-    def _running(self, pool: PoolName) -> bool:
+    def _running(self, names: Collection[str]) -> bool:
         state, _ = self._compute.plane.look()
-        return any(each.target.name == pool and each.ended is None for each in state.operations.values())
+        return any(each.target.name in names and each.ended is None for each in state.operations.values())
 
     def _order(self, fault: Fault) -> None:
         self._change(lambda state: replace(state, faults=(*state.faults, fault)))

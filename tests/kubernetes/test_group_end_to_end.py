@@ -24,10 +24,10 @@ from tests.cluster.accounts import token_of
 from tests.cluster.asking import Api, done, path
 from tests.domain.planning.test_node_groups import self_managed
 from tests.kubernetes.cluster import Cluster, Json
-from tests.kubernetes.published import Published
 from tests.kubernetes.test_relay_recovers import addressed, relaying
 from tests.local.stack.leftovers import until
 from tests.node_groups import PLURAL, PROJECT, two_hosts
+from tests.published import Published
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord

@@ -23,8 +23,8 @@ from infra.local.kubernetes.control_plane import APISERVER, CONTROLLER_MANAGER, 
 from infra.local.processes import Child, Program, Says
 from infra.local.relay_account import open_account
 from tests.kubernetes.cluster import Cluster, Json
-from tests.kubernetes.published import Published
 from tests.local.stack.leftovers import REPOSITORY, until
+from tests.published import Published
 from tests.relay import objects
 from tpu_slices.domain.model.facts import SlicesWanted
 

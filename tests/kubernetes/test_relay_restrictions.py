@@ -159,7 +159,9 @@ OWN = {
     "of a Deployment that gets no slice": events.not_served(
         Reference("apps/v1", "Deployment", "research", "serve", "u-2"), "it is none of a JobSet's", NOW, NOW
     ),
-    "of TPU Provisioner beside it": legacy_provisioner.warning({"metadata": {"uid": "u-3"}}, NOW),
+    "of another provisioner beside it": legacy_provisioner.warning(
+        {"metadata": {"uid": "u-3"}}, legacy_provisioner.TPU_OPERATOR.message, NOW
+    ),
 }
 """The Events that the relay writes; those on workloads are in their namespaces."""
 NAME = "written"

@@ -47,7 +47,7 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
 def test_the_relay_may_read_two_deployments_its_own_in_its_namespace_alone() -> None:
     rules = {role["kind"]: rule for role in ROLES for rule in role["rules"] if rule["resources"] == ["deployments"]}
     assert all((rule["apiGroups"], rule["verbs"]) == (["apps"], ["get"]) for rule in rules.values())
-    assert rules["ClusterRole"]["resourceNames"] == [legacy_provisioner.THEIRS[1]]
+    assert rules["ClusterRole"]["resourceNames"] == [legacy_provisioner.TPU_PROVISIONER.deployment]
     assert rules["Role"]["resourceNames"] == [legacy_provisioner.OURS[1]]
     own = the("Deployment")["metadata"]
     assert (own["namespace"], own["name"]) == legacy_provisioner.OURS

@@ -9,10 +9,20 @@ from kubernetes import client
 from structlog.testing import capture_logs
 
 from relay.events import MOST_CHARACTERS
-from relay.notices.legacy_provisioner import MESSAGE, OURS, THEIRS, LegacyProvisionerCheck, is_active, warning
+from relay.notices.legacy_provisioner import (
+    OURS,
+    TPU_OPERATOR,
+    TPU_PROVISIONER,
+    LegacyProvisionerCheck,
+    Provisioner,
+    is_active,
+    warning,
+)
 from tests.relay.objects import Json
 from tests.relay.watched import START
 from tpu_slices.ports.errors import Temporary
+
+THEIRS = TPU_PROVISIONER.place
 
 
 def deployment(available: int) -> Json:
@@ -37,10 +47,10 @@ class FakeCluster:
         self.events.append(event)
 
 
-def log_of_a_check(cluster: FakeCluster) -> list[tuple[str, str]]:
+def log_of_a_check(cluster: FakeCluster, other: Provisioner = TPU_PROVISIONER) -> list[tuple[str, str]]:
     """Check once; return level and event of each line that was logged."""
     with capture_logs() as logs:
-        LegacyProvisionerCheck(cluster, lambda: START).look()
+        LegacyProvisionerCheck(cluster, lambda: START, other).look()
     return [(line["log_level"], line["event"]) for line in logs]
 
 
@@ -60,10 +70,19 @@ def test_two_active_provisioners_lead_to_a_log_line_and_an_event_on_our_deployme
 
 
 def test_the_warning_is_one_event_however_often_it_is_posted() -> None:
-    first, second = warning(deployment(1), START), warning(deployment(1), START)
+    first, second = (warning(deployment(1), TPU_PROVISIONER.message, START) for _ in range(2))
     assert first["metadata"] == second["metadata"]
     assert client.CoreV1Event.model_validate(first).reason == "BothProvisionersActive"
-    assert len(MESSAGE) <= MOST_CHARACTERS
+
+
+@pytest.mark.parametrize("other", [TPU_PROVISIONER, TPU_OPERATOR], ids=lambda each: each.name)
+def test_the_warning_says_which_one_it_is_and_how_to_stop_it(other: Provisioner) -> None:
+    cluster = FakeCluster({other.place: deployment(1), OURS: deployment(1)})
+    assert log_of_a_check(cluster, other) == [("warning", "legacy_provisioner.detected")]
+    message = cluster.events[0]["message"]
+    assert message.startswith(f"{other.name} runs in this cluster")
+    assert message.endswith(f"scale deployment {other.deployment} --namespace {other.namespace} --replicas 0")
+    assert len(message) <= MOST_CHARACTERS
 
 
 def test_without_a_deployment_of_ours_only_the_log_warns() -> None:

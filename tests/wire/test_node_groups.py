@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.node_groups import IMAGE, SAMPLES, TEMPLATE, Json, changed, of_a_template, one_host, two_hosts
+from tests.node_groups import IMAGE, PROJECT, SAMPLES, TEMPLATE, Json, changed, of_a_template, one_host, two_hosts
 from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.node_groups import Bootstrap, InstanceConfig, NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
@@ -52,6 +52,13 @@ def test_a_template_and_the_label_of_its_accelerator_are_read() -> None:
     labelled["metadata"]["labels"] = {"cloud.google.com/gke-tpu-accelerator": "tpu7"}
     assert (group_of(of_a_template()).template, group_of(of_a_template()).instance) == (TEMPLATE, None)
     assert (group_of(of_a_template()).accelerator, group_of(labelled).accelerator) == (None, "tpu7")
+
+
+def test_a_machine_type_may_be_an_address() -> None:
+    zone = f"https://www.googleapis.com/compute/v1/projects/{PROJECT}/zones/us-central1-c"
+    group = group_of(changed(two_hosts(), instanceConfig__machineType=f"{zone}/machineTypes/ct6e-standard-4t"))
+    assert group.instance is not None
+    assert group.instance.machine_type == "ct6e-standard-4t"
 
 
 def test_a_version_that_is_left_out_is_that_of_the_schema() -> None:

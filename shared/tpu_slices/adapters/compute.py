@@ -17,6 +17,7 @@ from tpu_slices.adapters.compute_requests import (
     brought_template,
     group_request,
     misfit,
+    part_names,
     policy_request,
     project_of,
     region,
@@ -24,7 +25,7 @@ from tpu_slices.adapters.compute_requests import (
     request_id,
     template_request,
 )
-from tpu_slices.adapters.compute_states import Operations, Parts, ended, observed, verb_of
+from tpu_slices.adapters.compute_states import Operations, Parts, ended, observed, unproven, verb_of
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import (
@@ -40,7 +41,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.planning.joining import join_metadata, kubeadm_of
-from tpu_slices.domain.planning.pool_descriptions import missing_proof, pool_seen, zone_of
+from tpu_slices.domain.planning.pool_descriptions import pool_seen, zone_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.errors import Temporary
@@ -75,6 +76,8 @@ class ComputeBackend:
             template = None if brought_template(order) else reads.template(order.name)
             parts = Parts(template=template, policy=reads.policy(order.name))
             begun = parts.last is not None
+            if not begun:  # a group of others would keep in place what is made before it is met
+                parts = Parts(group=reads.group(order.name, _zone(order, None)))
             _check_brought(reads, order)
             return _taken(parts, order) or Started(self._next_step(parts, order))
         except CannotBeMade as why:
@@ -118,7 +121,7 @@ class ComputeBackend:
         return tuple({pool.name: pool for pool in seen if pool is not None}.values())
 
     def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:  # noqa: ARG002
-        """Return none: TPU Provisioner makes node pools of GKE only."""
+        """Return none: TPU Provisioner makes node pools of GKE only; what TPU operator made is found by its groups."""
         return ()
 
     def pool_operations(self, cluster: ClusterSettings) -> frozenset[OperationSeen]:
@@ -134,7 +137,7 @@ class ComputeBackend:
         kubeadm = kubeadm_of(order.spec, order.settings) if order.spec else None
         reads = self._reads(order.cluster_path)
         group = _parts(reads, order).group if kubeadm else None
-        if kubeadm is None or group is None or missing_proof(group.description, order.job):
+        if kubeadm is None or group is None or unproven(Parts(group=group), order):
             return Started(None)
         return change_metadata(self._clients, reads, group, join_metadata(token, kubeadm), self._clock)
 
@@ -169,7 +172,7 @@ class ComputeBackend:
         reads = self._reads(order.cluster_path)
         try:
             parts = _parts(reads, order)
-            ours = parts.last is not None and missing_proof(parts.last[1], order.job) is None
+            ours = parts.last is not None and unproven(parts, order) is None
             meant = ours and (parts.group is not None) is group
             return Started(self._delete_last(parts, order) if meant else None)
         except google.NotFound:
@@ -181,15 +184,16 @@ class ComputeBackend:
 
     def _delete_last(self, parts: Parts, order: PoolOrder) -> str:
         """Request the deletion of what was made last; return its operation."""
+        names = part_names(order)
         if parts.group is not None:
             zone = location(parts.group.zone)
-            request = {**self._step(order, GROUPS, "delete"), "zone": zone, "instance_group_manager": order.name}
+            request = {**self._step(order, GROUPS, "delete"), "zone": zone, "instance_group_manager": names.group}
             return _named(self._clients.groups.delete_unary(request=request, **CHANGE), f"zones/{zone}")
         if parts.template is not None:
-            request = {**self._step(order, TEMPLATES, "delete"), "instance_template": order.name}
+            request = {**self._step(order, TEMPLATES, "delete"), "instance_template": names.template}
             return _named(self._clients.templates.delete_unary(request=request, **CHANGE), "global")
         where = location(parts.policy.region) if parts.policy else ""
-        request = {**self._step(order, POLICIES, "delete"), "region": where, "resource_policy": order.name}
+        request = {**self._step(order, POLICIES, "delete"), "region": where, "resource_policy": names.policy}
         return _named(self._clients.policies.delete_unary(request=request, **CHANGE), f"regions/{where}")
 
     def _step(self, order: PoolOrder, collection: str, verb: str) -> dict[str, object]:
@@ -200,9 +204,10 @@ class ComputeBackend:
 
 def _parts(reads: Reads, order: PoolOrder) -> Parts:
     """Return what stands under an order's name, as far as it tells what was made last."""
-    template = None if brought_template(order) else reads.template(order.name)
-    group = reads.group(order.name, _zone(order, template))
-    return Parts(group=group, template=template, policy=None if group or template else reads.policy(order.name))
+    names = part_names(order)
+    template = None if brought_template(order) else reads.template(names.template)
+    group = reads.group(names.group, _zone(order, template))
+    return Parts(group=group, template=template, policy=None if group or template else reads.policy(names.policy))
 
 
 def _zone(order: PoolOrder, template: InstanceTemplate | None) -> str | None:
@@ -213,11 +218,13 @@ def _zone(order: PoolOrder, template: InstanceTemplate | None) -> str | None:
 
 def _operations(reads: Reads, order: PoolOrder, parts: Parts) -> Operations:
     """Return the operations on an order's pool: on its group alone, if that stands."""
+    names = part_names(order)
     zone = location(parts.group.zone) if parts.group else _zone(order, parts.template)
-    on_group = reads.operations_in_zone(zone, order.name) if zone else []
+    on_group = reads.operations_in_zone(zone, names.group) if zone else []
     if parts.group is not None:
         return Operations(on_group)
-    return Operations([*on_group, *reads.global_operations(order.name), *reads.operations_in_region(order.name)])
+    on_template, on_policy = reads.global_operations(names.template), reads.operations_in_region(names.policy)
+    return Operations([*on_group, *on_template, *on_policy])
 
 
 def _check_brought(reads: Reads, order: PoolOrder) -> None:
@@ -233,10 +240,8 @@ def _check_brought(reads: Reads, order: PoolOrder) -> None:
 
 def _taken(parts: Parts, order: PoolOrder) -> Refused | None:
     """Return the refusal if a name is taken by what is not ours."""
-    lacking = missing_proof(parts.last[1], order.job) if parts.last else None
-    if parts.last is None or lacking is None:
-        return None
-    return Refused(Failure(FailureKind.NAME_TAKEN, f"The description of {parts.last[0]} {lacking}"))
+    lacking = unproven(parts, order)
+    return None if lacking is None else Refused(Failure(FailureKind.NAME_TAKEN, f"{lacking[0].upper()}{lacking[1:]}"))
 
 
 def _why_refused(error: Exception, order: PoolOrder) -> Failure:
@@ -247,7 +252,7 @@ def _why_refused(error: Exception, order: PoolOrder) -> Failure:
     classified = compute_errors.refusal(error)
     if isinstance(classified, Temporary):
         raise classified from error
-    if isinstance(error, google.NotFound) and order.name in classified.message:
+    if isinstance(error, google.NotFound) and any(name in classified.message for name in part_names(order)):
         return Failure(FailureKind.BUSY, classified.message)
     return classified
 

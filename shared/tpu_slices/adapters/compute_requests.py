@@ -44,6 +44,7 @@ from tpu_slices.domain.model.clusters import ComputeSettings
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, InstanceRequest, SliceSpec
 from tpu_slices.domain.planning.pool_descriptions import description_of
+from tpu_slices.domain.planning.tpu_operator import PartNames, operator_names
 from tpu_slices.ports.backend import PoolOrder
 
 POLICIES = "resourcePolicies"
@@ -69,6 +70,13 @@ _ENDS: Mapping[str, frozenset[str]] = {
     "STANDARD": frozenset({""}),
 }
 """By provisioning model, the termination actions that a template that is brought may have."""
+
+
+def part_names(order: PoolOrder) -> PartNames:
+    """Return the names of what an order's pool consists of; each is the pool's, unless TPU operator made it."""
+    if order.legacy_pool is not None:
+        return operator_names(order.job.owner)
+    return PartNames(order.name, order.name, order.name)
 
 
 def policy_request(order: PoolOrder) -> ResourcePolicy | None:

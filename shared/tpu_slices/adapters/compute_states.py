@@ -25,10 +25,12 @@ from tpu_slices.domain.model.observations import (
     Creating,
     Deleting,
     Failure,
+    FailureKind,
     Observation,
     Running,
     Unowned,
 )
+from tpu_slices.domain.model.slices import CapacityKind
 from tpu_slices.domain.planning.pool_descriptions import fingerprint_of, missing_proof
 from tpu_slices.ports.backend import PoolOrder
 
@@ -84,6 +86,21 @@ class Operations:
         return compute_errors.failure(found.error) if found is not None and found.error.errors else None
 
 
+def unproven(parts: Parts, order: PoolOrder) -> str | None:
+    """Return why what was made last is not proven to be the order's; None if it is, or nothing stands.
+
+    What TPU operator made is proven by its names, which have a digest of the UID, and has no description.
+    """
+    if parts.last is None:
+        return None
+    what, description = parts.last
+    if order.legacy_pool is None:
+        lacking = missing_proof(description, order.job)
+    else:
+        lacking = "is not empty, as TPU operator leaves it." if description else None
+    return None if lacking is None else f"the description of {what} {lacking}"
+
+
 def verb_of(operation: Operation) -> str:
     """Return insert or delete, or another verb: at times it stands behind the method's service."""
     return operation.operation_type.rpartition(".")[2]
@@ -107,10 +124,9 @@ def observed(parts: Parts, operations: Operations, order: PoolOrder, instances_o
     | policy or template stands                        | Begun                                                    |
     | nothing stands                                   | Absent                                                   |
     """
-    last = parts.last
-    lacking = missing_proof(last[1], order.job) if last else None
-    if last and lacking:
-        return Unowned(f"the description of {last[0]} {lacking}")
+    lacking = unproven(parts, order)
+    if lacking is not None:
+        return Unowned(lacking)
     if operations.deletes is not None:
         return Deleting(operations.deletes)
     if operations.run("insert"):
@@ -119,25 +135,29 @@ def observed(parts: Parts, operations: Operations, order: PoolOrder, instances_o
     if failure is not None:
         return Broken(failure)
     if parts.group is not None:
-        stable = parts.group.status.is_stable
-        return standing(parts.group, () if stable else instances_of(parts.group))
-    return Begun(last[0]) if last else Absent()
+        return standing(parts.group, order, instances_of)
+    return Begun(parts.last[0]) if parts.last else Absent()
 
 
-def standing(group: InstanceGroupManager, instances: Sequence[ManagedInstance]) -> Observation:
-    """Return the observation of a group on which no operation runs; `instances` are those of one that is not stable.
+def standing(group: InstanceGroupManager, order: PoolOrder, instances_of: InstancesOf) -> Observation:
+    """Return the observation of a group on which no operation runs.
 
     | what Compute Engine says                                      | is                                           |
     |---------------------------------------------------------------|----------------------------------------------|
+    | instances are gone, and the group repairs none                | Broken: hosts                                |
     | the group is stable                                           | Running                                      |
     | an instance is not created for a reason that does not pass    | Broken: quota, permission, reservation, …    |
     | instances are not created for a reason that passes            | Running, and hosts are awaited: stockout, …  |
     | instances are recreated or restarted                          | Busy                                         |
     | instances are being created                                   | Running                                      |
     """
-    fingerprint = fingerprint_of(group.description)
+    fingerprint, gone = fingerprint_of(group.description), _gone(group, order)
+    if gone:
+        message = f"{gone} of {group.target_size} instances are gone, and the group makes none anew."
+        return Broken(Failure(FailureKind.HOSTS, message))
     if group.status.is_stable:
         return Running(fingerprint)
+    instances = instances_of(group)
     why = compute_errors.worst(_errors(group, instances))
     if why is not None:
         passes = why.kind in compute_errors.PASSING
@@ -146,6 +166,20 @@ def standing(group: InstanceGroupManager, instances: Sequence[ManagedInstance]) 
     if repaired:
         return Busy(f"{len(repaired)} of {group.target_size} instances are recreated or restarted.")
     return Running(fingerprint)
+
+
+def _gone(group: InstanceGroupManager, order: PoolOrder) -> int:
+    """Return how many instances of a group that repairs none are gone for good.
+
+    Spot instances that were stopped do not start again; Compute Engine restarts others that stopped with their machine.
+    The counts by status are told of groups with TPU only (google.cloud.compute_v1, current_instance_statuses).
+    """
+    actions, by_status = group.current_actions, group.status.current_instance_statuses
+    made = actions.creating + actions.creating_without_retries + actions.recreating + actions.restarting
+    if made or group.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING":
+        return 0
+    spot = order.spec is not None and order.spec.capacity.kind is CapacityKind.SPOT
+    return by_status.non_existent + (by_status.terminated + by_status.stopped if spot else 0)
 
 
 def _errors(group: InstanceGroupManager, instances: Iterable[ManagedInstance]) -> list[Errors]:

@@ -1,22 +1,27 @@
-"""Adopts the node pools of TPU Provisioner, when an operator migrates a cluster."""
+"""Adopts the node pools of TPU Provisioner, or the slices of TPU operator, when somebody migrates a cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import ClusterId, slice_id
+from tpu_slices.domain.model.observations import Unreadable
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import ClusterId, SliceId, slice_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
+from tpu_slices.domain.reconciling.group_adoption import OperatorGroup, confirmed_adoption, planned_adoption
+from tpu_slices.flows.node_groups import declared_by
+from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.store import Change, Stored
 
 
 @dataclass(frozen=True, slots=True)
 class AdoptionPlan:
-    """The outcome for each pool that TPU Provisioner made, and the writes that bring it about."""
+    """The outcome for each pool that another provisioner made, and the writes that bring it about."""
 
     adoptions: tuple[Adoption, ...]
     changes: tuple[Change, ...]
@@ -24,17 +29,55 @@ class AdoptionPlan:
 
 def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
     """Return what `adopt` would do. Permanent: unknown cluster. Temporary: GKE or the store cannot be read."""
-    settings = deps.store.settings(cluster)
-    if settings is None:
-        raise Permanent(f'no settings for cluster "{cluster}": write them with `slices configure`')
-    return _survey(settings, workloads, deps)
+    settings = _settings(cluster, deps)
+    pools = deps.backend.legacy_pools(settings)
+    jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]
+    known = deps.store.slices(cluster, {slice_id(job) for job in jobs if job is not None})
+    records = {id_: stored.value for id_, stored in known.items()}
+    adoptions = plan_adoptions(pools, workloads, records, settings, deps.clock.now())
+    return _plan(adoptions, workloads, known, settings, deps)
 
 
 def adopt(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
     """Adopt every pool that can be adopted; repeating this is harmless. Raises like `survey`."""
+    return _carried_out(lambda: survey(cluster, workloads, deps), cluster, deps)
 
+
+def survey_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: ReconcileDeps) -> AdoptionPlan:
+    """Return what `adopt_groups` would do. Permanent: unknown cluster. Temporary: something cannot be read."""
+    settings = _settings(cluster, deps)
+    now = deps.clock.now()
+    ids = [declared_by(group.ref.owner, cluster) for group in groups]
+    known = deps.store.slices(cluster, ids)
+    planned = (
+        planned_adoption(group, known[id_].value if id_ in known else None, settings, now)
+        for group, id_ in zip(groups, ids, strict=True)
+    )
+    adoptions = tuple(_confirmed(each, settings, deps) for each in planned)
+    live = [LiveWorkload(ref=group.ref, state=group.state, requests=()) for group in groups]
+    return _plan(adoptions, live, known, settings, deps)
+
+
+def adopt_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: ReconcileDeps) -> AdoptionPlan:
+    """Adopt the slices of TPU operator's that can be adopted; repeating this is harmless. Raises like `survey_groups`.
+
+    TPU operator must not run, nor may the relay hold the groups before this is done.
+    """
+    return _carried_out(lambda: survey_groups(cluster, groups, deps), cluster, deps)
+
+
+def _confirmed(planned: Adoption, settings: ClusterSettings, deps: ReconcileDeps) -> Adoption:
+    if planned.record is None:
+        return planned
+    seen = deps.backend.look(order_of(planned.record, planned.record.attempt, settings))
+    if isinstance(seen, Unreadable):
+        raise Temporary(seen.message)
+    return confirmed_adoption(planned, seen)
+
+
+def _carried_out(survey: Callable[[], AdoptionPlan], cluster: ClusterId, deps: ReconcileDeps) -> AdoptionPlan:
     def once() -> AdoptionPlan:
-        plan = survey(cluster, workloads, deps)
+        plan = survey()
         for change in plan.changes:
             deps.store.commit(change)
         return plan
@@ -46,21 +89,24 @@ def adopt(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: Reconcile
     return plan
 
 
-def _survey(settings: ClusterSettings, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
-    """Return the plan; it writes JobSets before slices, so that every slice has a JobSet that can be asked about."""
-    cluster, now = settings.cluster, deps.clock.now()
-    pools = deps.backend.legacy_pools(settings)
-    jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]
-    known = deps.store.slices(cluster, {slice_id(job) for job in jobs if job is not None})
-    adoptions = plan_adoptions(
-        pools,
-        workloads,
-        {id_: stored.value for id_, stored in known.items()},
-        settings,
-        now,
-    )
-    parents = deps.store.workloads(cluster, [jobset.ref.owner.uid for jobset in workloads])
-    records = placeholders(adoptions, workloads, {uid: stored.value for uid, stored in parents.items()}, now)
+def _settings(cluster: ClusterId, deps: ReconcileDeps) -> ClusterSettings:
+    settings = deps.store.settings(cluster)
+    if settings is None:
+        raise Permanent(f'no settings for cluster "{cluster}": write them with `slices configure`')
+    return settings
+
+
+def _plan(
+    adoptions: tuple[Adoption, ...],
+    workloads: Sequence[LiveWorkload],
+    known: Mapping[SliceId, Stored[SliceRecord]],
+    settings: ClusterSettings,
+    deps: ReconcileDeps,
+) -> AdoptionPlan:
+    """Return the plan; it writes workloads before slices, so that each slice has a workload that can be asked about."""
+    parents = deps.store.workloads(settings.cluster, [workload.ref.owner.uid for workload in workloads])
+    stored = {uid: each.value for uid, each in parents.items()}
+    records = placeholders(adoptions, workloads, stored, deps.clock.now())
     changes = [Change(parents.get(record.owner.uid), record) for record in records]
     changes += [
         Change(known.get(adoption.record.id), adoption.record) for adoption in adoptions if adoption.record is not None

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Answer, SliceDeclared, WorkloadChanged
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, slice_id
 from tpu_slices.domain.reconciling.case import Known
@@ -42,9 +43,10 @@ def node_group_told(
 def tell_node_group(record: SliceRecord, known: Known, deps: ReconcileDeps) -> None:
     """Announce the status of the TPUNodeGroup that a slice is of, if it is of one.
 
-    Each decision announces it, news or not: one that was lost is made up for by the next.
+    Each decision announces it, news or not: one that was lost is made up for by the next. That of an adopted slice
+    stays as TPU operator wrote it until its hosts are counted.
     """
-    if record.owner.kind.declares:
+    if record.owner.kind.declares and record.reason is not Reason.ADOPTED:
         status = status_of(record, known.workloads.get(record.owner.uid))
         update = NodeGroupUpdate(owner=record.owner, slice_id=record.id, status=status, at=deps.clock.now())
         deps.publisher.announce_node_group(record.cluster, update)

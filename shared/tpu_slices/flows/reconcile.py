@@ -283,7 +283,7 @@ def _question(action: CloseHosts | OpenHosts, record: SliceRecord, now: datetime
         attempt=action.attempt,
         asked_at=asked_at,
         close=close,
-        legacy_pool=record.legacy_pool if action.attempt == 0 else None,
+        legacy_pool=record.legacy_pool if action.attempt == 0 and not record.owner.kind.declares else None,
         evict_by=action.evict_by if isinstance(action, CloseHosts) else None,
     )
 

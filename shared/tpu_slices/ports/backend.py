@@ -22,7 +22,7 @@ class PoolOrder:
     slice_id: SliceId
     attempt: int
     legacy_pool: str | None = None
-    """The name of the pool if TPU Provisioner made it."""
+    """The name of the pool if TPU Provisioner made it, or TPU operator."""
     job: WorkloadJob
     spec: SliceSpec | None
     """None: a pool that was found without a record; it can be observed and deleted, but not created."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import a_record, settings
@@ -10,7 +12,7 @@ from tests.domain.reporting.test_node_groups import a_group_record, at
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 
-AWAITED = (Reason.AWAITING_CAPACITY, Reason.HOSTS_JOINING, Reason.HOSTS_LOST)
+AWAITED = (Reason.ADOPTED, Reason.AWAITING_CAPACITY, Reason.HOSTS_JOINING, Reason.HOSTS_LOST)
 
 
 @pytest.mark.parametrize("reason", Reason)
@@ -40,6 +42,14 @@ def test_they_get_the_labels_that_a_host_has_which_joined_by_our_script() -> Non
     assert labels["cloud.google.com/tpu-node-group-name"] == "my-group"
     assert all(labels.values())
     assert "iam.gke.io/gke-metadata-server-enabled" not in labels
+
+
+def test_those_of_an_adopted_slice_are_the_instances_of_tpu_operators_group() -> None:
+    record = replace(at(Reason.ADOPTED), attempt=0, legacy_pool="my-group-mig-1ec0000c")
+    expected = nodes_expected(record, self_managed())
+    assert expected is not None
+    assert (expected.attempt, expected.instances) == (0, "gce://demo-project/us-central1-c/my-group-mig-1ec0000c-")
+    assert dict(expected.labels)["cloud.google.com/gke-nodepool"] == "my-group-mig-1ec0000c"
 
 
 def test_hosts_of_gke_are_labelled_by_gke() -> None:

@@ -81,6 +81,14 @@ def test_an_attempt_that_is_not_needed_is_given_up_and_fits_if_it_is_needed_agai
         pytest.param(
             requested(attempt=0, legacy_pool="llama-4f2a1"), Absent(), None, ENDED, id="an adopted pool is gone"
         ),
+        pytest.param(
+            requested(attempt=0, legacy_pool="llama-4f2a1"),
+            Begun("its instance template"),
+            None,
+            ENDED,
+            id="the hosts of an adopted pool are gone",
+        ),
+        pytest.param(requested(), Begun("its instance template"), None, KEPT, id="those of ours are made again"),
         pytest.param(requested(), Absent(), None, KEPT, id="ours is gone: the same name is created again"),
         pytest.param(ready(), Deleting(), SILENT, ENDED, id="somebody deletes it"),
         # others on it

@@ -108,6 +108,8 @@ def test_missing_hosts_are_still_to_come_before_and_have_failed_after_ready() ->
         (at(Reason.HOSTS_LOST, hosts=hosts(1, 2)), "NodeNotReady"),
         (at(Reason.POOL_BROKEN), "VMGone"),
         (at(Reason.POOL_BROKEN, a_group_record(spec=planned(SPOT))), "Preempted"),
+        (at(Reason.HOSTS_NOT_USABLE), "VMGone"),
+        (at(Reason.HOSTS_NOT_USABLE, a_group_record(spec=planned(SPOT))), "Preempted"),
         (at(Reason.POOL_BUSY), "Unstable"),
         (at(Reason.STOCKOUT), "InstancesCreationFailed"),
         (at(Reason.QUOTA_EXCEEDED), "InstancesCreationFailed"),

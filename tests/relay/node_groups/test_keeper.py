@@ -17,6 +17,7 @@ from tests.relay.node_groups.objects import FakeGroups, Json, group
 from tests.relay.objects import jobset, read_jobset
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.planning.tpu_operator import FINALIZERS
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.readers import READERS
 
@@ -73,6 +74,18 @@ def test_what_is_held_is_left_alone(site: Site) -> None:
 
 def test_finalizers_of_others_stay(site: Site) -> None:
     site.groups.stored = group(held=False, metadata={"finalizers": ["example.com/theirs"]})
+    site.keeper.look()
+    assert site.finalizers == ["example.com/theirs", FINALIZER]
+
+
+def test_what_tpu_operator_holds_is_left_to_it_until_it_is_handed_over(site: Site) -> None:
+    site.groups.stored = group(held=False, metadata={"finalizers": [*FINALIZERS]})
+    with capture_logs() as logs:
+        site.keeper.look()
+    assert (site.groups.written, [each["event"] for each in logs]) == (0, ["node_group.hold_failed"])
+    assert "adopt it with `slices adopt`" in logs[0]["error"]
+    site.groups.stored = group(held=False, metadata={"finalizers": ["example.com/theirs"]})
+    site.now += timedelta(minutes=2)
     site.keeper.look()
     assert site.finalizers == ["example.com/theirs", FINALIZER]
 

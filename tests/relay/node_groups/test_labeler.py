@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from relay import translate
 from relay.node_groups.labeler import EXPECTED_FOR, NodeLabeler
+from relay.objects import PoolKey
 from tests.builders import NOW
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import at
@@ -19,10 +20,12 @@ from tests.relay.node_groups.objects import SLICE, Json
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
+from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.ports.errors import Temporary
 from tpu_slices_simulator.objects import patched
 
 MACHINE = f"gce://demo-project/us-central1-c/{SLICE}-1-x7k2"
+HOSTS_IN = "projects/demo-project/locations/us-central1"
 SLICE_ID = "google.com/tpu-slice-id"
 
 
@@ -103,6 +106,33 @@ def test_a_node_on_another_machine_is_left_alone(site: Site, provider: str) -> N
     site.joins(provider=provider)
     site.labeler.look()
     assert site.labels() == {}
+
+
+def adopted(site: Site, node: str) -> None:
+    """Let a node be on a machine of TPU operator's, whose slice was adopted; `node`: the end of the machine's name."""
+    record = at(Reason.ADOPTED)
+    names = operator_names(record.owner)
+    found = nodes_expected(replace(record, attempt=0, legacy_pool=names.group), self_managed())
+    assert found is not None
+    site.labeler.expect(found)
+    site.joins(provider=f"gce://demo-project/us-central1-c/{names.group}{node}")
+    site.labeler.look()
+
+
+def test_a_host_of_an_adopted_slice_is_one_of_attempt_0(site: Site) -> None:
+    adopted(site, "-x7k2")
+    host = translate.host(site.stored["host-a"], HOSTS_IN)
+    assert host is not None
+    assert host.pool == PoolKey(SLICE, 0)
+
+
+def test_labels_of_attempt_0_on_a_machine_that_tpu_operator_did_not_make_for_it_make_no_host(site: Site) -> None:
+    adopted(site, "-x7k2")
+    labelled = site.stored["host-a"]
+    other = {**labelled, "spec": {"providerID": "gce://demo-project/us-central1-c/my-group-mig-00000000-x7k2"}}
+    assert translate.host(other, HOSTS_IN) is None
+    unnamed = patched(labelled, {"metadata": {"labels": {"google.com/tpu-provisioner-parent-name": None}}})
+    assert translate.host(unnamed, HOSTS_IN) is None
 
 
 def test_a_node_that_says_it_is_another_slices_is_left_alone(site: Site) -> None:

@@ -15,6 +15,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.planning.tpu_operator import FINALIZERS
 from tpu_slices.ports.errors import Temporary
 
 CREATING = at(Reason.CREATION_STARTED)
@@ -144,6 +145,15 @@ def test_the_observed_generation_never_goes_back(groups: FakeGroups, writer: Nod
 def test_an_object_of_another_uid_is_left_alone(groups: FakeGroups, writer: NodeGroupWriter) -> None:
     writer.write(replace(update(READY), owner=replace(OWNER, uid=WorkloadUid("earlier"))))
     assert (groups.written, groups.events) == (0, {})
+
+
+def test_what_tpu_operator_holds_is_written_once_we_hold_it_too(groups: FakeGroups, writer: NodeGroupWriter) -> None:
+    groups.stored = group(metadata={"finalizers": [*FINALIZERS]})
+    writer.write(update(READY))
+    assert (groups.written, groups.events) == (0, {})
+    groups.stored = group(metadata={"finalizers": [*FINALIZERS, FINALIZER]})
+    writer.write(update(READY))
+    assert groups.written == 1
 
 
 def test_an_object_that_is_gone_is_no_error(groups: FakeGroups, writer: NodeGroupWriter) -> None:

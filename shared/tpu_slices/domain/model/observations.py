@@ -135,7 +135,7 @@ class PoolSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyPool:
-    """A pool that TPU Provisioner made, and the Job in its labels."""
+    """A pool that TPU Provisioner made, and the Job in its labels; or TPU operator, and the TPUNodeGroup."""
 
     name: str
     namespace: str

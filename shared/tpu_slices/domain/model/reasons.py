@@ -119,7 +119,7 @@ class ReportReason(StrEnum):
 class ClusterReason(StrEnum):
     """A problem of the cluster that the relay found; the reason of an Event on the relay's Deployment."""
 
-    BOTH_PROVISIONERS_ACTIVE = "BothProvisionersActive"  # TPU Provisioner runs in the cluster as well
+    BOTH_PROVISIONERS_ACTIVE = "BothProvisionersActive"  # another provisioner runs in the cluster as well
 
 
 class OwnerReason(StrEnum):

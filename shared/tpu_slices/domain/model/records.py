@@ -133,7 +133,7 @@ class SliceRecord:
     attempts: int = 1
     """The highest number that an attempt had: no number is used twice."""
     legacy_pool: str | None = None
-    """The name of the adopted pool that TPU Provisioner made for the Job: attempt 0."""
+    """The name of the adopted pool: attempt 0. TPU Provisioner's node pool, or TPU operator's instance group."""
     create_requested_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
     operation: str | None = None

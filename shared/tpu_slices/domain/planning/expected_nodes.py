@@ -8,18 +8,20 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.planning.joining import labels_of_host
 
-_AWAITED = frozenset({Reason.AWAITING_CAPACITY, Reason.HOSTS_JOINING, Reason.HOSTS_LOST})
+_AWAITED = frozenset({Reason.ADOPTED, Reason.AWAITING_CAPACITY, Reason.HOSTS_JOINING, Reason.HOSTS_LOST})
 
 
 def nodes_expected(record: SliceRecord, settings: ClusterSettings) -> NodesExpected | None:
     """Return which nodes are to come, or come back; None: none are, or GKE labels them.
 
-    A host that joined by our startup script has its labels from the start, any other gets them from the relay.
+    A host that joined by our startup script has its labels from the start, any other gets them from the relay: those of
+    an adopted slice, too.
     """
     spec = record.spec
     if not settings.self_managed or spec is None or record.reason not in _AWAITED:
         return None
-    labels = labels_of_host(record.job, record.attempt, spec, record.pinned_settings or settings.pools)
+    pools = record.pinned_settings or settings.pools
+    labels = labels_of_host(record.job, record.attempt, spec, pools, record.pool)
     project = settings.path.split("/")[1]
     return NodesExpected(
         slice_id=record.id,

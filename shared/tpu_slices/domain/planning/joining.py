@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tpu_slices.domain.model.clusters import Join, PoolSettings
 from tpu_slices.domain.model.joining import JoinToken, Kubeadm
-from tpu_slices.domain.model.slices import SliceSpec, Taint, WorkloadJob, pool_name, slice_id
+from tpu_slices.domain.model.slices import PoolName, SliceSpec, Taint, WorkloadJob, pool_name, slice_id
 from tpu_slices.domain.planning.host_labels import NODE_POOL, host_labels
 from tpu_slices.domain.planning.pool_labels import labels_of
 
@@ -70,12 +70,17 @@ def kubelet_may_set(key: str) -> bool:
     return key in _FROM_KUBELETS or _within(domain, _DOMAINS_OF_KUBELETS)
 
 
-def labels_of_host(job: WorkloadJob, attempt: int, spec: SliceSpec, pools: PoolSettings) -> dict[str, str]:
-    """Return the labels of a slice's host, sorted by key: those that GKE would set, and those of its pool."""
+def labels_of_host(
+    job: WorkloadJob, attempt: int, spec: SliceSpec, pools: PoolSettings, pool: PoolName | None = None
+) -> dict[str, str]:
+    """Return the labels of a slice's host, sorted by key: those that GKE would set, and those of its pool.
+
+    `pool`: its name, if it was not made under ours.
+    """
     labels = {
         **{key: value for key, value in host_labels(spec, job, pools).items() if value},
         **labels_of(job, attempt, spec),
-        NODE_POOL: pool_name(slice_id(job), attempt),
+        NODE_POOL: pool or pool_name(slice_id(job), attempt),
     }
     return dict(sorted(labels.items()))
 

@@ -23,6 +23,8 @@ from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec
 from tpu_slices.domain.reconciling.demand import job_of
 from tpu_slices.domain.reconciling.inventory import SPARED_FOR
 
+ALREADY_ADOPTED = "already adopted"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWorkload:
@@ -95,10 +97,10 @@ def _adoption(
         return Adoption(pool, None, f"the JobSet has no Job {pool.job} that requests TPU chips: delete the pool")
     present = known.get(slice_id(request.job))
     if present is not None and present.legacy_pool == pool.name:
-        return Adoption(pool, None, "already adopted")
+        return Adoption(pool, None, ALREADY_ADOPTED)
     if present is not None and present.create_requested_at is not None:
         return Adoption(pool, None, f"its Job also has {present.pool}: check which one is in use, delete the other")
-    record = _adopted(pool, present or _new(request, settings, now), now)
+    record = adopted_record(pool, present or _new(request, settings, now), now)
     return Adoption(pool, record, "adopted: kept while its JobSet is live")
 
 
@@ -107,7 +109,8 @@ def _new(request: SliceRequest, settings: ClusterSettings, now: datetime) -> Sli
     return SliceRecord.of(request.job, now, spec if isinstance(spec, SliceSpec) else None)
 
 
-def _adopted(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
+def adopted_record(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
+    """Return the record of a slice with an adopted pool as its attempt 0."""
     unused = record.attempts == record.attempt and record.create_requested_at is None
     return replace(
         record,

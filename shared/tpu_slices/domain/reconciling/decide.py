@@ -265,8 +265,9 @@ class Case(Situation):
         if self.runs_elsewhere:
             return self._elsewhere()
         if record.spec is None or (record.attempt == 0 and not record.hosts.known):
-            found = "Found without a record" if record.legacy_pool is None else "Made by TPU Provisioner"
-            return Arm(Reason.ADOPTED, f"{found}; kept while its JobSet is live.")
+            maker = "TPU operator" if record.owner.kind.declares else "TPU Provisioner"
+            found = "Found without a record" if record.legacy_pool is None else f"Made by {maker}"
+            return Arm(Reason.ADOPTED, f"{found}; kept while its {record.owner.kind} is live.")
         if self.unfilled:
             return self._awaiting_hosts(seen.awaiting)
         if not self.whole:

@@ -78,9 +78,9 @@ def giving_up(case: Situation) -> GivingUp | None:
 
 def _not_to_be_made(case: Situation) -> bool:
     """Return whether a pool that does not stand, or only in part, is not to be made under its name."""
-    if isinstance(case.seen.current, Begun):
-        return not case.waiting or refusal_of(case.record, case.settings, case.known.held) is not None
-    return case.record.attempt == 0
+    if case.record.attempt == 0 or isinstance(case.seen.current, Absent):
+        return case.record.attempt == 0
+    return not case.waiting or refusal_of(case.record, case.settings, case.known.held) is not None
 
 
 def _lent_while_needed(case: Situation) -> bool:

@@ -31,7 +31,7 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
         Reason.HOSTS_JOINING: "AwaitingNodeJoin",
         **dict.fromkeys((Reason.READY, Reason.SPEC_DRIFTED), READY),
         Reason.POOL_BUSY: "Unstable",
-        Reason.POOL_BROKEN: "VMGone",
+        **dict.fromkeys((Reason.POOL_BROKEN, Reason.HOSTS_NOT_USABLE), "VMGone"),
         **dict.fromkeys(
             (
                 Reason.STOCKOUT,
@@ -44,7 +44,6 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
         **dict.fromkeys(
             (
                 Reason.CREATION_FAILED,
-                Reason.HOSTS_NOT_USABLE,
                 Reason.UNOWNED_POOL,
                 Reason.ATTEMPTS_EXHAUSTED,
             ),
@@ -72,7 +71,9 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
 """The reasons that TPU operator has for ours; every other keeps its own name."""
 _STANDS = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
 """The reasons with which all that a slice consists of on Compute Engine stands."""
-_LOST = frozenset({Reason.HOSTS_LOST, Reason.POOL_BROKEN})
+_GONE = frozenset({Reason.POOL_BROKEN, Reason.HOSTS_NOT_USABLE})
+"""Compute Engine says that machines are gone: they are still in use, or given up."""
+_LOST = frozenset({Reason.HOSTS_LOST, *_GONE})
 _STEPS: Mapping[str, int] = MappingProxyType({"regions": 0, "global": 1, "zones": 2})
 """How many of policy and template stand while an operation of this scope runs."""
 
@@ -110,7 +111,7 @@ def reason_of(record: SliceRecord) -> str:
     """Return the reason of the condition Ready."""
     if record.reason is Reason.HOSTS_LOST:
         return "NodeLost" if record.spec and record.hosts.joined < record.spec.hosts else "NodeNotReady"
-    if record.reason is Reason.POOL_BROKEN and record.spec and record.spec.capacity.kind is CapacityKind.SPOT:
+    if record.reason in _GONE and record.spec and record.spec.capacity.kind is CapacityKind.SPOT:
         return "Preempted"
     return _REASONS.get(record.reason, record.reason.value)
 
