@@ -142,12 +142,15 @@ class Watch:
                 )
 
     def after_a_sweep(self) -> None:
-        """Check, when nothing is wanted any more, that what stands is being deleted as soon as there are slots."""
+        """Check, when nothing is wanted any more, that what stands is being deleted as soon as there are slots.
+
+        The slot of an operation that has ended is free once a sweep has seen that; in the end none may be left.
+        """
         if Kind.NEWS_LOST in self._world.on:
             return  # that nothing is wanted any more is found by repetition, or the inventory check
-        operations = self._operations()
+        taken = max(self._operations(), len(self._world.store.slots(self._world.settings.cluster)))
         for pool in self._ours():
-            waits = pool.operation is None and operations < self._world.settings.limits.operations
+            waits = pool.operation is None and taken < self._world.settings.limits.operations
             self._lingering[pool.name] = self._lingering[pool.name] + 1 if waits else 0
             if self._lingering[pool.name] > SWEEPS:
                 self._break(Promise.NO_LEAK, f"{pool.name} stands, and nobody has requested its deletion")
