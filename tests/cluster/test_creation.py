@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.asking import LIVE, Json, path
+from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, path
 from tests.cluster.builders import CONTAINER, TPU, chips, event, job, jobset, meta, node, pod
 from tests.cluster.servers import POD, REAL_ALONE, Cluster, unique
+from tests.local.stack.leftovers import until
 
 pytestmark = LIVE
 
@@ -129,9 +130,11 @@ class TestDefaults:
         assert made.get("status", {}) == {}
 
     def test_a_priority_comes_from_a_class(self, cluster: Cluster, namespace: str) -> None:
-        name = unique("high")
+        name, pods = unique("high"), path("pods", namespace)
         cluster.api.create(path("priorityclasses"), meta(name) | {"value": 7, "preemptionPolicy": "Never"})
-        spec = cluster.api.create(path("pods", namespace), pod(spec={"priorityClassName": name}))["spec"]
+        of_class = pod(spec={"priorityClassName": name})
+        until(lambda: cluster.api.post(pods, of_class, dryRun="All").code == 201, "the class", PATIENCE_SECONDS)
+        spec = cluster.api.create(pods, of_class)["spec"]
         assert (spec["priority"], spec["preemptionPolicy"]) == (7, "Never")
 
 
