@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
-UNIT   := $(addprefix tests/,adapters cli contracts domain flows functions relay wire)
+UNIT   := $(addprefix tests/,adapters cli domain flows functions relay wire)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # The tests start many programs of Python's: without their bytecode each would compile all its modules again.

@@ -91,6 +91,7 @@ def cases(observed: Observation, cluster: ClusterSettings) -> Iterator[Situation
         yield Situation(given_up, seen(Absent(), a1=observed), NOW, cluster, known)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("observed", [*OBSERVED, *ON_COMPUTE_ENGINE], ids=repr)
 def test_in_a_self_managed_cluster_nobody_reads_of_gke(observed: Observation) -> None:
     for case in cases(observed, self_managed()):
@@ -98,6 +99,7 @@ def test_in_a_self_managed_cluster_nobody_reads_of_gke(observed: Observation) ->
             assert not ELSEWHERE[COMPUTE_ENGINE].search(text), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("observed", OBSERVED, ids=repr)
 def test_on_gke_nobody_reads_of_what_slices_are_on_compute_engine(observed: Observation) -> None:
     for case in cases(observed, settings()):
