@@ -39,7 +39,7 @@ control-plane: $(STAMP) # the same for the tests: where it cannot be built, thos
 	@$(BIN)/python -m infra.local.kubernetes || [ "$$CI" != true ]
 
 unit: $(STAMP) ## Run the tests of the sources that need no processes, in seconds: a few examples of each property
-	$(PYTEST) --numprocesses logical -m "not emulators and not slow" --hypothesis-profile=fast $(UNIT)
+	$(PYTEST) --numprocesses logical -p no:logging -m "not emulators and not slow" --hypothesis-profile=fast $(UNIT)
 
 check: $(STAMP) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .

@@ -13,7 +13,7 @@ from tpu_slices.adapters import logs
 pytest_plugins = ["tests.emulators", "tests.leaks", "tests.order"]
 
 # How many examples of each property are tried; without a deadline, as a busy machine may take long for one.
-settings.register_profile("fast", max_examples=10, deadline=None)
+settings.register_profile("fast", max_examples=10, deadline=None, database=None)
 settings.register_profile("gate", max_examples=60, deadline=None)
 settings.register_profile("deep", max_examples=600, deadline=None)
 settings.load_profile("gate")
