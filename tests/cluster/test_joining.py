@@ -76,6 +76,7 @@ def test_its_groups_may_what_they_are_granted(cluster: Cluster) -> None:
     cluster.api.create(path("clusterrolebindings"), meta(name) | {"roleRef": role, "subjects": [subject]})
     with host(cluster) as asked:
         until(lambda: asked.get(NODES).code == 200, "the token's group to be granted", PATIENCE_SECONDS)
+    done(cluster.api.delete(path("clusterrolebindings", name=name)))  # others' tokens have this group, too
 
 
 @pytest.mark.parametrize(
