@@ -5,14 +5,15 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
-UNIT   := $(addprefix tests/,adapters cli domain flows functions relay wire)
+UNIT   := $(PYTEST) -p no:logging -m "not emulators and not slow" --hypothesis-profile=fast --numprocesses
+HALF   := $(shell expr $$(nproc) / 2 + $$(nproc) % 2)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # The tests start many programs of Python's: without their bytecode each would compile all its modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-compute local test browser kubernetes control-plane check unit bench soak fuzz simulate crashes mutants scan format lock clean
+.PHONY: help demo demo-compute local test browser kubernetes control-plane check unit unit-core unit-edges bench soak fuzz simulate crashes mutants scan format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,7 +40,13 @@ control-plane: $(STAMP) # the same for the tests: where it cannot be built, thos
 	@$(BIN)/python -m infra.local.kubernetes || [ "$$CI" != true ]
 
 unit: $(STAMP) ## Run the tests of the sources that need no processes, in seconds: a few examples of each property
-	$(PYTEST) --numprocesses logical -p no:logging -m "not emulators and not slow" --hypothesis-profile=fast $(UNIT)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync unit-core unit-edges
+
+unit-core: # each half imports and collects what is its own
+	$(UNIT) $(HALF) tests/domain tests/functions tests/wire
+
+unit-edges:
+	$(UNIT) $(HALF) tests/adapters tests/cli tests/flows tests/relay
 
 check: $(STAMP) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check .
