@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
 UNIT   := $(PYTEST) -p no:logging -m "not emulators and not slow" --hypothesis-profile=fast --numprocesses
-HALF   := $(shell expr $$(nproc) / 2 + $$(nproc) % 2)
+HALF   := $(shell half=$$(($$(nproc) / 2)); [ $$half -gt 1 ] && echo $$half || echo 0)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # The tests start many programs of Python's: without their bytecode each would compile all its modules again.
