@@ -55,5 +55,4 @@ def suspend(_: str, asked: Json) -> Json:
 def suspends(api: Api) -> bool:
     """Return whether the webhook is called: by a JobSet that is not stored."""
     body = {"metadata": {"name": NAME, "labels": {QUEUE: "none"}}, "spec": {"replicatedJobs": []}}
-    made = tried(api, KINDS["jobsets"], body)
-    return made is not None and made["spec"].get("suspend") is True
+    return (tried(api, KINDS["jobsets"], body) or {"spec": {}})["spec"].get("suspend") is True
