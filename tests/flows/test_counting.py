@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from relay.objects import PoolKey
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, self_managed
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
@@ -103,6 +103,19 @@ def test_hosts_that_are_still_missing_are_counted_without_a_look(world: Forgetfu
     assert counted.next_reconcile_at == due
     assert len(world.backend.calls) == looked
     assert world.publisher.reports == []
+
+
+def test_in_a_self_managed_cluster_missing_hosts_are_left_to_reconcile_which_says_whose_nodes_are_to_come() -> None:
+    world = Forgetful(of_cluster=self_managed())
+    jobset = world.jobset_appears()
+    world.cluster.unusable_hosts = 1
+    world.settle(minutes=30, until=lambda: world.record(jobset).reason is Reason.HOSTS_JOINING)
+    record, before = world.record(jobset), len(world.publisher.requests)
+    world.cluster.loses_nodes(PoolKey(record.id, record.attempt))
+    world.relay_publishes()
+    world.deliver()
+    assert (world.record(jobset).reason, world.record(jobset).hosts.usable) == (Reason.HOSTS_JOINING, 0)
+    assert record.id in {slice_ for _, slice_ in world.publisher.requests[before:]}
 
 
 def test_a_slice_whose_leader_is_not_scheduled_yet_is_ready_and_looked_at_again(world: Forgetful) -> None:

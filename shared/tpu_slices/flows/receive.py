@@ -50,7 +50,7 @@ def receive(
 ) -> Reconciled | None:
     """Record a fact and request reconciles. Permanent: unknown cluster. Temporary: the message is redelivered.
 
-    Return what was decided at once: that a slice is READY now.
+    Return what was decided with it: how many of a slice's hosts are there, or that it is READY.
 
     `published_at`: who waited then may not wait any more, and a relay that was heard then may be silent. None: now.
     """
