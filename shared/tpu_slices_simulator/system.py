@@ -31,6 +31,7 @@ from tpu_slices_simulator.api_server import ApiServer
 from tpu_slices_simulator.cluster import FakeCluster, LiveWorkload
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
+from tpu_slices_simulator.fakes.gke import FakeOperation
 from tpu_slices_simulator.fakes.publisher import FakePublisher
 from tpu_slices_simulator.fakes.store import FakeStore
 from tpu_slices_simulator.fuse import Crash, Fuse, Fused
@@ -61,7 +62,7 @@ class System:
         """With the times at which they were published."""
         self._late: list[tuple[datetime, datetime, Fact]] = []
         """With the times at which they arrive and were published."""
-        self._log_entries: list[tuple[datetime, PoolName]] = []
+        self._log_entries: list[tuple[datetime, FakeOperation]] = []
         """Pools whose creation ended well, and when its entry arrives."""
         self._taken_requests = 0
         self._taken_questions = 0
@@ -114,8 +115,9 @@ class System:
         self._facts.append((self.clock.now(), fact))
 
     def tells_of_creation(self, pool: PoolName, after: timedelta = timedelta(0)) -> None:
-        """Let an entry of GKE's audit log arrive, which says that the creation of a pool ended well."""
-        self._log_entries.append((self.clock.now() + after, pool))
+        """Let an entry of GKE's audit log arrive, which says that the last creation of a pool ended well."""
+        creation = [each for each in self.backend.operations.values() if each.pool == pool and each.creates][-1]
+        self._log_entries.append((self.clock.now() + after, creation))
 
     def loses_request(self) -> bool:
         """Return whether the next reconcile request never arrives."""
@@ -139,10 +141,10 @@ class System:
         now = self.clock.now()
         self._facts.extend((sent, fact) for at, sent, fact in self._late if at <= now)
         self._late = [each for each in self._late if each[0] > now]
-        logged = [pool for at, pool in self._log_entries if at <= now]
+        logged = [ended for at, ended in self._log_entries if at <= now]
         self._log_entries = [each for each in self._log_entries if each[0] > now]
-        for pool in logged:
-            self._survive(partial(self._follow_creation, pool))
+        for ended in logged:
+            self._survive(partial(self._follow_creation, ended))
         for _ in range(1_000_000):
             if not self._delivers_one():
                 return
@@ -185,9 +187,9 @@ class System:
     def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> object:
         return reconcile(cluster, answer.slice_id, self.deps, Told(answer=answer))
 
-    def _follow_creation(self, pool: PoolName) -> object:
-        slice_ = SliceId(pool.rpartition("-")[0])
-        return reconcile(self.settings.cluster, slice_, self.deps, Told(created=pool))
+    def _follow_creation(self, ended: FakeOperation) -> object:
+        slice_ = SliceId(ended.pool.rpartition("-")[0])
+        return reconcile(self.settings.cluster, slice_, self.deps, Told(created=ended.name))
 
     def _sweep(self) -> object:
         return sweep(self.deps)

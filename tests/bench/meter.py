@@ -54,6 +54,7 @@ from tpu_slices.wire.messages import (
     encode_report,
     encode_update,
 )
+from tpu_slices_simulator.fakes.gke import FakeOperation
 
 LEAST_BYTES = 1_000
 """Of a request to publish or to deliver, as Pub/Sub bills it."""
@@ -115,20 +116,24 @@ class MeteredWorld(World):
 
     def operation_ends(self, pool: PoolName, *, silent: bool = False) -> None:
         """Let GKE end what it does to a pool; its audit log says so, unless it is silent."""
+        running = self._running(pool)
         self.backend.finish(pool)
         if not silent:
-            self._ended(pool)
+            self._ended(running)
 
     def operations_end(self) -> None:
         """Let GKE end what it does; its audit log says so."""
-        running = sorted(pool.name for pool in self.backend.pools.values() if pool.operation is not None)
+        running = [
+            self._running(pool) for pool, each in sorted(self.backend.pools.items()) if each.operation is not None
+        ]
         super().operations_end()
         self._ended(*running)
 
     def creation_fails(self, pool: PoolName, failure: Failure) -> None:
         """Let GKE end a creation with an error; its audit log says so."""
+        running = self._running(pool)
         self.backend.fail(pool, failure)
-        self._ended(pool)
+        self._ended(running)
 
     @contextmanager
     def used(self) -> Iterator[Counts]:
@@ -139,10 +144,15 @@ class MeteredWorld(World):
 
     # inside
 
-    def _ended(self, *pools: PoolName) -> None:
+    def _running(self, pool: PoolName) -> FakeOperation:
+        operation = self.backend.pools[pool].operation
+        assert operation is not None, f"no operation runs on {pool}"
+        return operation
+
+    def _ended(self, *operations: FakeOperation) -> None:
         with _captured(self.counts):
-            for pool in pools:
-                self._push("cloud-operations", _entry(pool))
+            for operation in operations:
+                self._push("cloud-operations", _entry(operation))
             self.deliver()
 
     def _seconds(self) -> float:
@@ -216,6 +226,8 @@ def _message(message: Message) -> Counts:
     return Counter({MESSAGE_BYTES: size, BILLED_BYTES: 2 * max(size, LEAST_BYTES)})
 
 
-def _entry(pool: PoolName) -> Message:
-    labels = {"project_id": "demo-project", "location": "us-central2", "cluster_name": "demo", "nodepool_name": pool}
-    return Message(json.dumps({**ENTRY, "resource": {"type": "gke_nodepool", "labels": labels}}).encode(), {})
+def _entry(ended: FakeOperation) -> Message:
+    place = {"project_id": "demo-project", "location": "us-central2", "cluster_name": "demo"}
+    resource = {"type": "gke_nodepool", "labels": {**place, "nodepool_name": ended.pool}}
+    operation = {**ENTRY["operation"], "id": ended.name}
+    return Message(json.dumps({**ENTRY, "resource": resource, "operation": operation}).encode(), {})

@@ -15,10 +15,12 @@ from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.reconciling.presumed import presumed, stands
 
 RUNS = PoolObservations(Running(None), {})
+CREATION = "operation-1"
 
 
 def created(reason: Reason = Reason.CREATION_STARTED, **changes: Any) -> SliceRecord:
-    return a_record(**{"phase": Phase.PROVISIONING, "reason": reason, "create_requested_at": NOW, **changes})
+    fields = {"phase": Phase.PROVISIONING, "reason": reason, "create_requested_at": NOW, "operation": CREATION}
+    return a_record(**{**fields, **changes})
 
 
 def given_up(**changes: Any) -> SliceRecord:
@@ -35,7 +37,8 @@ def given_up(**changes: Any) -> SliceRecord:
         (created(Reason.CREATING), True),
         (created(Reason.POOL_BROKEN), False),
         (created(Reason.HOSTS_JOINING), False),
-        (created(attempt=2), False),
+        (created(operation="operation-2"), False),
+        (created(operation=None), False),
         (created(attempt=2, terminating=(TerminatingAttempt(attempt=1),)), False),
         (created(rebuild_allowed=True), False),
         (created(pinned_settings=self_managed().pools), False),
@@ -46,7 +49,8 @@ def given_up(**changes: Any) -> SliceRecord:
         "seen",
         "broken",
         "told before",
-        "of another pool",
+        "of an earlier creation under its name",
+        "not on record",
         "one of two",
         "to be rebuilt",
         "made in steps",
@@ -54,7 +58,7 @@ def given_up(**changes: Any) -> SliceRecord:
     ],
 )
 def test_a_pool_whose_creation_is_said_to_have_ended_well_is_presumed_to_run(record: SliceRecord, runs: bool) -> None:
-    assert presumed(record, a_record().pool) == (RUNS if runs else None)
+    assert presumed(record, CREATION) == (RUNS if runs else None)
 
 
 @pytest.mark.parametrize(

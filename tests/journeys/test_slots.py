@@ -17,7 +17,7 @@ from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
-from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.reconcile import Told, reconcile
 from tpu_slices.flows.sweep import sweep
 from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
@@ -273,3 +273,19 @@ def test_a_slot_that_was_handed_on_to_a_released_slice_goes_on_to_the_next() -> 
     assert world.record(gone).phase is Phase.GONE
     assert isinstance(world.backend.pools[world.record(served).pool].seen, Creating)
     assert len(world.store.slots(CLUSTER)) == 5
+
+
+def test_the_end_of_an_earlier_creation_under_its_name_does_not_free_the_slot_of_a_later_one() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    first = world.record(jobset)
+    world.operations_end()
+    world.backend.vanish(first.pool)
+    world.clock.advance(settings().limits.orders_arrive_within)
+    reconcile(CLUSTER, first.id, world.deps)
+    later = world.record(jobset)
+    assert (later.pool, later.operation == first.operation, later.slot is None) == (first.pool, False, False)
+    reconcile(CLUSTER, first.id, world.deps, Told(created=first.operation))
+    assert (world.record(jobset).reason, world.record(jobset).slot) == (Reason.CREATING, later.slot)

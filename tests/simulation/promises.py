@@ -257,14 +257,15 @@ class Watch:
     def _bought(self) -> Iterator[PoolOrder]:
         """Yield the orders of our pools, but for those whose creation failed and of which no host was reported.
 
-        Nor does what stands beside an instance group, before it is made and after it is gone, have hosts.
+        Nor does what stands beside an instance group, before it is made and after it is gone, have hosts. A record that
+        cannot be read now is taken as it was read last.
         """
         records = self._world.records
         for pool in self._ours():
             assert pool.order is not None
             if isinstance(pool.seen, Begun):
                 continue
-            record = records.get(pool.order.slice_id)
+            record = records.get(pool.order.slice_id) or self._on_record.get(pool.name)
             given_up = {each.attempt: each for each in record.terminating} if record else {}
             failed = given_up.get(pool.order.attempt)
             if failed is None or failed.chips_bought:

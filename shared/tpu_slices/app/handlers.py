@@ -108,7 +108,7 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
 
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
     for settings in _clusters_of(ended, deps):
-        told = Told(settings, ended.pool if ended.created else None)
+        told = Told(settings, ended.operation if ended.created else None)
         _log_decision(reconcile(settings.cluster, ended.slice_id, deps, told))
 
 

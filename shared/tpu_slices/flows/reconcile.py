@@ -35,7 +35,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.case import Known
@@ -64,8 +64,8 @@ class Told:
 
     settings: ClusterSettings | None = None
     """Of the cluster, if they were just read."""
-    created: PoolName | None = None
-    """The pool whose creation just ended, and did not fail."""
+    created: str | None = None
+    """The operation that ended, created a pool, and did not fail."""
     answer: HostsChanged | None = None
     """What the relay answered about the slice's hosts, and is not on record."""
 

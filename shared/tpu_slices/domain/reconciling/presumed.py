@@ -8,22 +8,22 @@ from __future__ import annotations
 from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import PoolName
 
 _UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
 _STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
 
 
-def presumed(record: SliceRecord, created: PoolName | None, *, answered: bool = False) -> PoolObservations | None:
+def presumed(record: SliceRecord, created: str | None, *, answered: bool = False) -> PoolObservations | None:
     """Return what is presumed of a slice's pools; None: GKE is to be asked.
 
-    `created`: the pool of which the event that is handled says that its creation ended, and did not fail. `answered`:
-    it is what the relay answered about the hosts of a pool.
+    `created`: the operation of which the event that is handled says that it created a pool, and did not fail. A pool
+    that somebody deleted is created once more under its name, so that its name says less. `answered`: it is what the
+    relay answered about the hosts of a pool.
 
     | the slice has one pool, and                                        | presumed |
     |--------------------------------------------------------------------|----------|
-    | GKE has just said that its creation ended well; on Compute Engine  | it runs  |
-    | that may be one step of several                                    |          |
+    | GKE has said that the operation on record, which creates it, ended | it runs  |
+    | well; on Compute Engine that may be one step of several            |          |
     | was READY until its workload ended, or needs no slices any more    | it runs  |
     | the relay has just answered about the hosts of a pool that is to   | it runs  |
     | be deleted, and whose creation had ended when it was asked         |          |
@@ -34,7 +34,8 @@ def presumed(record: SliceRecord, created: PoolName | None, *, answered: bool = 
         return PoolObservations(Absent(), {last.attempt: Running(None)}) if closing and last.hosts.joined else None
     if record.terminating or record.create_requested_at is None or record.rebuild_allowed:
         return None
-    made = created == record.pool and record.reason in _UNDER_CREATION and not record.made_in_steps
+    told = created is not None and created == record.operation
+    made = told and record.reason in _UNDER_CREATION and not record.made_in_steps
     served = record.reason is Reason.READY and not record.wanted
     return PoolObservations(Running(None), {}) if made or served else None
 
