@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, groupby
+from typing import Any, cast
 
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, hosts_changed
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Phase, ReportReason
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.flows.failures import Failures
 from tpu_slices.flows.report import CHANGED_WITHIN, MOST_TROUBLES, PAGE, Reported, report_due
 from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.publisher import Publisher, WorkloadUpdate
 from tpu_slices.wire.cluster_settings import settings_key
 
 
@@ -61,6 +64,54 @@ def test_a_report_names_a_slice_whose_record_cannot_be_read(world: World) -> Non
         f"0 of 2 slices ready; {unreadable.id} since 12:00 UTC: its record cannot be read"
     )
     assert [wait.count for wait in update.report.waits] == [1, 1]
+
+
+class Beside:
+    """The publisher of a process beside which another one writes the records of JobSets, while it first reports."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._wrote = world, False
+
+    def announce_workloads(self, cluster: ClusterId, updates: Sequence[WorkloadUpdate]) -> None:
+        self._world.publisher.announce_workloads(cluster, updates)
+        if not self._wrote:
+            seen = [replace(each, last_seen_at=NOW + MINUTE) for each in self._world.store.jobset_records(cluster)]
+            self._world.store.put(*seen)
+            self._wrote = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world.publisher, name)
+
+
+def test_what_is_announced_while_another_process_writes_the_record_is_recorded(world: World) -> None:
+    """Otherwise what was said before would be no news when it holds again."""
+    request_slices(world, "llama")
+    world.operations_end()
+    world.cluster_lives()
+    world.deliver()
+    report_all(world)
+    (record,) = world.records.values()
+    world.store.edit_slice(CLUSTER, record.id, phase="REDY")
+    report_due([CLUSTER], replace(world.deps, publisher=cast("Publisher", Beside(world))), Failures())
+    world.store.edit_slice(CLUSTER, record.id, phase=record.phase)
+    report_all(world)
+    told = [reason for reason, _ in groupby(update.report.reason for _, update in world.publisher.reports)]
+    assert told[-3:] == [ReportReason.READY, ReportReason.BLOCKED, ReportReason.READY]
+
+
+def test_a_slice_of_which_nobody_was_told_that_its_jobset_was_resumed_is_looked_at_again(world: World) -> None:
+    """Its Job may have found hosts that are nobody's slice, so that no leader of it waits."""
+    jobset = world.jobset_appears(slices=2)
+    world.settle(minutes=10)
+    world.suspends(jobset)
+    world.settle(minutes=10)
+    gone = world.record(jobset, 1)
+    assert (gone.phase, gone.next_reconcile_at) == (Phase.GONE, None)
+    (known,) = world.store.jobset_records(CLUSTER)
+    world.store.put(replace(known, state=WorkloadState.ACTIVE, next_report_at=world.clock.now()))
+    report_all(world)
+    world.deliver()
+    assert world.record(jobset, 1).reason is Reason.DEMAND_STALE
 
 
 def test_a_report_that_fails_does_so_by_name_and_stops_no_other(world: World) -> None:

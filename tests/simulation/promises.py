@@ -26,7 +26,7 @@ from typing import NoReturn
 
 from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.observations import Begun, Creating, Deleting, Outcome, Running, Started
+from tpu_slices.domain.model.observations import Begun, Creating, Deleting, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
@@ -69,6 +69,7 @@ class Watch:
     def __init__(self, world: Simulation) -> None:
         self._world = world
         self._deleted: set[PoolName] = set()
+        """The pools whose deletion began, and did not fail."""
         self._ordered: dict[PoolName, datetime] = {}
         """When the pools were last ordered."""
         self._released: set[WorkloadUid] = set()
@@ -87,7 +88,7 @@ class Watch:
         """Look at each order that reaches the backend, and at each step of the functions."""
         world = self._world
         order_, create = world.backend.create, world.backend._create
-        delete, survive = world.backend._delete, world._survive
+        delete, fails, survive = world.backend._delete, world.backend.fail_deletion, world._survive
 
         def ordered(order: PoolOrder) -> Outcome:
             try:
@@ -108,6 +109,10 @@ class Watch:
                 self._on_deletion(order, before)
             return outcome
 
+        def stays(pool: PoolName, failure: Failure) -> None:
+            fails(pool, failure)
+            self._deleted.discard(pool)
+
         def survived(step: object) -> bool:
             done = survive(step)  # type: ignore[arg-type]  # as the world calls it
             self._after_a_step()
@@ -116,6 +121,7 @@ class Watch:
         world.backend.create = ordered  # type: ignore[method-assign]  # the watch's own eye on every call
         world.backend._create = created  # type: ignore[method-assign]
         world.backend._delete = deleted  # type: ignore[method-assign]
+        world.backend.fail_deletion = stays  # type: ignore[method-assign]
         world._survive = survived  # type: ignore[method-assign]
 
     def in_calm(self) -> None:

@@ -12,17 +12,19 @@ from types import MappingProxyType
 
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
+from tpu_slices.domain.reconciling.demand import is_overtaken
 from tpu_slices.domain.reconciling.inventory import silent_since
 from tpu_slices.domain.reporting.reports import RENEW, goes_without_saying, is_news, next_report, report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.failures import Failure, Failures
+from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
-from tpu_slices.ports.store import READ_FIRST, Change, Stored, Together
+from tpu_slices.ports.store import READ_FIRST, Change, Found, Stored, Together
 
 PAGE = 200
 """The most JobSets that one sweep reports on; the others are reported on a minute later."""
@@ -140,7 +142,12 @@ class _Reporting:
 
 def report_of(workload: WorkloadRecord, states: QueueStates, deps: ReconcileDeps) -> Report:
     """Return the current report of a JobSet."""
-    slices = deps.store.slices(workload.cluster, workload.demand)
+    return _report_on(workload, deps.store.slices(workload.cluster, workload.demand), states, deps)
+
+
+def _report_on(
+    workload: WorkloadRecord, slices: Found[SliceId, SliceRecord], states: QueueStates, deps: IntakeDeps
+) -> Report:
     readable = [stored.value for stored in slices.values()]
     queue = states.beside(workload.cluster, readable)
     return report(workload, readable, queue, deps.clock.now(), slices.unreadable)
@@ -179,13 +186,30 @@ class QueueStates:
 
 
 def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> Reported | None:
+    """Report on a JobSet; once more if another process wrote its record meanwhile: what is announced is saved."""
+    cluster, uid = stored.value.cluster, stored.value.owner.uid
+
+    def again() -> Reported | None:
+        now_stored = deps.store.workloads(cluster, [uid]).get(uid)
+        return _on_record(now_stored, states, deps) if now_stored else None
+
+    try:
+        return _on_record(stored, states, deps)
+    except StaleRecord:
+        return retry_on_conflict(again, deps.clock)
+
+
+def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> Reported | None:
     """Announce the report if it is news, then save that: announced twice it is still one Event.
 
-    One that says what the last one said is only saved to be due later. If another process wrote the record meanwhile,
-    the next sweep or renewal announces it once more.
+    One that says what the last one said is only saved to be due later. A slice that nobody would look at again, as the
+    requests were lost when its JobSet was suspended or resumed, is reconciled: what would be said of it may be over.
     """
     workload, now = stored.value, deps.clock.now()
-    made = report_of(workload, states, deps)
+    slices = deps.store.slices(workload.cluster, workload.demand)
+    if overtaken := [id_ for id_, each in slices.items() if is_overtaken(each.value, workload)]:
+        deps.publisher.request_reconcile(workload.cluster, sorted(overtaken))
+    made = _report_on(workload, slices, states, deps)
     is_due = workload.next_report_at is not None and workload.next_report_at <= now
     announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
     if not announced and not is_due and (made == workload.report or goes_without_saying(made, workload, now)):
@@ -194,8 +218,7 @@ def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     if announced:
         after = with_announced(workload, made, now)
         deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
-    with suppress(StaleRecord):
-        deps.store.commit(Change(stored, after))
+    deps.store.commit(Change(stored, after))
     return Reported(workload, made) if announced else None
 
 

@@ -595,6 +595,15 @@ def test_a_deletion_gets_the_next_slot_before_a_creation() -> None:
     assert deleted.record.slot_awaited == SlotAwaited(operation=PoolOperation.CREATE, attempt=2, queue=QUEUE, since=NOW)
 
 
+def test_a_slot_that_was_handed_on_to_one_deletion_and_taken_for_another_is_used_once() -> None:
+    handed_on = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, number=4)
+    both = (terminating(), terminating(attempt=2))
+    record = unneeded(a_record(attempt=3, terminating=both, slot_awaited=handed_on))
+    after = decided(record, seen(Absent(), a1=OURS, a2=OURS), heard(slots={1: 4}))
+    assert after.actions == (DeletePool(1),)
+    assert after.record.slot_awaited == replace(handed_on, number=None)
+
+
 def test_a_gone_slice_in_demand_again_gets_the_next_attempts_name() -> None:
     closing = decided(unneeded(ready()), OURS).record
     (given_up,) = closing.terminating

@@ -32,6 +32,8 @@ from tpu_slices.domain.reconciling.decide import decide
 
 SECONDS = (1, 30, 59, 61, 119, 121, 3600)
 LONG_AGO = timedelta(seconds=120)
+HANDED_ON = 9
+"""The slot that was handed on."""
 moments = st.none() | st.sampled_from([NOW - timedelta(seconds=seconds) for seconds in SECONDS])
 hosts = st.sampled_from(
     [
@@ -59,7 +61,7 @@ awaited = st.none() | st.builds(
     operation=st.sampled_from(PoolOperation),
     attempt=st.integers(1, 3),
     since=st.just(NOW - timedelta(minutes=3)),
-    number=st.none() | st.just(9),
+    number=st.none() | st.just(HANDED_ON),
 )
 
 
@@ -118,15 +120,21 @@ def test_no_slot_is_kept_when_nothing_runs_and_no_order_can_arrive(data: st.Data
     assert kept <= orders
 
 
-@given(st.data(), records(), st.dictionaries(st.integers(1, 4), st.integers(20, 30)))
-def test_every_order_has_a_slot_of_its_own(data: st.DataObject, record: SliceRecord, free: dict[int, int]) -> None:
-    known = replace(heard(), slots={attempt: 10 * attempt + number for attempt, number in free.items()})
+@given(st.data(), records(), st.dictionaries(st.integers(1, 4), st.integers(20, 30)), st.none() | st.integers(1, 4))
+def test_every_order_has_a_slot_of_its_own(
+    data: st.DataObject, record: SliceRecord, free: dict[int, int], taken_for: int | None
+) -> None:
+    """Also if the slot that was handed on to one attempt is taken for another one."""
+    slots = {attempt: 10 * attempt + number for attempt, number in free.items()}
+    slots |= {taken_for: HANDED_ON} if taken_for is not None else {}
+    known = replace(heard(), slots=slots)
     decision = decide(record, seen_by(data, record, observations), NOW, settings(), known)
     held = slots_of(decision.record)
     for action in decision.actions:
         if isinstance(action, CreatePool | DeletePool | DeleteRemains):
             assert held[action.attempt] is not None
-    numbers = [slot for slot in held.values() if slot is not None]
+    in_hand = decision.record.slot_awaited
+    numbers = [slot for slot in (*held.values(), in_hand and in_hand.number) if slot is not None]
     assert len(numbers) == len(set(numbers))
 
 
@@ -142,7 +150,7 @@ def test_a_slot_that_was_handed_on_is_used_or_given_up(data: st.DataObject, reco
     orders = {
         action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool | DeleteRemains)
     }
-    assert all(slot != 9 or attempt in orders for attempt, slot in slots_of(decision.record).items())
+    assert all(slot != HANDED_ON or attempt in orders for attempt, slot in slots_of(decision.record).items())
 
 
 @given(st.data(), records())

@@ -165,11 +165,13 @@ class Situation:
         return requested_at is not None and self.now < requested_at + self.limits.orders_arrive_within
 
     def slot_for(self, attempt: int) -> int | None:
-        """Return the slot in which an operation of an attempt may start, or None if it has to wait for one."""
-        awaited = self.record.slot_awaited
-        if awaited is not None and awaited.attempt == attempt and awaited.number is not None:
-            return awaited.number
-        return self.known.slots.get(attempt)
+        """Return the slot in which an operation of an attempt may start, or None if it has to wait for one.
+
+        The one that was handed on to it may have been taken for another attempt since.
+        """
+        awaited, taken = self.record.slot_awaited, self.known.slots
+        handed_on = awaited.number if awaited is not None and awaited.attempt == attempt else None
+        return handed_on if handed_on is not None and handed_on not in taken.values() else taken.get(attempt)
 
     @property
     def nothing_stands(self) -> bool:

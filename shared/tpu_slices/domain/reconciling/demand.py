@@ -262,6 +262,11 @@ def with_current_desire(
     )
 
 
+def is_overtaken(record: SliceRecord, own: WorkloadRecord) -> bool:
+    """Return whether a slice was needed, or was not, when it was last looked at, and nobody will look at it again."""
+    return record.next_reconcile_at is None and with_current_desire(record, own).desire is not record.desire
+
+
 def in_progress(record: SliceRecord) -> bool:
     """Return whether a slice only waits for a slot, for its next attempt or for its pool.
 
