@@ -15,26 +15,33 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import psutil
+import pytest
 
+from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.clients.api import Api
 from infra.local.demo.http import get_json
 from infra.local.demo.vendors import call
 from infra.local.demo.view import OK, Call
+from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.plan import REPOSITORY, Plan
 from infra.local.stack import Stack, running
 from tests.bench.measures import Measure, measure
-from tests.bench.soak import cpu_seconds, peak_mib
+from tests.bench.soak import cpu_seconds
 from tests.examples.cluster import seed
 from tests.manifests import a_manifest
+from tpu_slices.adapters import firestore
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.brake import too_many
 from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.wire.workloads import Json
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
 LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 120.0
@@ -43,7 +50,7 @@ OURS = ("function-receive", "function-reconcile", "function-sweep", "relay")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """JobSets that are created at once, and deleted at once when all their slices were created."""
+    """JobSets that are created at once, and deleted at once when all their slices are READY."""
 
     jobsets: int
     each: int = 1
@@ -95,6 +102,7 @@ class _Run:
     def __init__(self, burst: Burst, stack: Stack) -> None:
         self._burst, self._stack = burst, stack
         self._calls: Sequence[Call] = ()
+        self._mebibytes = 0.0
 
     def measured(self) -> Iterator[Measure]:
         burst, before = self._burst, self._spent()
@@ -102,9 +110,10 @@ class _Run:
             api.apply("namespaces", {"metadata": {"name": DEMO_NAMESPACE}}, manager="bench")
             for number in range(burst.jobsets):
                 metadata = {"name": f"train-{number}", "namespace": DEMO_NAMESPACE}
-                api.apply("jobsets", {**a_manifest(slices=burst.each), "metadata": metadata}, manager="bench")
+                api.apply("jobsets", {**_long_lasting(burst.each), "metadata": metadata}, manager="bench")
             created = self._until_all(CREATE)
             yield from self._pace_of("created", created)
+            yield self._row("from the last creation until all slices are READY", "s", [self._until_all_ready()])
             spent = {name: taken - before[name] for name, taken in self._spent().items()}
             for number in range(burst.jobsets):
                 api.delete("jobsets", DEMO_NAMESPACE, f"train-{number}")
@@ -118,8 +127,8 @@ class _Run:
             yield self._row(f"{method}, of a slice", "calls", [count / burst.slices])
         yield self._row("decisions, of a slice", "calls", [self._decisions() / burst.slices])
         for name, seconds in spent.items():
-            yield self._row(f"{name}, of a slice until created", "ms", [seconds / burst.slices * 1e3])
-        yield self._row("memory of functions and relay, at most", "MiB", [self._mebibytes()])
+            yield self._row(f"{name}, of a slice until READY", "ms", [seconds / burst.slices * 1e3])
+        yield self._row("memory of functions and relay, at most", "MiB", [self._mebibytes])
 
     def _row(self, what: str, unit: str, found: Sequence[float], floor: Sequence[float] = ()) -> Measure:
         return measure(f"{self._burst.name}: {what}", unit, found, floor)
@@ -138,6 +147,7 @@ class _Run:
         while len(found) < self._burst.slices:
             assert time.monotonic() < deadline, f"{len(found)} of {self._burst.slices}: {method}"
             time.sleep(LOOK_SECONDS)
+            self._mebibytes = max(self._mebibytes, self._shares())
             self._calls = [call(each) for each in get_json(f"{self._stack.addresses.buttons}/calls")["calls"]]
             taken = [each for each in self._calls if (each.method, each.code) == (method, OK)]
             if len(taken) > found.total():
@@ -145,6 +155,17 @@ class _Run:
             found = Counter(each.pool for each in taken)
         assert len(found) == found.total(), f"more than once: {[each for each in found if found[each] > 1]}"
         return sorted(each.at.timestamp() for each in taken)
+
+    def _until_all_ready(self) -> float:
+        """Return the seconds until all slices are READY. Raise AssertionError if they are not for minutes."""
+        began, ready = time.monotonic(), 0
+        with _store(self._stack.addresses) as store:
+            while ready < self._burst.slices:
+                passed = time.monotonic() - began
+                assert passed < PATIENCE_SECONDS, f"{ready} of {self._burst.slices} are READY"
+                time.sleep(LOOK_SECONDS / 4)
+                ready = store.phase_count(ClusterId(self._stack.addresses.cluster_id), Phase.READY)
+        return time.monotonic() - began
 
     def _confirm(self) -> None:
         """Let the deletions go on, as an operator does, who is asked if so many JobSets are deleted at once."""
@@ -167,14 +188,38 @@ class _Run:
         events = (json.loads(line).get("event") for line in lines if line.startswith("{"))
         return Counter(events)[LogEvent.SLICE_DECIDED]
 
-    def _mebibytes(self) -> float:
+    def _shares(self) -> float:
+        """Return the memory of functions and relay: what processes share is divided among them."""
         ours = [each for each in self._stack.processes.children() if each.program.name in OURS]
-        return sum(peak_mib(pid) for each in ours for pid in family(each.process.pid))
+        return sum(share_mib(pid) for each in ours for pid in family(each.process.pid))
 
     def _spent(self) -> dict[str, float]:
         """Return the seconds of a processor that each program took so far."""
         children = self._stack.processes.children()
         return {each.program.name: sum(map(cpu_seconds, family(each.process.pid))) for each in children}
+
+
+def _long_lasting(slices: int) -> Json:
+    """Return a JobSet whose pods run until they are deleted."""
+    manifest = a_manifest(slices=slices)
+    job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["template"]["metadata"] = {"annotations": {RUN_SECONDS: "86400"}}
+    return manifest
+
+
+@contextmanager
+def _store(addresses: Addresses) -> Iterator[firestore.FirestoreStore]:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("FIRESTORE_EMULATOR_HOST", addresses.firestore)
+        client = firestore.connect(addresses.project)
+        yield firestore.FirestoreStore(client)
+        client.close()  # type: ignore[no-untyped-call]  # the client's own gap
+
+
+def share_mib(pid: int) -> float:
+    """Return the memory of a process, and its share of what it has in common with others."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def family(pid: int) -> list[int]:
