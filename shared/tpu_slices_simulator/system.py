@@ -63,7 +63,7 @@ class System:
         self._late: list[tuple[datetime, datetime, Fact]] = []
         """With the times at which they arrive and were published."""
         self._log_entries: list[tuple[datetime, FakeOperation]] = []
-        """Pools whose creation ended well, and when its entry arrives."""
+        """Creations that ended well, and when the entry of each arrives."""
         self._taken_requests = 0
         self._taken_questions = 0
         self._taken_statuses = 0

@@ -123,9 +123,8 @@ class MeteredWorld(World):
 
     def operations_end(self) -> None:
         """Let GKE end what it does; its audit log says so."""
-        running = [
-            self._running(pool) for pool, each in sorted(self.backend.pools.items()) if each.operation is not None
-        ]
+        pools = sorted(self.backend.pools.values(), key=lambda pool: pool.name)
+        running = [pool.operation for pool in pools if pool.operation is not None]
         super().operations_end()
         self._ended(*running)
 

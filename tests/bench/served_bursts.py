@@ -15,15 +15,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import psutil
-import pytest
 
-from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.clients.api import Api
 from infra.local.demo.http import get_json
@@ -34,9 +32,9 @@ from infra.local.plan import REPOSITORY, Plan
 from infra.local.stack import Stack, running
 from tests.bench.measures import Measure, measure
 from tests.bench.soak import cpu_seconds
-from tests.examples.cluster import seed
+from tests.examples.cluster import database, seed
 from tests.manifests import a_manifest
-from tpu_slices.adapters import firestore
+from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.brake import too_many
@@ -159,7 +157,8 @@ class _Run:
     def _until_all_ready(self) -> float:
         """Return the seconds until all slices are READY. Raise AssertionError if they are not for minutes."""
         began, ready = time.monotonic(), 0
-        with _store(self._stack.addresses) as store:
+        with database(self._stack.addresses) as client:
+            store = FirestoreStore(client)
             while ready < self._burst.slices:
                 passed = time.monotonic() - began
                 assert passed < PATIENCE_SECONDS, f"{ready} of {self._burst.slices} are READY"
@@ -205,15 +204,6 @@ def _long_lasting(slices: int) -> Json:
     job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
     job["template"]["metadata"] = {"annotations": {RUN_SECONDS: "86400"}}
     return manifest
-
-
-@contextmanager
-def _store(addresses: Addresses) -> Iterator[firestore.FirestoreStore]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("FIRESTORE_EMULATOR_HOST", addresses.firestore)
-        client = firestore.connect(addresses.project)
-        yield firestore.FirestoreStore(client)
-        client.close()  # type: ignore[no-untyped-call]  # the client's own gap
 
 
 def share_mib(pid: int) -> float:

@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.request import Request
@@ -47,11 +47,18 @@ def seed(addresses: Addresses, limits: Mapping[str, object] = IN_SECONDS) -> Non
     }
     cluster = ClusterId(addresses.cluster_id)
     decode_settings(cluster, document, "")
+    place = settings_key(cluster)
+    with database(addresses) as client:
+        client.document(place.collection, place.id).set(document)
+
+
+@contextmanager
+def database(addresses: Addresses) -> Iterator[firestore.Client]:
+    """Yield the records of a local stack."""
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("FIRESTORE_EMULATOR_HOST", addresses.firestore)
         client = firestore.Client(project=addresses.project)
-    place = settings_key(cluster)
-    client.document(place.collection, place.id).set(document)
+    yield client
     client.close()  # type: ignore[no-untyped-call]  # the client's own gap
 
 

@@ -142,10 +142,10 @@ class _Reporting:
 
 def report_of(workload: WorkloadRecord, states: QueueStates, deps: ReconcileDeps) -> Report:
     """Return the current report of a JobSet."""
-    return _report_on(workload, deps.store.slices(workload.cluster, workload.demand), states, deps)
+    return _report_from(workload, deps.store.slices(workload.cluster, workload.demand), states, deps)
 
 
-def _report_on(
+def _report_from(
     workload: WorkloadRecord, slices: Found[SliceId, SliceRecord], states: QueueStates, deps: IntakeDeps
 ) -> Report:
     readable = [stored.value for stored in slices.values()]
@@ -209,7 +209,7 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     slices = deps.store.slices(workload.cluster, workload.demand)
     if overtaken := [id_ for id_, each in slices.items() if is_overtaken(each.value, workload)]:
         deps.publisher.request_reconcile(workload.cluster, sorted(overtaken))
-    made = _report_on(workload, slices, states, deps)
+    made = _report_from(workload, slices, states, deps)
     is_due = workload.next_report_at is not None and workload.next_report_at <= now
     announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
     if not announced and not is_due and (made == workload.report or goes_without_saying(made, workload, now)):
