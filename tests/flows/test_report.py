@@ -14,6 +14,7 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, host
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW
@@ -22,6 +23,7 @@ from tpu_slices.flows.report import CHANGED_WITHIN, MOST_TROUBLES, PAGE, Reporte
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import Publisher, WorkloadUpdate
 from tpu_slices.wire.cluster_settings import settings_key
+from tpu_slices_simulator.fuse import Crash
 
 
 @pytest.fixture
@@ -147,12 +149,54 @@ def test_a_change_is_reported_by_the_next_sweep_although_no_report_is_due(world:
     assert update.report.reason is ReportReason.READY
 
 
+def be_killed() -> None:
+    raise Crash
+
+
+def ready_and_told(world: World) -> SliceRecord:
+    """Return the record of a slice whose JobSet was told to be READY: no report of it is due."""
+    request_slices(world, "llama")
+    world.operations_end()
+    world.cluster_lives()
+    world.deliver()
+    report_all(world)
+    (record,) = world.records.values()
+    assert record.phase is Phase.READY
+    return record
+
+
+def hosts_leave(world: World, record: SliceRecord) -> None:
+    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
+    world.deliver()
+
+
+def last_told(world: World) -> ReportReason:
+    return world.publisher.reports[-1][1].report.reason
+
+
+def test_a_change_whose_report_was_not_recorded_is_looked_at_whenever_the_next_sweep_comes_through(
+    world: World,
+) -> None:
+    """A sweep is killed after it announced that the JobSet waits; it no longer does when one comes through."""
+    record = ready_and_told(world)
+    hosts_leave(world, record)
+    world.store.meanwhile(lambda: None, be_killed)
+    with pytest.raises(Crash):
+        report_all(world)
+    assert last_told(world) is ReportReason.WAITING
+    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, sequence=10_001))
+    world.deliver()
+    world.clock.advance(60 * CHANGED_WITHIN)
+    report_all(world)
+    assert last_told(world) is ReportReason.READY
+
+
 def test_a_report_that_says_the_same_is_not_written_again_before_it_is_due(world: World) -> None:
     request_slices(world, "llama")
     assert reported(world) == ["llama"]
-    commits = len(world.store.commits)
+    before = len(world.store.commits)
     assert reported(world) == []
-    assert len(world.store.commits) == commits
+    assert not workloads_written(world, since=before)
 
 
 def test_changes_of_one_sweep_take_at_most_half_of_its_reports_and_renewals_have_the_rest(world: World) -> None:
@@ -166,6 +210,20 @@ def test_changes_of_one_sweep_take_at_most_half_of_its_reports_and_renewals_have
     assert Counter(each.owner.namespace for each in made) == {"vision": PAGE // 2, "research": PAGE // 2}
 
 
+def test_a_change_that_could_not_be_announced_is_reported_whenever_the_next_sweep_comes_through(world: World) -> None:
+    hosts_leave(world, ready_and_told(world))
+    world.publisher.fail_next()
+    assert report_all(world)[0] == []
+    world.clock.advance(60 * CHANGED_WITHIN)
+    report_all(world)
+    assert last_told(world) is ReportReason.WAITING
+
+
+def workloads_written(world: World, since: int) -> list[WorkloadRecord]:
+    written = chain.from_iterable(world.store.commits[since:])
+    return [change.after for change in written if isinstance(change.after, WorkloadRecord)]
+
+
 def test_slices_that_transition_together_are_reported_on_once_and_write_no_workload(world: World) -> None:
     request_slices(world, "llama", slices=4)
     world.settle(minutes=15)
@@ -175,8 +233,7 @@ def test_slices_that_transition_together_are_reported_on_once_and_write_no_workl
     for record in world.records.values():
         world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
-    written = chain.from_iterable(world.store.commits[before:])
-    assert not any(isinstance(change.after, WorkloadRecord) for change in written)
+    assert not workloads_written(world, since=before)
     assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
     (update,), _ = report_all(world)
     assert (update.report.reason, update.report.ready) == (ReportReason.WAITING, 0)

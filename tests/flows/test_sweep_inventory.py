@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW
+from tests.builders import CLUSTER, MINUTE, NOW, hosts_changed
 from tests.flows.swept import being_created, requested, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsListQuestion, WorkloadListQuestion
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, ReportReason
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY, RelayHeartbeat
 from tpu_slices.flows.sweep import Swept, sweep
@@ -100,6 +100,20 @@ def test_a_ready_slice_whose_pool_is_gone_is_looked_at(world: World) -> None:
     sweep(world.deps)
     assert requested(world) == {record.id}
     assert world.record(jobset).next_reconcile_at is not None
+
+
+def test_a_jobset_whose_slice_went_while_no_sweep_came_through_is_told_after_the_next_check(world: World) -> None:
+    """It was told to be READY, so that no report of it is due, and the change is too old to be looked for."""
+    record = world.record(serving(world))
+    sweep(world.deps)
+    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
+    world.deliver()
+    world.clock.advance(2 * MINUTE)
+    due(world, None)
+    sweep(world.deps)
+    sweep(world.deps)
+    (*_, (_, told)) = world.publisher.reports
+    assert told.report.reason is ReportReason.WAITING
 
 
 def test_what_agrees_is_not_looked_at(world: World) -> None:

@@ -35,7 +35,8 @@ LINE = 100
 CHANGED_WITHIN = timedelta(seconds=90)
 """How long ago a slice may have changed: longer than it takes until the next sweep, and until the change is saved.
 
-What is missed because a sweep did not come is reported when the JobSet's report is renewed.
+What is missed because no sweep came through is reported when the JobSet's report is renewed or, of one that was told to
+be READY and has no next report, after the inventory check.
 """
 MOST_TROUBLES = 3
 """With this many temporary errors a sweep stops reporting on a cluster: the problem is not with single JobSets."""
@@ -202,8 +203,9 @@ def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
 def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> Reported | None:
     """Announce the report if it is news, then save that: announced twice it is still one Event.
 
-    One that says what the last one said is only saved to be due later. A slice that nobody would look at again, as the
-    requests were lost when its JobSet was suspended or resumed, is reconciled: what would be said of it may be over.
+    A next one is due before: what was announced and is not on record is looked at again, however late. One that says
+    what the last one said is only saved to be due later. A slice that nobody would look at again, as the requests were
+    lost when its JobSet was suspended or resumed, is reconciled: what would be said of it may be over.
     """
     workload, now = stored.value, deps.clock.now()
     slices = deps.store.slices(workload.cluster, workload.demand)
@@ -216,10 +218,17 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
         return None
     after = replace(workload, report=made, next_report_at=next_report(made, now))
     if announced:
+        stored = _with_due_report(stored, now, deps) if workload.next_report_at is None else stored
         after = with_announced(workload, made, now)
         deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
     deps.store.commit(Change(stored, after))
     return Reported(workload, made) if announced else None
+
+
+def _with_due_report(stored: Stored[WorkloadRecord], now: datetime, deps: ReconcileDeps) -> Stored[WorkloadRecord]:
+    due = replace(stored.value, next_report_at=now)
+    (revision,) = deps.store.commit(Change(stored, due))
+    return Stored(due, revision)
 
 
 def _postpone(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:

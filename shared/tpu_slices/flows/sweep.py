@@ -8,6 +8,7 @@ from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
@@ -161,7 +162,7 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
 def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
     """Check the inventory and write the findings; each write is guarded by the revision that the check read.
 
-    `active`: the workloads that are; their records are only read if leaders of them wait.
+    `active`: the workloads that are; their records are only read if leaders of them wait, or slices are not READY.
     """
     cluster = settings.cluster
     pools = deps.backend.inventory(settings)
@@ -170,7 +171,8 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     kept.update(others)
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
     demanding = deps.store.demand_digests(cluster).keys()
-    settled = frozenset(uids.intersection(active) - demanding)
+    unready = {stored.value.owner.uid for stored in kept.values() if stored.value.phase is not Phase.READY}
+    settled = frozenset(uids.intersection(active) - demanding - unready)
     workloads = deps.store.workloads(cluster, (uids | demanding) - settled)
     demanded = {slice_ for stored in workloads.values() for slice_ in stored.value.in_demand}
     gone = deps.store.slices(cluster, demanded - kept.keys() - others.unreadable.keys())
@@ -188,6 +190,9 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
         deps.store.commit(Change(None, recovered))
     for before, after in findings.mended:
         deps.store.commit(Change(kept[before.id], after))
+    for uid in findings.misreported:
+        due = replace(workloads[uid].value, next_report_at=deps.clock.now())
+        deps.store.commit(Change(workloads[uid], due))
     _request_found(findings, cluster, deps)
     return findings
 

@@ -11,10 +11,10 @@ from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.model.workloads import Report, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import (
     OWNERLESS_AFTER,
     SPARED_FOR,
@@ -27,6 +27,10 @@ from tpu_slices.domain.reconciling.terminating import given_up
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")
 SERVING = {"phase": Phase.READY, "create_requested_at": NOW, "next_reconcile_at": None}
+
+
+def told(reason: ReportReason, requested: int) -> Report:
+    return Report(reason=reason, message="", requested=requested, ready=requested, since=NOW)
 
 
 def a_pool(record: SliceRecord, attempt: int = 1) -> PoolSeen:
@@ -73,6 +77,27 @@ def test_demand_for_a_slice_that_nobody_will_look_at_is_found(changes: dict[str,
         jobset = a_jobset(demand={a_record().id: told_at})
         found = findings_of(records=records, pools=[], workloads=[jobset])
         assert (found.unserved == (jobset.owner.uid,)) is (unserved and told_at is not None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "misreported"),
+    [
+        ({}, True),
+        ({"state": WorkloadState.SUSPENDED}, False),
+        ({"next_report_at": NOW}, False),
+        ({"report": None}, False),
+        ({"report": told(ReportReason.BLOCKED, 2)}, False),
+        ({"report": told(ReportReason.READY, 1)}, False),
+    ],
+    ids=["", "suspended", "a report is due", "never reported on", "told to be blocked", "told to have what it has"],
+)
+def test_a_jobset_that_was_told_to_have_more_than_it_has_is_found(
+    changes: dict[str, Any], *, misreported: bool
+) -> None:
+    first, second = a_record(**SERVING), a_record(job=a_job(job_index=1))
+    jobset = a_jobset(**{"demand": {}, "report": told(ReportReason.READY, 2), **changes})
+    found = findings_of(records=[first, second], pools=[a_pool(first)], workloads=[jobset])
+    assert (found.misreported == (first.owner.uid,)) is misreported
 
 
 def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -115,7 +116,7 @@ class Records:
     workloads: Mapping[WorkloadUid, WorkloadRecord]
     slices: Mapping[SliceId, SliceRecord]
     active: frozenset[WorkloadUid] = frozenset()
-    """Workloads that are active and have no demand: no more of their records is needed."""
+    """Workloads that are active, have no demand, and READY slices alone: no more of their records is needed."""
     unreadable: frozenset[SliceId | WorkloadUid] = frozenset()
     """The records that exist and cannot be read: nothing is concluded about them."""
 
@@ -134,6 +135,8 @@ class InventoryFindings:
     """A Job is on hosts of another's slice, and its own slice's record does not have that."""
     unserved: tuple[WorkloadUid, ...] = ()
     """Workloads with leaders that wait for slices which are not on record, or settled as GONE."""
+    misreported: tuple[WorkloadUid, ...] = ()
+    """Workloads that were told to be READY and are not, and of which no report is to follow."""
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
     ownerless: int = 0
@@ -235,11 +238,13 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | record of its own slice knows nothing             |                                                    |
     | a slice in demand without a record, or settled as | the relay is asked for the demand of its workload  |
     | GONE                                              |                                                    |
+    | fewer READY slices than a workload was told to    | its report is due                                  |
+    | have when it was told to be READY                 |                                                    |
     | a pool whose record cannot be read                | none                                               |
     """
     workloads, slices = records.workloads, records.slices
-    ready = sum(record.phase is Phase.READY for record in slices.values())
-    most = max(10, ready // 5)
+    ready = Counter(record.owner.uid for record in slices.values() if record.phase is Phase.READY)
+    most = max(10, ready.total() // 5)
     orphans = [pool for pool in pools if pool.slice_id not in slices and pool.slice_id not in records.unreadable]
     found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
     recovered = {pool.slice_id: _recovered(pool, workloads.get(pool.job.owner.uid), now) for pool in found}
@@ -256,6 +261,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         mended=tuple((before, after) for before, after in mended if after is not before),
         unplaced=any(_is_unplaced(record, slices) for record in slices.values()),
         unserved=tuple(sorted(uid for uid, workload in workloads.items() if _is_unserved(workload, records))),
+        misreported=tuple(uid for uid, workload in workloads.items() if _is_misreported(workload, ready[uid])),
         left_out=max(0, len(orphans) - most),
         ownerless=sum(_ownerless(pool, records, now) for pool in pools),
     )
@@ -302,6 +308,14 @@ def _is_unserved(workload: WorkloadRecord, records: Records) -> bool:
     """Return whether nobody will look at a slice that a leader waits for: its record was lost, or could not be read."""
     found = [records.slices.get(slice_) for slice_ in workload.in_demand if slice_ not in records.unreadable]
     return any(each is None or (each.phase is Phase.GONE and each.next_reconcile_at is None) for each in found)
+
+
+def _is_misreported(workload: WorkloadRecord, ready: int) -> bool:
+    """Return whether a workload with so many READY slices was told to have more, and no report is to follow."""
+    told = workload.report
+    if told is None or told.reason is not ReportReason.READY or workload.next_report_at is not None:
+        return False
+    return workload.state is WorkloadState.ACTIVE and ready < told.requested
 
 
 def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
