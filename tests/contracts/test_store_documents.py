@@ -53,6 +53,17 @@ def test_a_message_that_is_rejected_twice_has_one_document(bench: Bench) -> None
     assert document["expire_at"] > NOW
 
 
+def test_a_document_that_lacks_a_field_is_written_whole(bench: Bench) -> None:
+    """An older version wrote it, or somebody took the field away: a query would not find it by that field."""
+    bench.create(a_record())
+    whole = bench.console.document(key_of(a_record())) or {}
+    lacking = {name: whole[name] for name in whole if name != "slot_awaited"}
+    bench.console.put_document(key_of(a_record()), lacking)
+    stored = bench.slice(a_record())
+    bench.store.commit(Change(stored, replace(stored.value, note="seen")))
+    assert bench.console.document(key_of(a_record())) == {**whole, "note": "seen"}
+
+
 def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
     bench.create(a_record(), a_jobset())
 

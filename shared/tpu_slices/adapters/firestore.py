@@ -67,6 +67,7 @@ from tpu_slices.wire.documents import (
     REPORT_QUEUE,
     Key,
     encode,
+    encode_change,
     encode_rejection,
     key,
     key_of,
@@ -307,7 +308,8 @@ class FirestoreStore(FirestoreReads):
                 batch.delete(reference, option=self._unchanged(before))
             case Change(before, after) if before and after:
                 # Each field is replaced as a whole, so that removed map entries are gone; unknown fields stay.
-                batch.update(reference, encode(after), option=self._unchanged(before))
+                fields = encode_change(before.value, after) if before.is_whole else encode(after)
+                batch.update(reference, fields or encode(after), option=self._unchanged(before))
 
     def reject(self, rejection: RejectedMessage) -> None:
         with classified_errors():

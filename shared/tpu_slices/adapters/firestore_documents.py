@@ -15,7 +15,7 @@ from google.cloud.firestore_v1.types import WriteResult
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import Record, Revision, Stored
-from tpu_slices.wire.documents import Key, decode_at
+from tpu_slices.wire.documents import Key, decode_at, is_whole
 
 R = TypeVar("R", bound=Record)
 Snapshot = DocumentSnapshot[DocumentReference]
@@ -43,7 +43,8 @@ def stored(kind: type[R], snapshot: Snapshot) -> Stored[R]:
     """Return the record of a document; if it cannot be parsed, log that and raise Permanent."""
     collection, _, id_ = snapshot.reference.path.partition("/")
     try:
-        return Stored(decode_at(kind, Key(collection, id_), fields_of(snapshot)), revision_of(snapshot))
+        fields = fields_of(snapshot)
+        return Stored(decode_at(kind, Key(collection, id_), fields), revision_of(snapshot), is_whole(kind, fields))
     except Permanent as problem:
         log.error(LogEvent.DOCUMENT_UNREADABLE, document=snapshot.reference.path, error=str(problem))  # noqa: TRY400
         raise

@@ -57,7 +57,7 @@ def one(found: Mapping[Key, Snapshot], new: R) -> Stored[R] | None:
         return None
     with contextlib.suppress(Permanent):
         return stored(type(new), snapshot)
-    return Stored(new, revision_of(snapshot))
+    return Stored(new, revision_of(snapshot), is_whole=False)
 
 
 def named(found: Mapping[Key, Snapshot], kind: type[R], cluster: ClusterId, names: Collection[N]) -> Found[N, R]:

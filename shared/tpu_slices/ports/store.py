@@ -31,6 +31,8 @@ class Stored(Generic[R_co]):
 
     value: R_co
     revision: Revision
+    is_whole: bool = True
+    """Its document has every field; else an older version wrote it, or somebody took some away."""
 
 
 class Found(Mapping[N, Stored[R_co]]):

@@ -122,6 +122,11 @@ def encode(record: Record) -> Fields:
     return {"schema": SCHEMA, **native(record), **_derived(record)}
 
 
+def is_whole(kind: Any, document: Mapping[str, Any]) -> bool:
+    """Return whether a document has every field of its record, so that only those that change need be written."""
+    return document.get("schema") == SCHEMA and document.keys() >= frozenset(_names(kind))
+
+
 def encode_change(before: Record, after: Record) -> Fields:
     """Return what `encode` returns of a record but for the fields that are those of the record it was made from."""
     kind: Any = type(after)
