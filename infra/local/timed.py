@@ -1,10 +1,11 @@
-"""What the simulated GKE and Compute Engine share: state under one lock, a thread that advances time, the audit log."""
+"""What the simulated GKE and Compute Engine share: state under one lock, threads that advance time, the audit log."""
 
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 Clock = Callable[[], float]
@@ -51,7 +52,7 @@ C = TypeVar("C")
 
 
 class Timed(ABC, Generic[S, C]):
-    """Changes its state under one lock, from any thread; a thread of its own lets time pass.
+    """Changes its state under one lock, from any thread; threads of its own let time pass, and export the audit log.
 
     Implementations answer calls, and say what time does. `passes` is the log sink's filter, `thread` a name.
     """
@@ -63,9 +64,12 @@ class Timed(ABC, Generic[S, C]):
         self._entries: deque[tuple[float, Entry]] = deque()
         self._calls: deque[C] = deque(maxlen=_CALLS_KEPT)
         self._changed = threading.Condition()
-        self._news = False
+        self._told = 0
         self._stopping = False
-        self._thread = threading.Thread(target=self._let_time_pass, name=thread, daemon=True)
+        self._threads = [
+            threading.Thread(target=self._repeat, args=[self._tend], name=thread, daemon=True),
+            threading.Thread(target=self._repeat, args=[self._export], name=f"{thread}-log", daemon=True),
+        ]
 
     @abstractmethod
     def _advance(self, now: float) -> None:
@@ -84,14 +88,16 @@ class Timed(ABC, Generic[S, C]):
         return False
 
     def start(self) -> None:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
 
     def change(self, button: Callable[[S, Moment], S]) -> S:
         """Apply a button's change and return the new state; if it raises, the state is unchanged."""
@@ -119,33 +125,45 @@ class Timed(ABC, Generic[S, C]):
 
     def tick(self) -> float:
         """Bring what is outside and the audit log up to date; return the seconds until there may be more to do."""
+        return min(self._tend(), self._export())
+
+    def _tend(self) -> float:
+        """Bring what is outside up to date; return the seconds until there may be more to do."""
         state, now = self.look()
         settled = self._follow(state, now)
         with self._changed:
             moved = self._adopt(now)
+            self._changed.notify_all()
+            return 0.0 if moved else self._until(self._next_change(now), now, _LONGEST_WAIT if settled else _RETRY)
+
+    def _export(self) -> float:
+        """Export the entries that are due, whatever is done outside; return the seconds until there may be more."""
+        with self._changed:
+            now = self._advanced().now
             due = [entry for at, entry in self._entries if at <= now]
             self._entries = deque((at, entry) for at, entry in self._entries if at > now)
-            wait = 0.0 if moved else self._until_more(now, _LONGEST_WAIT if settled else _RETRY)
-            self._changed.notify_all()
+            more = min([self._next_change(now), *(at for at, _ in self._entries)])
         for entry in due:
             if self._outside.publish is not None and self._passes(entry):
                 self._outside.publish(entry)
-        return wait
+        return self._until(more, now, _LONGEST_WAIT)
 
-    def _until_more(self, now: float, longest: float) -> float:
-        due = min([self._next_change(now), *(at for at, _ in self._entries)])
-        return max(0.0, min(due - now, longest))
+    def _until(self, at: float, now: float, longest: float) -> float:
+        return max(0.0, min(at - now, longest))
 
-    def _let_time_pass(self) -> None:
+    def _repeat(self, step: Callable[[], float]) -> None:
         while not self._stopping:
-            self._news = False
-            wait = self.tick()
+            told = self._told
+            wait = step()
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or self._news, timeout=wait)
+                self._changed.wait_for(partial(self._is_new, told), timeout=wait)
+
+    def _is_new(self, told: int) -> bool:
+        return self._stopping or self._told != told
 
     def _tell(self) -> None:
         """Wake all who wait for a change. The lock is held."""
-        self._news = True
+        self._told += 1
         self._changed.notify_all()
 
     def _advanced(self) -> Moment:
