@@ -22,7 +22,7 @@ from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, Workloa
 from tpu_slices.domain.reconciling.standings import digest_of
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import Told, reconcile
+from tpu_slices.flows.reconcile import Told, reconcile_in_turn
 from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import ReconcileDeps
@@ -182,14 +182,14 @@ class System:
         receive(fact, self.settings.cluster, self.deps, published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
-        return reconcile(cluster, slice_, self.deps)
+        return [*reconcile_in_turn(cluster, slice_, self.deps)]
 
     def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> object:
-        return reconcile(cluster, answer.slice_id, self.deps, Told(answer=answer))
+        return [*reconcile_in_turn(cluster, answer.slice_id, self.deps, Told(answer=answer))]
 
     def _follow_creation(self, ended: FakeOperation) -> object:
         slice_ = SliceId(ended.pool.rpartition("-")[0])
-        return reconcile(self.settings.cluster, slice_, self.deps, Told(created=ended.name))
+        return [*reconcile_in_turn(self.settings.cluster, slice_, self.deps, Told(created=ended.name))]
 
     def _sweep(self) -> object:
         return sweep(self.deps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -92,6 +93,15 @@ def test_a_pool_whose_hosts_the_relay_answered_about_is_presumed_to_run(changes:
     seen = PoolObservations(Absent(), {1: Running(None)}) if runs else None
     assert presumed(given_up(**changes), None, answered=True) == seen
     assert presumed(given_up(**changes), None) is None
+
+
+def test_a_pool_whose_release_was_stopped_is_presumed_to_run_once_that_is_confirmed() -> None:
+    stopped = replace(given_up(close_requested_at=None), reason=Reason.RELEASES_STOPPED)
+    assert presumed(stopped, None, stopped=True) is None
+    assert presumed(stopped, None) == PoolObservations(Absent(), {1: Running(None)})
+    assert presumed(replace(stopped, reason=Reason.CLOSING_HOSTS), None) is None
+    being_deleted = replace(given_up(delete_requested_at=NOW), reason=Reason.RELEASES_STOPPED)
+    assert presumed(being_deleted, None) is None
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,11 +14,13 @@ from tests.world import World
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, capacity_pool_of, slot_awaited
-from tpu_slices.flows.reconcile import reconcile
+from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
 from tpu_slices.flows.slots import MOST_QUEUES
 from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.store import FakeStore
 
 
@@ -96,6 +99,59 @@ def test_a_slot_that_was_handed_on_is_used_by_the_next_reconcile() -> None:
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
 
 
+def test_who_gets_a_freed_slot_is_reconciled_without_a_message() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first, second = queued(world, 1), queued(world, 2)
+    world.publisher.take_requests()
+    world.backend.finish(busy.pool)
+    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
+    assert [each.after.id for each in done] == [busy.id, first.id]
+    assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
+    assert handed_on_to(world, second) is None
+    assert world.publisher.take_requests() == []
+
+
+def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:
+    world = World()
+    one, other, *_ = running(world)
+    first, second = queued(world, 1), queued(world, 2)
+    world.publisher.take_requests()
+    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=6, changed_at=world.clock.now(), shortages={}))
+    world.store.put_settings(settings(limits=replace(settings().limits, operations=6)))
+    world.backend.finish(one.pool)
+    done = [*reconcile_in_turn(CLUSTER, one.id, world.deps)]
+    assert [each.after.id for each in done] == [one.id, first.id]
+    assert world.publisher.take_requests() == [(CLUSTER, second.id)]
+    assert {first.id, second.id, other.id} <= {*slots(world).values()}
+
+
+def test_who_gets_a_slot_and_cannot_be_reconciled_is_requested() -> None:
+    """Its own message is recorded, or redelivered; that of the slice that handed the slot on is done."""
+    world = World()
+    busy, *_ = running(world)
+    first = queued(world, 1)
+    world.publisher.take_requests()
+    world.backend.finish(busy.pool)
+    turns = reconcile_in_turn(CLUSTER, busy.id, world.deps)
+    assert next(turns).after.id == busy.id
+    world.store.fail_next(Temporary("Firestore: 503"))
+    assert [*turns] == []
+    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
+
+
+def test_who_got_a_slot_is_requested_although_what_freed_it_fails_in_the_end() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first = queued(world, 1)
+    world.publisher.take_requests()
+    world.backend.finish(busy.pool)
+    world.store.meanwhile(world.publisher.fail_next)  # what is announced after the slot was handed on
+    with pytest.raises(Temporary):
+        [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
+    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
+
+
 def test_two_slots_freed_at_the_same_time_go_to_two_slices() -> None:
     world = World()
     one, other, *_ = running(world)
@@ -105,6 +161,29 @@ def test_two_slots_freed_at_the_same_time_go_to_two_slices() -> None:
     reconcile(CLUSTER, one.id, world.deps)
     assert len(slots(world)) == 5
     assert Counter(slots(world).values())[first.id] == Counter(slots(world).values())[second.id] == 1
+
+
+class Hasty(FakeClock):
+    """A clock of a process that never has to wait."""
+
+    def pause(self, at_most: float) -> None:
+        raise AssertionError(f"a slot is idle for up to {at_most} s")
+
+
+def test_a_slot_goes_to_the_next_in_the_queue_at_once_if_others_serve_those_before() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first, second, third = (queued(world, number) for number in range(1, 4))
+    world.backend.finish(busy.pool)
+    commits: list[Callable[[], object]] = [
+        lambda: None,  # the decision
+        lambda: world.store.edit_slice(CLUSTER, first.id, note="served"),
+        lambda: world.store.edit_slice(CLUSTER, first.id, note="served again"),
+        lambda: world.store.edit_slice(CLUSTER, second.id, note="served"),
+    ]
+    world.store.meanwhile(*commits)
+    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())))
+    assert handed_on_to(world, third) is not None
 
 
 def test_a_freed_slot_goes_to_a_waiting_deletion_before_all_creations() -> None:

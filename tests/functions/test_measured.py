@@ -27,9 +27,10 @@ from tpu_slices.wire.messages import Message, encode_answer, encode_fact, encode
 from tpu_slices_simulator.fakes.store import FakeStore
 
 
-def reconcile_by_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> None:
+def reconcile_by_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> tuple[()]:
     request = encode_answer(cluster, told.answer) if told.answer else encode_reconcile_request(cluster, slice_)
     handle_reconcile(an_event("reconcile-requests", request), deps)
+    return ()
 
 
 def receive_by_handler(fact: Fact, cluster: ClusterId, deps: ReconcileDeps, published_at: datetime) -> None:
@@ -39,7 +40,7 @@ def receive_by_handler(fact: Fact, cluster: ClusterId, deps: ReconcileDeps, publ
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world whose facts and reconciles are logged."""
-    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", reconcile_by_handler)
+    monkeypatch.setattr("tpu_slices_simulator.system.reconcile_in_turn", reconcile_by_handler)
     monkeypatch.setattr("tpu_slices_simulator.system.receive", receive_by_handler)
     return World()
 

@@ -35,8 +35,9 @@ def deleted(world: World) -> int:
     return len(world.backend.ordered(Verb.DELETE))
 
 
-def reconciled_by_the_function(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> None:
+def reconciled_by_the_function(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> tuple[()]:
     handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(cluster, slice_)), deps)
+    return ()
 
 
 def test_forty_jobsets_reported_deleted_at_once_keep_their_slices() -> None:
@@ -78,7 +79,7 @@ def test_stopped_releases_are_logged_once_a_slice_as_errors_with_their_cluster(
     lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world, jobsets = serving(12)
-    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", reconciled_by_the_function)
+    monkeypatch.setattr("tpu_slices_simulator.system.reconcile_in_turn", reconciled_by_the_function)
     for jobset in jobsets:
         world.ends(jobset, WorkloadState.DELETED)
     world.settle(minutes=20)

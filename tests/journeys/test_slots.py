@@ -17,7 +17,8 @@ from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
-from tpu_slices.flows.reconcile import Told, reconcile
+from tpu_slices.flows.outcomes import Reconciled
+from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
 from tpu_slices.flows.sweep import sweep
 from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
@@ -31,11 +32,12 @@ def decided(monkeypatch: pytest.MonkeyPatch) -> Counter[Reason]:
     """Return the number of decisions with each reason, counted while the world reconciles."""
     reasons: Counter[Reason] = Counter()
 
-    def counted(*args: Any) -> None:
-        done = reconcile(*args)
-        reasons.update([done.decision.reason] if done else [])
+    def counted(*args: Any) -> list[Reconciled]:
+        done = [*reconcile_in_turn(*args)]
+        reasons.update(each.decision.reason for each in done)
+        return done
 
-    monkeypatch.setattr("tpu_slices_simulator.system.reconcile", counted)
+    monkeypatch.setattr("tpu_slices_simulator.system.reconcile_in_turn", counted)
     return reasons
 
 

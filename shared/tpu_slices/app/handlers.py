@@ -24,7 +24,7 @@ from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.joining import HandedOn, hand_on
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import Told, reconcile
+from tpu_slices.flows.reconcile import Told, reconcile_in_turn
 from tpu_slices.flows.report import Reported
 from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import Swept, sweep
@@ -85,7 +85,7 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
             return
         match decode_reconcile_request(message.data, message.attributes):
             case ReconcileRequest(cluster, slice_, answer):
-                _log_decision(reconcile(cluster, slice_, deps, Told(answer=answer)))
+                _log_each(reconcile_in_turn(cluster, slice_, deps, Told(answer=answer)))
             case EchoRequest(cluster, asked_at):
                 echo_reconciled(asked_at, cluster, deps)
             case JoinRequest(cluster, token):
@@ -109,7 +109,7 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
     for settings in _clusters_of(ended, deps):
         told = Told(settings, ended.operation if ended.created else None)
-        _log_decision(reconcile(settings.cluster, ended.slice_id, deps, told))
+        _log_each(reconcile_in_turn(settings.cluster, ended.slice_id, deps, told))
 
 
 def _clusters_of(ended: EndedOperation, deps: ReconcileDeps) -> Iterable[ClusterSettings]:
@@ -143,6 +143,11 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
     for failure in swept.failures:
         bug = failure.error if failure.is_bug else None
         log.error(LogEvent.SWEEP_FAILED, cluster=failure.cluster, error=str(failure), exc_info=bug)
+
+
+def _log_each(done: Iterable[Reconciled]) -> None:
+    for each in done:
+        _log_decision(each)
 
 
 def _log_decision(done: Reconciled | None) -> None:

@@ -38,7 +38,8 @@ def hosts_changed(
         return None
     now = deps.clock.now()
     after = occupancy.counted(before, fact, now)
-    changes = list(_changes(stored, NewCount(stored.value, fact.attempt, before, after, now), deps)) if after else []
+    count = NewCount(stored.value, fact.attempt, before, after, now) if after else None
+    changes = list(_changes(stored, count, deps)) if count else []
     counted = decided(stored, changes, deps)
     if counted is not None:
         return _save(stored, counted, deps)
@@ -46,7 +47,10 @@ def hosts_changed(
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
         return None
-    deps.publisher.request_reconcile(cluster, sorted({fact.slice_id, *_affected(changes)}))
+    looked_at = {fact.slice_id, *_affected(changes)}
+    if count is not None and count.can_wait:
+        looked_at.remove(fact.slice_id)
+    deps.publisher.request_reconcile(cluster, sorted(looked_at))
     return None
 
 

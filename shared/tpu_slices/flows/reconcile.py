@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
@@ -54,7 +54,7 @@ from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.errors import Permanent, StaleRecord
+from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Names, Stored
 
 
@@ -76,9 +76,49 @@ NOTHING = Told()
 def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> Reconciled | None:
     """Reconcile one slice; return None if it does not exist, or is GONE and settled.
 
-    Permanent: unknown cluster. Temporary: the request is redelivered.
+    Those to which it hands slots on are requested. Permanent: unknown cluster. Temporary: the request is redelivered.
     """
-    return retry_on_conflict(lambda: _once(cluster, slice_, told, deps), deps.clock)
+    done, served = _reconciled(cluster, slice_, told, deps)
+    _request(cluster, served, deps)
+    return done
+
+
+def reconcile_in_turn(
+    cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING
+) -> Iterator[Reconciled]:
+    """Reconcile one slice and then, if it hands a slot on, who gets it: a slot is idle for the time of a message less.
+
+    Further ones that get a slot are requested, and that one if it fails: its own message tells what is wrong with it.
+    """
+    done, served = _reconciled(cluster, slice_, told, deps)
+    _request(cluster, served[1:], deps)
+    if done is not None:
+        yield done
+    if not served:
+        return
+    try:
+        follows = reconcile(cluster, served[0], deps)
+    except (Permanent, Temporary):
+        _request(cluster, served[:1], deps)
+    else:
+        yield from [follows] if follows else []
+
+
+def _reconciled(
+    cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps
+) -> tuple[Reconciled | None, list[SliceId]]:
+    """Return what came of it, and who got a slot and is to be reconciled."""
+    served: list[SliceId] = []
+    try:
+        return retry_on_conflict(lambda: _once(cluster, slice_, told, deps, served), deps.clock), served
+    except Exception:
+        _request(cluster, served, deps)
+        raise
+
+
+def _request(cluster: ClusterId, slices: Sequence[SliceId], deps: ReconcileDeps) -> None:
+    if slices:
+        deps.publisher.request_reconcile(cluster, slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +168,19 @@ def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explain
     return Explained(looked.record, looked.seen, looked.decide({}), looked.settings.vendor)
 
 
-def _once(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -> Reconciled | None:
+def _once(
+    cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps, served: list[SliceId]
+) -> Reconciled | None:
+    """Reconcile the slice as it is now; add to `served` who gets a slot that it frees."""
     looked = _look(cluster, slice_, told, deps)
     if looked is None:
         return None
     if _settled(looked.record):
         tell_node_group(looked.record, looked.known, deps)
         return None
-    assumed = presumed(looked.record, told.created, answered=told.answer is not None)
+    assumed = presumed(
+        looked.record, told.created, answered=told.answer is not None, stopped=looked.known.stopped is not None
+    )
     looked = replace(looked, seen=assumed) if assumed else _with_pools(looked, deps)
     taking = slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps)
     decision = _decide(looked, taking)
@@ -146,7 +191,7 @@ def _once(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
     announce(stored, stored.announced_count, deps)  # once more: whoever saved them may have ended before
     remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
     acted = _act(remembered.value, decision.actions, looked, deps)
-    after = _note(looked, remembered, acted, deps)
+    after = _note(looked, remembered, acted, deps, served)
     return Reconciled(stored, decision, after)
 
 
@@ -288,10 +333,16 @@ def _question(action: CloseHosts | OpenHosts, record: SliceRecord, now: datetime
     )
 
 
-def _note(looked: Looked, remembered: Stored[SliceRecord], acted: SliceRecord, deps: ReconcileDeps) -> SliceRecord:
+def _note(
+    looked: Looked,
+    remembered: Stored[SliceRecord],
+    acted: SliceRecord,
+    deps: ReconcileDeps,
+    served: list[SliceId],
+) -> SliceRecord:
     """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
     settings = looked.settings
-    slots.settle(looked.stored.value, remembered.value, looked.seen, settings, deps)
+    served += slots.settle(looked.stored.value, remembered.value, looked.seen, settings, deps)
     announce(acted, looked.stored.value.transition_count, deps)
     tell_node_group(acted, looked.known, deps)
     if (expected := nodes_expected(acted, settings)) is not None:
@@ -300,5 +351,5 @@ def _note(looked: Looked, remembered: Stored[SliceRecord], acted: SliceRecord, d
         return acted
     after = acted.with_changes(announced_count=acted.transition_count)
     deps.store.commit(Change(remembered, after))
-    slots.settle(remembered.value, after, looked.seen, settings, deps)
+    served += slots.settle(remembered.value, after, looked.seen, settings, deps)
     return after

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -35,6 +35,8 @@ MOST_QUEUES = 20
 """The most queues that are read to hand a slot on. A queue has one namespace's creations in one capacity pool."""
 TRIES = 5
 """How often handing on is tried again after others handed a slot on to the same operation."""
+AT_ONCE = 10
+"""How many more of the queue are then read: as many slots as may be handed on at the same time."""
 
 
 @dataclass(slots=True)
@@ -84,16 +86,16 @@ class Taking:
 
 def settle(
     before: SliceRecord, after: SliceRecord, seen: PoolObservations, settings: ClusterSettings, deps: ReconcileDeps
-) -> None:
-    """Let the limiter learn from a step that was saved, and hand on the slots that it freed."""
+) -> list[SliceId]:
+    """Let the limiter learn from a step that was saved; hand on the slots that it freed, and return to whom."""
     freed = before.slots - after.slots
     if not freed and not (after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count):
-        return
+        return []
     if after.reason is Reason.STOCKOUT or before.slot is not None:
         change_limiter(lambda limiter, now: learned(limiter, before, after, seen, now), settings, deps)
     taken = deps.store.slots(settings.cluster)
     ours = {slot.value.number for slot in taken if slot.value.slice_id == after.id}
-    hand_on(taken, freed & ours, settings, deps)
+    return hand_on(taken, freed & ours, settings, deps)
 
 
 def hand_on(
@@ -101,32 +103,29 @@ def hand_on(
     freed: Collection[int],
     settings: ClusterSettings,
     deps: ReconcileDeps,
-) -> None:
+) -> list[SliceId]:
     """Hand freed slots, and others that may be taken, on to the operations that come first; delete what is left.
 
-    A slot and the record of the slice that gets it are written in one commit, so that no operation gets two. If others
-    get in the way again and again, the sweep hands the slots on.
+    Return the slices that got one: they are to be reconciled. A slot and the record of the slice that gets it are
+    written in one commit, so that no operation gets two. Of several slots that are handed on at the same time, all but
+    the first find that somebody else served who comes first: then more of the queue is read. If others get in the way
+    again and again, the sweep hands the slots on.
     """
     cluster = settings.cluster
     left = {slot.value.number: slot for slot in taken if slot.value.number in freed}
     served: list[SliceId] = []
     for tried in range(TRIES):
-        try:
-            for slot, record in _handed_on(taken, left, settings, deps):
-                deps.store.commit(slot, record)
-                if isinstance(slot.after, Slot):
-                    left.pop(slot.after.number, None)
-                    served.append(slot.after.slice_id)
+        turn = _turn(taken, left, settings, deps, more=AT_ONCE if tried else 0)
+        if turn is None or turn.serve_all(left, served, deps):
             break
-        except StaleRecord:
+        if tried:
             deps.clock.pause(FIRST_PAUSE * (1 << tried))
-            taken = deps.store.slots(cluster)
-            left = {number: slot for number, slot in left.items() if slot in taken}
+        taken = deps.store.slots(cluster)
+        left = {number: slot for number, slot in left.items() if slot in taken}
     for unused in left.values():
         with suppress(StaleRecord):
             deps.store.commit(Change(unused, None))
-    if served:
-        deps.publisher.request_reconcile(cluster, served)
+    return served
 
 
 def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, limits: Limits, deps: ReconcileDeps) -> bool:
@@ -171,34 +170,65 @@ def limiter_of(
     return stored.value if stored else ConcurrencyLimiter.of(settings.cluster, now, settings.limits.operations)
 
 
-def _handed_on(
+@dataclass(slots=True)
+class _Turn:
+    """Who waits for slots, as it was read once."""
+
+    waiting: Mapping[SliceId, Stored[SliceRecord]]
+    running: list[Slot]
+    limiter: ConcurrencyLimiter
+    settings: ClusterSettings
+    now: datetime
+
+    def serve_all(self, left: dict[int, Stored[Slot]], served: list[SliceId], deps: ReconcileDeps) -> bool:
+        """Hand on slots; return whether all are, or nobody waits for them, as far as others did not get in the way."""
+        cluster, limits = self.settings.cluster, self.settings.limits
+        candidates = [candidate_of(each, each.slot_awaited) for each in self._records if each.slot_awaited]
+        overtaken = False
+        while first := admit(candidates, self.running, self.limiter, self.now, limits):
+            candidate, free = first[0], free_numbers(self.running, self.limiter, self.now, limits)
+            number = next((each for each in free if each in left), free[0])
+            slot, record = candidate.holding(number, cluster, self.now), self.waiting[candidate.slice_id]
+            candidates.remove(candidate)
+            try:
+                deps.store.commit(
+                    Change(left.get(number), slot), Change(record, _with_slot(record.value, number, self.now))
+                )
+            except StaleRecord:
+                overtaken = True
+            else:
+                left.pop(number, None)
+                self.running.append(slot)
+                served.append(candidate.slice_id)
+        return not overtaken or not free_numbers(self.running, self.limiter, self.now, limits)
+
+    @property
+    def _records(self) -> Iterator[SliceRecord]:
+        return (each.value for each in self.waiting.values())
+
+
+def _turn(
     taken: Sequence[Stored[Slot]],
-    left: dict[int, Stored[Slot]],
+    left: Mapping[int, Stored[Slot]],
     settings: ClusterSettings,
     deps: ReconcileDeps,
-) -> Iterator[tuple[Change, Change]]:
-    """Yield the changes of a slot and of the record of the slice that gets it, for each slot that somebody gets."""
+    more: int,
+) -> _Turn | None:
+    """Read who waits for the slots that are free, and `more`; None: none is free, or nobody waits."""
     cluster, now, limits = settings.cluster, deps.clock.now(), settings.limits
     running = [slot.value for slot in taken if slot.value.number not in left]
     if settings.paused is not None or not deps.store.awaits_slot(cluster):
-        return
+        return None
     limiter = limiter_of(deps.store.limiter(cluster), settings, now)
-    free = free_numbers(running, limiter, now, limits)
+    free = len(free_numbers(running, limiter, now, limits))
     if not free:
-        return
-    waiting = [*deps.store.deletions_awaiting_slot(cluster, len(free))]
-    if len(waiting) < len(free):
+        return None
+    waiting = [*deps.store.deletions_awaiting_slot(cluster, free + more)]
+    if len(waiting) < free + more:
         able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
-        walk = _Walk(cluster, len(free), lambda pool: able.get(pool, True), deps)
+        walk = _Walk(cluster, free + more, lambda pool: able.get(pool, True), deps)
         waiting += walk.creations(_last_queue(slot.value for slot in taken))
-    stored = {each.value.id: each for each in waiting}
-    candidates = [candidate_of(each.value, each.value.slot_awaited) for each in waiting if each.value.slot_awaited]
-    first = admit(candidates, running, limiter, now, limits)
-    numbers = sorted(free, key=lambda number: number not in left)
-    for candidate, number in zip(first, numbers, strict=False):
-        record = stored[candidate.slice_id]
-        slot = Change(left.get(number), candidate.holding(number, cluster, now))
-        yield slot, Change(record, _with_slot(record.value, number, now))
+    return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now)
 
 
 def _with_slot(record: SliceRecord, number: int, now: datetime) -> SliceRecord:

@@ -131,7 +131,8 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
             finished.append(stored.value.id)
     if finished:
         deps.publisher.request_reconcile(settings.cluster, finished)
-    slots.hand_on(taken, left, settings, deps)
+    if served := slots.hand_on(taken, left, settings, deps):
+        deps.publisher.request_reconcile(settings.cluster, served)
     return len(finished)
 
 

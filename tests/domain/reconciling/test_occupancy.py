@@ -5,21 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
+from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, hosts_changed, self_managed, some_hosts
 from tests.domain.cases import GUEST, OWN, SIBLING
+from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts, digest_of
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.occupancy import (
     MOST_DEPARTURES,
     NewCount,
     Users,
     counted,
     users,
+    with_hosts,
 )
 
 LATER = NOW + 5 * MINUTE
@@ -63,6 +67,37 @@ def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: Host
     before = some_hosts(sequence=5)
     known = counted(before, fact, NOW)
     assert (known is not None and NewCount(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
+
+
+CREATED: dict[str, Any] = {"reason": Reason.CREATING, "create_requested_at": NOW, "operation": "operation-1"}
+DELETED = {"attempt": 2, "terminating": (TerminatingAttempt(attempt=1, delete_requested_at=NOW),)}
+
+
+@pytest.mark.parametrize(
+    ("record", "usable", "joined", "waits"),
+    [
+        pytest.param(CREATED, 0, 4, True, id="being created, and hosts join"),
+        pytest.param({**CREATED, "reason": Reason.CREATION_STARTED}, 3, 4, True, id="and one is not ready yet"),
+        pytest.param(CREATED, 4, 4, False, id="and all are usable"),
+        pytest.param({**CREATED, "operation": None}, 0, 4, False, id="by an operation that is not known"),
+        pytest.param({**CREATED, "reason": Reason.HOSTS_JOINING}, 0, 4, False, id="created"),
+        pytest.param({**CREATED, "pinned_settings": self_managed().pools}, 0, 4, False, id="created in steps"),
+        pytest.param({**CREATED, "spec": None}, 0, 4, False, id="nobody knows how many hosts there will be"),
+        pytest.param(DELETED, 0, 1, True, id="being deleted, and a host is there"),
+        pytest.param(DELETED, 0, 0, False, id="and none is"),
+        pytest.param({**DELETED, "terminating": (TerminatingAttempt(attempt=1),)}, 0, 1, False, id="to be deleted"),
+    ],
+)
+def test_a_slice_is_not_looked_at_for_hosts_that_come_or_go_while_an_operation_on_its_pool_runs(
+    record: dict[str, Any], usable: int, joined: int, waits: bool
+) -> None:
+    due = NOW + 15 * MINUTE
+    before = a_record(hosts=some_hosts(usable=1, joined=1), next_reconcile_at=due, **record)
+    now = counted(NO_HOSTS, hosts_changed(usable=usable, joined=joined), LATER)
+    assert now is not None
+    count = NewCount(before, 1, dict(before.all_hosts)[1], now, LATER)
+    assert count.can_wait is waits
+    assert with_hosts(count).next_reconcile_at == (due if waits else LATER)
 
 
 stories = st.lists(

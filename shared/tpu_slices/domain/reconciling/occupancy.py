@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, jobs, key_of
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 
+_UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
 MOST_DEPARTURES = 20
 """How many Jobs that left lately are kept: each host runs at most one leader."""
 
@@ -111,6 +113,26 @@ class NewCount:
         return not self.before.known or replace(self.after, sequence=self.before.sequence) != self.before
 
     @property
+    def can_wait(self) -> bool:
+        """Whether the slice need not be looked at, since the operation on its pool cannot have ended.
+
+        | its pool is   | and                      |
+        |---------------|--------------------------|
+        | being created | not all hosts are usable |
+        | being deleted | hosts are there          |
+
+        That it ended is told by GKE; where that is lost, the last host tells that it may have.
+        """
+        record = self.record
+        if record.made_in_steps:
+            return False
+        if self.attempt == record.attempt:
+            missing = record.spec is not None and self.after.usable < record.spec.hosts
+            return missing and record.reason in _UNDER_CREATION and record.operation is not None
+        deleted = any(each.attempt == self.attempt and each.delete_requested_at for each in record.terminating)
+        return deleted and self.after.joined > 0
+
+    @property
     def arrivals(self) -> tuple[Occupant, ...]:
         """The occupants whose pods were not on the hosts before."""
         known = _pods(self.before)
@@ -164,7 +186,8 @@ def with_hosts(count: NewCount) -> SliceRecord:
     record = count.record
     came = record.on(replace(count.after, occupants=count.arrivals))
     place = None if came and not count.is_outdated_for(record) else record.runs_on
-    return _with(replace(record, runs_on=place, next_reconcile_at=count.now), count.attempt, count.after)
+    due = record.next_reconcile_at if count.can_wait else count.now
+    return _with(replace(record, runs_on=place, next_reconcile_at=due), count.attempt, count.after)
 
 
 def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> SliceRecord:

@@ -13,12 +13,14 @@ _UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
 _STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
 
 
-def presumed(record: SliceRecord, created: str | None, *, answered: bool = False) -> PoolObservations | None:
+def presumed(
+    record: SliceRecord, created: str | None, *, answered: bool = False, stopped: bool = False
+) -> PoolObservations | None:
     """Return what is presumed of a slice's pools; None: GKE is to be asked.
 
     `created`: the operation of which the event that is handled says that it created a pool, and did not fail. A pool
     that somebody deleted is created once more under its name, so that its name says less. `answered`: it is what the
-    relay answered about the hosts of a pool.
+    relay answered about the hosts of a pool. `stopped`: releases are stopped until an operator confirms them.
 
     | the slice has one pool, and                                        | presumed |
     |--------------------------------------------------------------------|----------|
@@ -27,17 +29,24 @@ def presumed(record: SliceRecord, created: str | None, *, answered: bool = False
     | was READY until its workload ended, or needs no slices any more    | it runs  |
     | the relay has just answered about the hosts of a pool that is to   | it runs  |
     | be deleted, and whose creation had ended when it was asked         |          |
+    | is to be deleted, which was stopped, and has just been confirmed   | it runs  |
     """
-    if answered and not record.wanted and len(record.terminating) == 1 and record.create_requested_at is None:
+    confirmed = record.reason is Reason.RELEASES_STOPPED and not stopped
+    if (answered or confirmed) and _has_one_to_delete(record):
         (last,) = record.terminating
-        closing = last.close_requested_at is not None and last.delete_requested_at is None and last.operation is None
-        return PoolObservations(Absent(), {last.attempt: Running(None)}) if closing and last.hosts.joined else None
+        undisturbed = last.hosts.joined and last.operation is None and last.delete_requested_at is None
+        runs = undisturbed and (confirmed or last.close_requested_at is not None)
+        return PoolObservations(Absent(), {last.attempt: Running(None)}) if runs else None
     if record.terminating or record.create_requested_at is None or record.rebuild_allowed:
         return None
     told = created is not None and created == record.operation
     made = told and record.reason in _UNDER_CREATION and not record.made_in_steps
     served = record.reason is Reason.READY and not record.wanted
     return PoolObservations(Running(None), {}) if made or served else None
+
+
+def _has_one_to_delete(record: SliceRecord) -> bool:
+    return not record.wanted and len(record.terminating) == 1 and record.create_requested_at is None
 
 
 def stands(record: SliceRecord) -> bool:
