@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -183,7 +183,8 @@ class _Turn:
     def serve_all(self, left: dict[int, Stored[Slot]], served: list[SliceId], deps: ReconcileDeps) -> bool:
         """Hand on slots; return whether all are, or nobody waits for them, as far as others did not get in the way."""
         cluster, limits = self.settings.cluster, self.settings.limits
-        candidates = [candidate_of(each, each.slot_awaited) for each in self._records if each.slot_awaited]
+        records = [each.value for each in self.waiting.values()]
+        candidates = [candidate_of(each, each.slot_awaited) for each in records if each.slot_awaited]
         overtaken = False
         while first := admit(candidates, self.running, self.limiter, self.now, limits):
             candidate, free = first[0], free_numbers(self.running, self.limiter, self.now, limits)
@@ -201,10 +202,6 @@ class _Turn:
                 self.running.append(slot)
                 served.append(candidate.slice_id)
         return not overtaken or not free_numbers(self.running, self.limiter, self.now, limits)
-
-    @property
-    def _records(self) -> Iterator[SliceRecord]:
-        return (each.value for each in self.waiting.values())
 
 
 def _turn(
