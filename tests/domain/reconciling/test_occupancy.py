@@ -100,6 +100,15 @@ def test_a_slice_is_not_looked_at_for_hosts_that_come_or_go_while_an_operation_o
     assert with_hosts(count).next_reconcile_at == (due if waits else LATER)
 
 
+@pytest.mark.parametrize("record", [CREATED, DELETED], ids=["created", "deleted"])
+@pytest.mark.parametrize("came", [True, False], ids=["came", "left"])
+def test_a_slice_is_looked_at_when_somebody_came_to_its_hosts_or_left_them(record: dict[str, Any], came: bool) -> None:
+    """What was ordered may not have happened: who left let the deletion go on."""
+    there, empty = some_hosts(usable=1, occupants=(GUEST,)), some_hosts(usable=1)
+    before, after = (empty, there) if came else (there, empty)
+    assert not NewCount(a_record(**record), 1, before, after, LATER).can_wait
+
+
 stories = st.lists(
     st.builds(
         hosts_changed,

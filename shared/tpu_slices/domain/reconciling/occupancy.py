@@ -114,7 +114,7 @@ class NewCount:
 
     @property
     def can_wait(self) -> bool:
-        """Whether the slice need not be looked at, since the operation on its pool cannot have ended.
+        """Whether the slice need not be looked at: nobody came or left, and the operation on its pool goes on.
 
         | its pool is   | and                      |
         |---------------|--------------------------|
@@ -124,7 +124,7 @@ class NewCount:
         That it ended is told by GKE; where that is lost, the last host tells that it may have.
         """
         record = self.record
-        if record.made_in_steps:
+        if record.made_in_steps or self.before.occupants or self.after.occupants:
             return False
         if self.attempt == record.attempt:
             missing = record.spec is not None and self.after.usable < record.spec.hosts
