@@ -210,6 +210,11 @@ class SliceRecord:
         return pool_name(self.id, attempt)
 
     @property
+    def under_creation(self) -> bool:
+        """Whether the current attempt's pool was last seen, or said, to be created."""
+        return self.reason in {Reason.CREATION_STARTED, Reason.CREATING}
+
+    @property
     def made_in_steps(self) -> bool:
         """Whether its pools are made by several operations: those of Compute Engine are."""
         return self.pinned_settings is not None and self.pinned_settings.compute is not None

@@ -21,7 +21,6 @@ from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.refusals import refusal_of
 
-_UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
 HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
 
 
@@ -98,7 +97,7 @@ def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
 
 def _failed_before_use(case: Situation) -> bool:
     """Return whether the creation failed before any host was reported."""
-    return case.record.reason in _UNDER_CREATION and not case.record.hosts.joined and not case.users
+    return case.record.under_creation and not case.record.hosts.joined and not case.users
 
 
 def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | None:

@@ -8,12 +8,10 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, jobs, key_of
-from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 
-_UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
 MOST_DEPARTURES = 20
 """How many Jobs that left lately are kept: each host runs at most one leader."""
 
@@ -128,7 +126,7 @@ class NewCount:
             return False
         if self.attempt == record.attempt:
             missing = record.spec is not None and self.after.usable < record.spec.hosts
-            return missing and record.reason in _UNDER_CREATION and record.operation is not None
+            return missing and record.under_creation and record.operation is not None
         deleted = any(each.attempt == self.attempt and each.delete_requested_at for each in record.terminating)
         return deleted and self.after.joined > 0
 

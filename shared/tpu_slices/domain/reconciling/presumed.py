@@ -9,7 +9,6 @@ from tpu_slices.domain.model.observations import Absent, PoolObservations, Runni
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 
-_UNDER_CREATION = frozenset({Reason.CREATION_STARTED, Reason.CREATING})
 _STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
 
 
@@ -40,7 +39,7 @@ def presumed(
     if record.terminating or record.create_requested_at is None or record.rebuild_allowed:
         return None
     told = created is not None and created == record.operation
-    made = told and record.reason in _UNDER_CREATION and not record.made_in_steps
+    made = told and record.under_creation and not record.made_in_steps
     served = record.reason is Reason.READY and not record.wanted
     return PoolObservations(Running(None), {}) if made or served else None
 
