@@ -64,6 +64,18 @@ def test_a_document_that_lacks_a_field_is_written_whole(bench: Bench) -> None:
     assert bench.console.document(key_of(a_record())) == {**whole, "note": "seen"}
 
 
+def test_a_record_that_is_written_as_it_was_stays_as_it_was(bench: Bench) -> None:
+    """A heartbeat that comes late changes nothing, and Firestore takes no update without a field."""
+    heartbeat = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=3)
+    bench.create(heartbeat)
+    stored = bench.store.heartbeat(CLUSTER)
+    assert stored is not None
+    bench.store.commit(Change(stored, stored.value))
+    again = bench.store.heartbeat(CLUSTER)
+    assert again is not None
+    assert again.value == heartbeat
+
+
 def test_documents_hold_native_times_and_maps(bench: Bench) -> None:
     bench.create(a_record(), a_jobset())
 

@@ -68,6 +68,18 @@ def test_a_report_names_a_slice_whose_record_cannot_be_read(world: World) -> Non
     assert [wait.count for wait in update.report.waits] == [1, 1]
 
 
+def ready_and_told(world: World) -> SliceRecord:
+    """Return the record of a slice whose JobSet was told to be READY: no report of it is due."""
+    request_slices(world, "llama")
+    world.operations_end()
+    world.cluster_lives()
+    world.deliver()
+    report_all(world)
+    (record,) = world.records.values()
+    assert record.phase is Phase.READY
+    return record
+
+
 class Beside:
     """The publisher of a process beside which another one writes the records of JobSets, while it first reports."""
 
@@ -87,12 +99,7 @@ class Beside:
 
 def test_what_is_announced_while_another_process_writes_the_record_is_recorded(world: World) -> None:
     """Otherwise what was said before would be no news when it holds again."""
-    request_slices(world, "llama")
-    world.operations_end()
-    world.cluster_lives()
-    world.deliver()
-    report_all(world)
-    (record,) = world.records.values()
+    record = ready_and_told(world)
     world.store.edit_slice(CLUSTER, record.id, phase="REDY")
     report_due([CLUSTER], replace(world.deps, publisher=cast("Publisher", Beside(world))), Failures())
     world.store.edit_slice(CLUSTER, record.id, phase=record.phase)
@@ -153,18 +160,6 @@ def be_killed() -> None:
     raise Crash
 
 
-def ready_and_told(world: World) -> SliceRecord:
-    """Return the record of a slice whose JobSet was told to be READY: no report of it is due."""
-    request_slices(world, "llama")
-    world.operations_end()
-    world.cluster_lives()
-    world.deliver()
-    report_all(world)
-    (record,) = world.records.values()
-    assert record.phase is Phase.READY
-    return record
-
-
 def hosts_leave(world: World, record: SliceRecord) -> None:
     world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
@@ -194,9 +189,9 @@ def test_a_change_whose_report_was_not_recorded_is_looked_at_whenever_the_next_s
 def test_a_report_that_says_the_same_is_not_written_again_before_it_is_due(world: World) -> None:
     request_slices(world, "llama")
     assert reported(world) == ["llama"]
-    before = len(world.store.commits)
+    commits = len(world.store.commits)
     assert reported(world) == []
-    assert not workloads_written(world, since=before)
+    assert len(world.store.commits) == commits
 
 
 def test_changes_of_one_sweep_take_at_most_half_of_its_reports_and_renewals_have_the_rest(world: World) -> None:
@@ -219,9 +214,15 @@ def test_a_change_that_could_not_be_announced_is_reported_whenever_the_next_swee
     assert last_told(world) is ReportReason.WAITING
 
 
-def workloads_written(world: World, since: int) -> list[WorkloadRecord]:
-    written = chain.from_iterable(world.store.commits[since:])
-    return [change.after for change in written if isinstance(change.after, WorkloadRecord)]
+def test_a_report_on_a_change_that_can_never_be_announced_is_not_tried_with_every_sweep(world: World) -> None:
+    """The record that says that it is due was written since it was read: it is postponed by the next sweep."""
+    hosts_leave(world, ready_and_told(world))
+    for _ in range(2):
+        world.publisher.refuse_next_report(Permanent("Pub/Sub: the message is too large"))
+        _, failures = report_all(world)
+        assert len(failures) == 1
+        world.clock.advance(CHANGED_WITHIN)
+    assert report_all(world) == ([], [])
 
 
 def test_slices_that_transition_together_are_reported_on_once_and_write_no_workload(world: World) -> None:
@@ -233,7 +234,8 @@ def test_slices_that_transition_together_are_reported_on_once_and_write_no_workl
     for record in world.records.values():
         world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
-    assert not workloads_written(world, since=before)
+    written = chain.from_iterable(world.store.commits[before:])
+    assert not any(isinstance(change.after, WorkloadRecord) for change in written)
     assert [each.phase for each in world.records.values()] == [Phase.PROVISIONING] * 4
     (update,), _ = report_all(world)
     assert (update.report.reason, update.report.ready) == (ReportReason.WAITING, 0)

@@ -66,6 +66,12 @@ def ends(world: World, record: SliceRecord) -> None:
     reconcile(CLUSTER, record.id, world.deps)
 
 
+def ends_unseen(world: World, record: SliceRecord) -> None:
+    """Let a creation end, and nothing be requested yet."""
+    world.backend.finish(record.pool)
+    world.publisher.take_requests()
+
+
 def slots(world: World) -> dict[int, SliceId]:
     return {stored.value.number: stored.value.slice_id for stored in world.store.slots(CLUSTER)}
 
@@ -103,8 +109,7 @@ def test_who_gets_a_freed_slot_is_reconciled_without_a_message() -> None:
     world = World()
     busy, *_ = running(world)
     first, second = queued(world, 1), queued(world, 2)
-    world.publisher.take_requests()
-    world.backend.finish(busy.pool)
+    ends_unseen(world, busy)
     done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
     assert [each.after.id for each in done] == [busy.id, first.id]
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
@@ -116,10 +121,9 @@ def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:
     world = World()
     one, other, *_ = running(world)
     first, second = queued(world, 1), queued(world, 2)
-    world.publisher.take_requests()
     world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=6, changed_at=world.clock.now(), shortages={}))
     world.store.put_settings(settings(limits=replace(settings().limits, operations=6)))
-    world.backend.finish(one.pool)
+    ends_unseen(world, one)
     done = [*reconcile_in_turn(CLUSTER, one.id, world.deps)]
     assert [each.after.id for each in done] == [one.id, first.id]
     assert world.publisher.take_requests() == [(CLUSTER, second.id)]
@@ -131,8 +135,7 @@ def test_who_gets_a_slot_and_cannot_be_reconciled_is_requested() -> None:
     world = World()
     busy, *_ = running(world)
     first = queued(world, 1)
-    world.publisher.take_requests()
-    world.backend.finish(busy.pool)
+    ends_unseen(world, busy)
     turns = reconcile_in_turn(CLUSTER, busy.id, world.deps)
     assert next(turns).after.id == busy.id
     world.store.fail_next(Temporary("Firestore: 503"))
@@ -144,8 +147,7 @@ def test_who_got_a_slot_is_requested_although_what_freed_it_fails_in_the_end() -
     world = World()
     busy, *_ = running(world)
     first = queued(world, 1)
-    world.publisher.take_requests()
-    world.backend.finish(busy.pool)
+    ends_unseen(world, busy)
     world.store.meanwhile(world.publisher.fail_next)  # what is announced after the slot was handed on
     with pytest.raises(Temporary):
         [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
