@@ -40,7 +40,7 @@ def test_due_slices_of_a_cluster_come_longest_due_first_each_with_its_revision(b
 def test_workloads_of_slices_that_changed_lately_come_once_each_the_earliest_change_first(bench: Bench) -> None:
     changes: dict[str, list[datetime | None]] = {
         "a": [NOW, None],
-        "b": [NOW - MINUTE, NOW],
+        "b": [NOW - 2 * MINUTE, NOW - MINUTE, NOW],
         "long-ago": [NOW - 3 * MINUTE],
         "never": [None],
     }
@@ -51,6 +51,7 @@ def test_workloads_of_slices_that_changed_lately_come_once_each_the_earliest_cha
 
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 10) == ("b", "a")
     assert bench.store.changed_workloads(CLUSTER, NOW - MINUTE, 10) == ("a", "b")
+    assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 2) == ("b", "a"), "however many slices one has"
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 1) == ("b",)
 
 

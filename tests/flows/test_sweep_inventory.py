@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -16,7 +17,7 @@ from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY, RelayHeartbeat
 from tpu_slices.flows.sweep import Swept, sweep
 from tpu_slices.ports.errors import Temporary
-from tpu_slices.wire.documents import key, key_of
+from tpu_slices.wire.documents import Key, key, key_of
 from tpu_slices_simulator.cluster import LiveWorkload
 
 SECOND = timedelta(seconds=1)
@@ -114,6 +115,26 @@ def test_a_jobset_whose_slice_went_while_no_sweep_came_through_is_told_after_the
     sweep(world.deps)
     (*_, (_, told)) = world.publisher.reports
     assert told.report.reason is ReportReason.WAITING
+
+
+def test_what_was_found_is_requested_although_others_write_the_jobset_that_was_told_wrong(world: World) -> None:
+    lost, orphan = (world.record(serving(world, name)) for name in ("llama", "gemma"))
+    sweep(world.deps)
+    world.publish(hosts_changed(slice_id=lost.id, attempt=lost.attempt, usable=0, joined=0, sequence=10_000))
+    world.deliver()
+    world.clock.advance(2 * MINUTE)
+    world.store.remove_document(key_of(orphan))
+    due(world, None)
+    requested(world)
+    told_wrong = key(WorkloadRecord, CLUSTER, lost.owner.uid)
+    world.store.meanwhile(*[partial(touch, world, told_wrong)] * 50)
+    swept = sweep(world.deps)
+    assert (swept.failures, swept.recovered) == ((), 1)
+    assert orphan.id in requested(world)
+
+
+def touch(world: World, place: Key) -> None:
+    world.store.put_document(place, world.store.document(place) or {})
 
 
 def test_what_agrees_is_not_looked_at(world: World) -> None:

@@ -195,9 +195,15 @@ class FirestoreStore(FirestoreReads):
         return self._leading(WorkloadRecord, most, self._asked(DUE_REPORTS, queue_name(queue), now))
 
     def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
-        asked = self._asked(CHANGED_SLICES, cluster, since).select(["owner.uid"]).limit(most)
-        found = (it.get("owner.uid") for it in self._read(asked.stream))
-        return tuple(dict.fromkeys(WorkloadUid(uid) for uid in found if isinstance(uid, str)))
+        asked = self._asked(CHANGED_SLICES, cluster, since).select(["owner.uid", CHANGED_SLICES.order])
+        found: dict[WorkloadUid, None] = {}
+        for snapshot in self._snapshots(asked, self._page):
+            uid = snapshot.get("owner.uid")
+            if isinstance(uid, str):
+                found[WorkloadUid(uid)] = None
+            if len(found) == most:
+                break
+        return tuple(found)
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         return _values(self._leading(SliceRecord, most, self._asked(QUEUED_SLICES, cluster, Phase.QUEUED.value)))

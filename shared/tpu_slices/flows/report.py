@@ -35,8 +35,8 @@ LINE = 100
 CHANGED_WITHIN = timedelta(seconds=90)
 """How long ago a slice may have changed: longer than it takes until the next sweep, and until the change is saved.
 
-What is missed because no sweep came through is reported when the JobSet's report is renewed or, of one that was told to
-be READY and has no next report, after the inventory check.
+What is missed, as no sweep came through or too many JobSets changed at once, is reported when the JobSet's report is
+renewed or, of one that was told to be READY and has no next report, after the inventory check.
 """
 MOST_TROUBLES = 3
 """With this many temporary errors a sweep stops reporting on a cluster: the problem is not with single JobSets."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import SERVED
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
@@ -32,6 +33,7 @@ from tpu_slices.flows.hosts import ask_for_hosts
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import READ_FIRST, Change
 
 MINUTES_BETWEEN_SEARCHES = 15
@@ -163,7 +165,7 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
 def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
     """Check the inventory and write the findings; each write is guarded by the revision that the check read.
 
-    `active`: the workloads that are; their records are only read if leaders of them wait, or slices are not READY.
+    `active`: the workloads that are; their records are only read if leaders of them wait, or slices are not SERVED.
     """
     cluster = settings.cluster
     pools = deps.backend.inventory(settings)
@@ -172,7 +174,7 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     kept.update(others)
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
     demanding = deps.store.demand_digests(cluster).keys()
-    unready = {stored.value.owner.uid for stored in kept.values() if stored.value.phase is not Phase.READY}
+    unready = {stored.value.owner.uid for stored in kept.values() if stored.value.reason not in SERVED}
     settled = frozenset(uids.intersection(active) - demanding - unready)
     workloads = deps.store.workloads(cluster, (uids | demanding) - settled)
     demanded = {slice_ for stored in workloads.values() for slice_ in stored.value.in_demand}
@@ -191,10 +193,11 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
         deps.store.commit(Change(None, recovered))
     for before, after in findings.mended:
         deps.store.commit(Change(kept[before.id], after))
+    _request_found(findings, cluster, deps)
     for uid in findings.misreported:
         due = replace(workloads[uid].value, next_report_at=deps.clock.now())
-        deps.store.commit(Change(workloads[uid], due))
-    _request_found(findings, cluster, deps)
+        with suppress(StaleRecord):  # whoever changed it calls for its report, or the next check does
+            deps.store.commit(Change(workloads[uid], due))
     return findings
 
 

@@ -158,7 +158,7 @@ class SliceStore(Protocol):
         """Return JobSets of a queue with `next_report_at` at or before now, the earliest first."""
 
     def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
-        """Return the workloads of the slices with `changed_at` after `since`, the earliest first; one read each."""
+        """Return the workloads of the slices with `changed_at` after `since`, the earliest first; one read a slice."""
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         """Return slices in phase QUEUED, those that wait longest first."""

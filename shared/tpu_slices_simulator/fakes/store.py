@@ -139,7 +139,7 @@ class FakeStore(FakeDocuments):
     def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
         every = self._summed(cluster, "changed_at", _changes)
         changed = [uid for at, uid in every[bisect_right(every, since, key=itemgetter(0)) :]]
-        return tuple(dict.fromkeys(changed[:most]))
+        return tuple(dict.fromkeys(changed))[:most]
 
     def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
         self._answer()

@@ -16,6 +16,7 @@ from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
 from tpu_slices.domain.model.workloads import Report, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import (
+    MISREPORTED,
     OWNERLESS_AFTER,
     SPARED_FOR,
     InventoryFindings,
@@ -26,7 +27,7 @@ from tpu_slices.domain.reconciling.terminating import given_up
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")
-SERVING = {"phase": Phase.READY, "create_requested_at": NOW, "next_reconcile_at": None}
+SERVING = {"phase": Phase.READY, "reason": Reason.READY, "create_requested_at": NOW, "next_reconcile_at": None}
 
 
 def told(reason: ReportReason, requested: int) -> Report:
@@ -95,9 +96,30 @@ def test_a_jobset_that_was_told_to_have_more_than_it_has_is_found(
     changes: dict[str, Any], *, misreported: bool
 ) -> None:
     first, second = a_record(**SERVING), a_record(job=a_job(job_index=1))
-    jobset = a_jobset(**{"demand": {}, "report": told(ReportReason.READY, 2), **changes})
+    demand = {first.id: None, second.id: None}
+    jobset = a_jobset(**{"demand": demand, "report": told(ReportReason.READY, 2), **changes})
     found = findings_of(records=[first, second], pools=[a_pool(first)], workloads=[jobset])
     assert (found.misreported == (first.owner.uid,)) is misreported
+
+
+def test_a_slice_whose_leader_does_not_come_to_its_hosts_is_not_what_its_jobset_was_told_to_have() -> None:
+    record = a_record(**{**SERVING, "reason": Reason.LEADER_STILL_WAITING})
+    jobset = a_jobset(demand={record.id: None}, report=told(ReportReason.READY, 1))
+    assert findings_of(records=[record], pools=[a_pool(record)], workloads=[jobset]).misreported
+
+
+def test_a_slice_that_its_jobset_does_not_need_stands_for_none_that_it_lost() -> None:
+    lost, spare = a_record(), a_record(job=a_job(job_index=1), **SERVING)
+    jobset = a_jobset(demand={lost.id: None}, report=told(ReportReason.READY, 1))
+    assert findings_of(records=[lost, spare], pools=[a_pool(spare)], workloads=[jobset]).misreported
+
+
+def test_one_check_finds_no_more_jobsets_to_report_on_than_a_sweep_can() -> None:
+    records = [a_record(job=a_job(uid=WorkloadUid(f"uid-{n}"))) for n in range(MISREPORTED + 1)]
+    jobsets = [
+        a_jobset(uid=each.owner.uid, demand={each.id: None}, report=told(ReportReason.READY, 1)) for each in records
+    ]
+    assert len(findings_of(records=records, pools=[], workloads=jobsets).misreported) == MISREPORTED
 
 
 def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset() -> None:

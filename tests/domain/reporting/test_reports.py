@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reporting.reason_texts import SERVED
 from tpu_slices.domain.reporting.reports import (
     MOST_WAITS,
     RENEW,

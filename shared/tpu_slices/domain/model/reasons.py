@@ -104,6 +104,10 @@ class Reason(StrEnum):
         return cls.LATER_RELEASE if isinstance(value, str) else None
 
 
+SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED, Reason.RUNS_ELSEWHERE, Reason.USED_BY_OTHERS})
+"""The reasons of usable slices: nothing waits for them while their JobSet is active."""
+
+
 class ReportReason(StrEnum):
     """The reason of a JobSet's report, and of the Event that shows it."""
 

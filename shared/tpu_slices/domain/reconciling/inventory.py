@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Self
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
@@ -21,7 +21,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.reasons import Phase, ReportReason
+from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -43,6 +43,8 @@ CHECK_AGAIN_AFTER = timedelta(minutes=2)
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 QUESTIONS_PER_LIST = 500
 """The most JobSets that the relay is asked about, and as many to repeat, because of one list."""
+MISREPORTED = 200
+"""The most JobSets of which one check lets a report be due: as many as one sweep makes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +118,7 @@ class Records:
     workloads: Mapping[WorkloadUid, WorkloadRecord]
     slices: Mapping[SliceId, SliceRecord]
     active: frozenset[WorkloadUid] = frozenset()
-    """Workloads that are active, have no demand, and READY slices alone: no more of their records is needed."""
+    """Workloads that are active, have no demand, and SERVED slices alone: no more of their records is needed."""
     unreadable: frozenset[SliceId | WorkloadUid] = frozenset()
     """The records that exist and cannot be read: nothing is concluded about them."""
 
@@ -136,7 +138,10 @@ class InventoryFindings:
     unserved: tuple[WorkloadUid, ...] = ()
     """Workloads with leaders that wait for slices which are not on record, or settled as GONE."""
     misreported: tuple[WorkloadUid, ...] = ()
-    """Workloads that were told to be READY and are not, and of which no report is to follow."""
+    """Workloads that were told to be READY and are not, and of which no report is to follow; not more than MISREPORTED.
+
+    Those beyond are found by the next check.
+    """
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
     ownerless: int = 0
@@ -238,13 +243,13 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | record of its own slice knows nothing             |                                                    |
     | a slice in demand without a record, or settled as | the relay is asked for the demand of its workload  |
     | GONE                                              |                                                    |
-    | fewer READY slices than a workload was told to    | its report is due                                  |
-    | have when it was told to be READY                 |                                                    |
+    | fewer SERVED slices than a workload had when it   | its report is due                                  |
+    | was told to be READY                              |                                                    |
     | a pool whose record cannot be read                | none                                               |
     """
     workloads, slices = records.workloads, records.slices
-    ready = Counter(record.owner.uid for record in slices.values() if record.phase is Phase.READY)
-    most = max(10, ready.total() // 5)
+    ready = sum(record.phase is Phase.READY for record in slices.values())
+    most = max(10, ready // 5)
     orphans = [pool for pool in pools if pool.slice_id not in slices and pool.slice_id not in records.unreadable]
     found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
     recovered = {pool.slice_id: _recovered(pool, workloads.get(pool.job.owner.uid), now) for pool in found}
@@ -261,7 +266,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         mended=tuple((before, after) for before, after in mended if after is not before),
         unplaced=any(_is_unplaced(record, slices) for record in slices.values()),
         unserved=tuple(sorted(uid for uid, workload in workloads.items() if _is_unserved(workload, records))),
-        misreported=tuple(uid for uid, workload in workloads.items() if _is_misreported(workload, ready[uid])),
+        misreported=tuple(islice((uid for uid, it in workloads.items() if _is_misreported(it, slices)), MISREPORTED)),
         left_out=max(0, len(orphans) - most),
         ownerless=sum(_ownerless(pool, records, now) for pool in pools),
     )
@@ -310,12 +315,14 @@ def _is_unserved(workload: WorkloadRecord, records: Records) -> bool:
     return any(each is None or (each.phase is Phase.GONE and each.next_reconcile_at is None) for each in found)
 
 
-def _is_misreported(workload: WorkloadRecord, ready: int) -> bool:
-    """Return whether a workload with so many READY slices was told to have more, and no report is to follow."""
+def _is_misreported(workload: WorkloadRecord, slices: Mapping[SliceId, SliceRecord]) -> bool:
+    """Return whether a workload was told to have more slices than it has, and no report is to follow."""
     told = workload.report
     if told is None or told.reason is not ReportReason.READY or workload.next_report_at is not None:
         return False
-    return workload.state is WorkloadState.ACTIVE and ready < told.requested
+    own = (slices[id_] for id_ in workload.demand.keys() & slices.keys())
+    served = sum(record.reason in SERVED and workload.has(record.job_index) for record in own)
+    return workload.state is WorkloadState.ACTIVE and served < told.requested
 
 
 def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import SERVED, Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 
@@ -32,9 +32,6 @@ _OPERATOR = "Contact the operator of the cluster; `slices explain` shows the det
 
 RELAY_NAMESPACE = "tpu-slice-provisioner"
 """The namespace of the relay's pods in its cluster."""
-
-SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED, Reason.RUNS_ELSEWHERE, Reason.USED_BY_OTHERS})
-"""The reasons of usable slices: nothing waits for them while their JobSet is active."""
 
 REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
     {
