@@ -109,6 +109,13 @@ def test_a_slice_is_looked_at_when_somebody_came_to_its_hosts_or_left_them(recor
     assert not NewCount(a_record(**record), 1, before, after, LATER).can_wait
 
 
+def test_a_slice_is_looked_at_when_the_question_about_its_hosts_is_answered() -> None:
+    """A deletion that failed is ordered again once the hosts are known to be closed still."""
+    before, after = some_hosts(usable=1), some_hosts(usable=1, answered=NOW)
+    assert NewCount(a_record(**DELETED), 1, before, before, LATER).can_wait
+    assert not NewCount(a_record(**DELETED), 1, before, after, LATER).can_wait
+
+
 stories = st.lists(
     st.builds(
         hosts_changed,

@@ -111,8 +111,13 @@ class NewCount:
         return not self.before.known or replace(self.after, sequence=self.before.sequence) != self.before
 
     @property
+    def is_answer(self) -> bool:
+        """Whether it answers a question about the hosts, for which a decision waits."""
+        return self.after.answered != self.before.answered
+
+    @property
     def can_wait(self) -> bool:
-        """Whether the slice need not be looked at: nobody came or left, and the operation on its pool goes on.
+        """Whether the slice need not be looked at: nobody came, left or answered, and its pool's operation goes on.
 
         | its pool is   | and                      |
         |---------------|--------------------------|
@@ -122,7 +127,7 @@ class NewCount:
         That it ended is told by GKE; where that is lost, the last host tells that it may have.
         """
         record = self.record
-        if record.made_in_steps or self.before.occupants or self.after.occupants:
+        if record.made_in_steps or self.before.occupants or self.after.occupants or self.is_answer:
             return False
         if self.attempt == record.attempt:
             missing = record.spec is not None and self.after.usable < record.spec.hosts
