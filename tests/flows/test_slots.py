@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -121,8 +122,7 @@ def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:
     world = World()
     one, other, *_ = running(world)
     first, second = queued(world, 1), queued(world, 2)
-    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=6, changed_at=world.clock.now(), shortages={}))
-    world.store.put_settings(settings(limits=replace(settings().limits, operations=6)))
+    with_a_slot_more(world)
     ends_unseen(world, one)
     done = [*reconcile_in_turn(CLUSTER, one.id, world.deps)]
     assert [each.after.id for each in done] == [one.id, first.id]
@@ -130,7 +130,37 @@ def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:
     assert {first.id, second.id, other.id} <= {*slots(world).values()}
 
 
-def test_who_gets_a_slot_and_cannot_be_reconciled_is_requested() -> None:
+def with_a_slot_more(world: World) -> None:
+    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=6, changed_at=world.clock.now(), shortages={}))
+    world.store.put_settings(settings(limits=replace(settings().limits, operations=6)))
+
+
+def test_who_got_a_slot_is_reconciled_although_the_next_one_cannot_be_given_out() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first, second = queued(world, 1), queued(world, 2)
+    with_a_slot_more(world)
+    ends_unseen(world, busy)
+    world.store.meanwhile(lambda: None, lambda: None, partial(world.store.fail_next, Temporary("Firestore: 503")))
+    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
+    assert [each.after.id for each in done] == [busy.id, first.id]
+    assert handed_on_to(world, second) is None
+
+
+def test_who_got_a_slot_does_not_wait_until_others_leave_the_next_one_alone() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first, second = queued(world, 1), queued(world, 2)
+    with_a_slot_more(world)
+    ends_unseen(world, busy)
+    edits = [partial(world.store.edit_slice, CLUSTER, second.id, note=f"{number}") for number in range(8)]
+    world.store.meanwhile(lambda: None, lambda: None, *edits)
+    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())))
+    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
+
+
+@pytest.mark.parametrize("error", [Temporary("Firestore: 503"), ValueError("a bug")], ids=repr)
+def test_who_gets_a_slot_and_cannot_be_reconciled_is_requested(error: Exception) -> None:
     """Its own message is recorded, or redelivered; that of the slice that handed the slot on is done."""
     world = World()
     busy, *_ = running(world)
@@ -138,7 +168,7 @@ def test_who_gets_a_slot_and_cannot_be_reconciled_is_requested() -> None:
     ends_unseen(world, busy)
     turns = reconcile_in_turn(CLUSTER, busy.id, world.deps)
     assert next(turns).after.id == busy.id
-    world.store.fail_next(Temporary("Firestore: 503"))
+    world.store.fail_next(error)
     assert [*turns] == []
     assert world.publisher.take_requests() == [(CLUSTER, first.id)]
 

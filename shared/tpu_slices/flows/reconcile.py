@@ -54,7 +54,7 @@ from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
+from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Names, Stored
 
 
@@ -88,7 +88,7 @@ def reconcile_in_turn(
 ) -> Iterator[Reconciled]:
     """Reconcile one slice and then, if it hands a slot on, who gets it: a slot is idle for the time of a message less.
 
-    Further ones that get a slot are requested, and that one if it fails: its own message tells what is wrong with it.
+    Further ones that get a slot are requested, and that one if it fails, whatever it is: its own message tells.
     """
     done, served = _reconciled(cluster, slice_, told, deps)
     _request(cluster, served[1:], deps)
@@ -98,7 +98,7 @@ def reconcile_in_turn(
         return
     try:
         follows = reconcile(cluster, served[0], deps)
-    except (Permanent, Temporary):
+    except Exception:  # noqa: BLE001 - it is told by the message of the slice that it is about
         _request(cluster, served[:1], deps)
     else:
         yield from [follows] if follows else []

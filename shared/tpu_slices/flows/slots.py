@@ -26,15 +26,17 @@ from tpu_slices.domain.reconciling.limiter import (
     may_start,
     raised,
 )
-from tpu_slices.flows.retrying import FIRST_PAUSE
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Stored
 
 MOST_QUEUES = 20
 """The most queues that are read to hand a slot on. A queue has one namespace's creations in one capacity pool."""
-TRIES = 5
-"""How often handing on is tried again after others handed a slot on to the same operation."""
+PAUSES = (0.0, 0.2, 0.4, 0.8)
+"""Seconds, at most, after which handing on is tried again if others handed a slot on to the same operation.
+
+At once first, and further down the queue.
+"""
 AT_ONCE = 10
 """How many more of the queue are then read: as many slots as may be handed on at the same time."""
 
@@ -106,26 +108,43 @@ def hand_on(
 ) -> list[SliceId]:
     """Hand freed slots, and others that may be taken, on to the operations that come first; delete what is left.
 
-    Return the slices that got one: they are to be reconciled. A slot and the record of the slice that gets it are
-    written in one commit, so that no operation gets two. Of several slots that are handed on at the same time, all but
-    the first find that somebody else served who comes first: then more of the queue is read. If others get in the way
-    again and again, the sweep hands the slots on.
+    Return the slices that got one: they are to be reconciled, and wait for nothing else. A slot and the record of the
+    slice that gets it are written in one commit, so that no operation gets two. Of several slots that are handed on at
+    the same time, all but the first find that somebody else served who comes first: then more of the queue is read. If
+    others get in the way again and again, the sweep hands the slots on. Temporary: nobody got one.
     """
-    cluster = settings.cluster
     left = {slot.value.number: slot for slot in taken if slot.value.number in freed}
     served: list[SliceId] = []
-    for tried in range(TRIES):
-        turn = _turn(taken, left, settings, deps, more=AT_ONCE if tried else 0)
+    try:
+        _hand_on(taken, left, served, settings, deps)
+    except Temporary:
+        if not served:
+            raise
+    return served
+
+
+def _hand_on(
+    taken: Sequence[Stored[Slot]],
+    left: dict[int, Stored[Slot]],
+    served: list[SliceId],
+    settings: ClusterSettings,
+    deps: ReconcileDeps,
+) -> None:
+    for pause in (None, *PAUSES):
+        if served and pause:
+            break
+        if pause:
+            deps.clock.pause(pause)
+        if pause is not None:
+            taken = deps.store.slots(settings.cluster)
+            for number in [number for number, slot in left.items() if slot not in taken]:
+                del left[number]
+        turn = _turn(taken, left, settings, deps, more=0 if pause is None else AT_ONCE)
         if turn is None or turn.serve_all(left, served, deps):
             break
-        if tried:
-            deps.clock.pause(FIRST_PAUSE * (1 << tried))
-        taken = deps.store.slots(cluster)
-        left = {number: slot for number, slot in left.items() if slot in taken}
     for unused in left.values():
         with suppress(StaleRecord):
             deps.store.commit(Change(unused, None))
-    return served
 
 
 def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, limits: Limits, deps: ReconcileDeps) -> bool:
