@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -51,6 +52,16 @@ def test_own_writes_are_seen_at_once(cache: Cache) -> None:
     with pytest.raises(ApiError) as refused:
         cache.get("services", "default", "own")
     assert (refused.value.code, refused.value.reason) == (404, "NotFound")
+
+
+def test_nothing_is_watched_any_more_once_it_has_ended(api: Api) -> None:
+    with watching(api, ["services"]):
+        assert _followed() == ["watch of services"]
+    assert _followed() == []
+
+
+def _followed() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("watch of ")]
 
 
 def test_writes_of_others_are_seen_soon_and_counted(cache: Cache, api: Api) -> None:

@@ -1,6 +1,7 @@
 """The objects of some kinds, kept up to date by watches: what controllers see of a cluster."""
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -16,6 +17,8 @@ Selection = Mapping[str, str]
 """Selectors by their names in URLs: labelSelector, fieldSelector."""
 
 _ALL: Selection = MappingProxyType({})
+_ENDS_WITHIN = 2.0
+"""Seconds, for all watches together."""
 
 
 class NotListed(Exception):
@@ -41,8 +44,12 @@ class Cache:
             each.start()
 
     def stop(self) -> None:
+        """End the watches: whoever closes the API's connections after this closes all, unless the server hangs."""
         for each in self._watches:
             each.stop()
+        deadline = time.monotonic() + _ENDS_WITHIN
+        for each in self._watches:
+            each.ended(max(0.0, deadline - time.monotonic()))
 
     def wait_until_listed(self, within: float) -> None:
         """Wait until all kinds are known. Raises NotListed after so many seconds."""

@@ -50,12 +50,17 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon, even while waiting for the server."""
+        """End soon, even while waiting for the server: see `ended`."""
         self._stopping.set()
         stream = self._stream
         if stream is not None:
             with suppress(OSError, ValueError, RuntimeError):  # it may be ending by itself
                 stream.shutdown()
+
+    def ended(self, within: float) -> bool:
+        """Wait until it has ended, at most for so many seconds; return whether it has, and needs no connection."""
+        self._thread.join(within)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while not self._stopping.is_set():
@@ -83,6 +88,8 @@ class Watch:
         stream = self._api.stream(self._kind.path(), query | self._selection, _SILENCE_SECONDS)
         with closing(stream):
             self._stream = stream
+            if self._stopping.is_set():  # before there was a stream to shut down
+                return version
             for event in _events(stream):
                 if event["type"] == "ERROR":
                     raise told(event["object"])

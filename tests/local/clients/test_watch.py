@@ -52,12 +52,16 @@ class FakeStream:
 
 @dataclass
 class FakeApi:
-    """Lists of rising versions, and these streams, one after the other; then streams that nobody ends but the test."""
+    """Lists of rising versions, and these streams, one after the other; then streams that do not begin.
+
+    Once it is `over` these begin, too, and have this content.
+    """
 
     streams: deque[list[bytes | Exception] | Exception]
     lists: deque[Exception] = field(default_factory=deque)
     asked: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
+    begun: list[bytes | Exception] = field(default_factory=list)
     version: int = 0
 
     def list(self, plural: str, _: str | None = None, **query: str) -> Object:
@@ -71,7 +75,7 @@ class FakeApi:
         self.asked.append(f"watch {query['resourceVersion']}")
         if not self.streams:
             self.over.wait(10)
-            return FakeStream(deque())
+            return FakeStream(deque(self.begun))
         parts = self.streams.popleft()
         if isinstance(parts, Exception):
             raise parts
@@ -120,6 +124,18 @@ def test_a_watch_that_ends_in_order_is_resumed_where_it_was() -> None:
         assert api.asked == ["list pods", "watch 100", "watch 107", "watch 107"]
         assert sink.seen == ["pods listed 100", "ADDED 101", "BOOKMARK 107"]
         assert sink.failures == []
+
+
+def test_a_watch_that_is_stopped_while_it_begins_ends_and_reads_nothing() -> None:
+    api, sink = FakeApi(deque(), begun=[line("ADDED", 101)]), Sink()
+    watch = Watch(cast("Any", api), PODS, sink, {})
+    watch.start()
+    until(lambda: "watch 100" in api.asked, "a watch")
+    watch.stop()
+    assert not watch.ended(within=0)
+    api.over.set()
+    assert watch.ended(within=10)
+    assert sink.seen == ["pods listed 100"]
 
 
 def test_events_are_read_whatever_the_parts_in_which_they_come() -> None:
