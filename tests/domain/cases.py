@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -28,7 +29,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, Refusal, Rejection, RunsOn, SliceRecord
+from tpu_slices.domain.model.records import Desire, PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import RelayHeard
@@ -163,16 +164,28 @@ def attempts(draw: st.DrawFn) -> TerminatingAttempt:
     )
 
 
+def lines(attempt: int, earlier: Sequence[TerminatingAttempt]) -> st.SearchStrategy[SlotAwaited]:
+    """Return the operations of a slice that may wait for a slot, or have it in hand."""
+    orders = [(PoolOperation.CREATE, attempt), *((PoolOperation.DELETE, each.attempt) for each in earlier)]
+    return st.builds(
+        lambda order, number: SlotAwaited(operation=order[0], attempt=order[1], since=NOW - MINUTE, number=number),
+        st.sampled_from(orders),
+        st.none() | st.just(7),
+    )
+
+
 @st.composite
 def records(draw: st.DrawFn) -> SliceRecord:
     record = lasting(draw(st.sampled_from(Reason)), draw(st.integers(0, 90)) * MINUTE)
     earlier = draw(st.lists(free_attempts | attempts(), max_size=2, unique_by=lambda each: each.attempt))
     requested_at = draw(maybe_moments)
+    number = draw(st.integers(4, 6))
     return replace(
         record,
+        slot_awaited=draw(st.none() | lines(number, earlier)),
         desire=draw(st.sampled_from(Desire)),
         demand_confirmed_at=draw(st.just(NOW) | maybe_moments),
-        attempt=draw(st.integers(4, 6)),
+        attempt=number,
         attempts=draw(st.integers(6, 8)),
         create_requested_at=requested_at,
         slot=draw(st.none() | st.integers(0, 4)),

@@ -459,6 +459,22 @@ def test_a_slice_in_a_paused_cluster_has_no_actions(
     assert decision.message.endswith("upgrade of the cluster, until noon.")
 
 
+@pytest.mark.parametrize("operation", PoolOperation)
+@pytest.mark.parametrize(
+    ("found", "paused", "hold"),
+    [(Unreadable("503"), None, False), (Unowned("not ours"), "an upgrade", False), (Unowned("not ours"), None, True)],
+    ids=["GKE does not answer", "paused", "held"],
+)
+def test_a_slice_in_line_that_must_not_be_changed_leaves_the_line_and_is_looked_at_again(
+    operation: PoolOperation, found: Observation, paused: str | None, *, hold: bool
+) -> None:
+    """As one whose pool was deleted by hand, while GKE does not answer: nobody else would look at it."""
+    awaited = SlotAwaited(operation=operation, attempt=1, since=NOW)
+    record = requested(slot_awaited=awaited, next_reconcile_at=None, phase=Phase.QUEUED, hold=hold)
+    after = decided(record, found, paused=paused).record
+    assert (after.slot_awaited, after.next_reconcile_at) == (None, NOW + settings().limits.requeue_after)
+
+
 @CASES
 def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     record: SliceRecord, found: Observation | PoolObservations, known: Known

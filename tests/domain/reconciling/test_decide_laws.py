@@ -59,10 +59,11 @@ def may_exist(case: Situation) -> set[int]:
     return set(requested) - gone
 
 
-@given(situations())
-def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(case: Situation) -> None:
-    due = replace(case, record=replace(case.record, next_reconcile_at=NOW))
-    after = decided(due).record
+@given(situations(), st.booleans())
+def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(case: Situation, waits: bool) -> None:
+    """One that waited for a slot is not due, and is looked at since somebody asked."""
+    waits = waits and case.record.slot_awaited is not None
+    after = decided(replace(case, record=replace(case.record, next_reconcile_at=None if waits else NOW))).record
     if after.next_reconcile_at is None and after.slot_awaited is not None:
         assert after.slot_awaited.number is None
         creates = after.slot_awaited.operation is PoolOperation.CREATE

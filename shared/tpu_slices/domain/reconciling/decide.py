@@ -131,24 +131,24 @@ def _hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> dateti
 def _unchanged(case: Case, reason: Reason, message: str) -> Decision:
     """Return a decision that does nothing, except that slots without an operation that runs or may begin are freed.
 
-    A pool that is seen is told of. A queued slice that may not be created becomes BLOCKED with the reason.
+    A pool that is seen is told of. A queued slice that may not be created becomes BLOCKED with the reason. One that was
+    in line for a slot is looked at again instead.
     """
     record, told = case.record, case.told_while_frozen()
     if told is not None:
         changes = {**told.changes, "hosts_awaited_since": _hosts_awaited_since(record, told, case.now)}
         record = replace(record.transitioned(case.now, told.reason, told.message), **changes)
+    soon = case.now + case.limits.requeue_after
     after = replace(
         record,
         slot=record.slot if case.creates_current else None,
         slot_awaited=None,
         terminating=tuple(replace(each, slot=held_slot(each, case)) for each in record.terminating),
-        next_reconcile_at=case.now + case.limits.requeue_after if record.next_reconcile_at else None,
+        next_reconcile_at=soon if record.next_reconcile_at or record.slot_awaited else None,
     )
     queued = record.phase is Phase.QUEUED and record.wanted and isinstance(case.seen.current, Absent)
     if queued and reason.phase is Phase.BLOCKED:
-        after = replace(
-            after.transitioned(case.now, reason, message), next_reconcile_at=case.now + case.limits.requeue_after
-        )
+        after = replace(after.transitioned(case.now, reason, message), next_reconcile_at=soon)
     return Decision(after, (), reason, message)
 
 
