@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.builders import NOW
+from tests.builders import NOW, settings
 from tests.domain.cases import every_record, situations, wanted
 from tpu_slices.domain.model.decisions import (
     CancelCreation,
@@ -59,11 +59,14 @@ def may_exist(case: Situation) -> set[int]:
     return set(requested) - gone
 
 
-@given(situations(), st.booleans())
-def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(case: Situation, waits: bool) -> None:
+@given(situations(), st.booleans(), st.booleans(), st.sampled_from([None, None, "an upgrade"]))
+def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(
+    case: Situation, waits: bool, hold: bool, paused: str | None
+) -> None:
     """One that waited for a slot is not due, and is looked at since somebody asked."""
     waits = waits and case.record.slot_awaited is not None
-    after = decided(replace(case, record=replace(case.record, next_reconcile_at=None if waits else NOW))).record
+    record = replace(case.record, hold=hold, next_reconcile_at=None if waits else NOW)
+    after = decided(replace(case, record=record, settings=settings(paused=paused))).record
     if after.next_reconcile_at is None and after.slot_awaited is not None:
         assert after.slot_awaited.number is None
         creates = after.slot_awaited.operation is PoolOperation.CREATE
