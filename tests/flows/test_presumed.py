@@ -85,9 +85,19 @@ def test_a_slice_that_is_not_needed_any_more_is_presumed_to_stand_as_it_stood(
         ({"close_requested_at": None}, False),
         ({"delete_requested_at": NOW}, False),
         ({"operation": "operation-1"}, False),
+        ({"slot": 0}, False),
+        ({"asked_during_creation": True}, False),
         ({"hosts": some_hosts(usable=0, joined=0)}, False),
     ],
-    ids=["answered", "never asked", "being deleted", "being created", "without hosts"],
+    ids=[
+        "answered",
+        "never asked",
+        "being deleted",
+        "being created",
+        "being created by an operation that is not on record",
+        "asked while it was being created",
+        "without hosts",
+    ],
 )
 def test_a_pool_whose_hosts_the_relay_answered_about_is_presumed_to_run(changes: dict[str, Any], runs: bool) -> None:
     seen = PoolObservations(Absent(), {1: Running(None)}) if runs else None
@@ -100,8 +110,8 @@ def test_a_pool_whose_release_was_stopped_is_presumed_to_run_once_that_is_confir
     assert presumed(stopped, None, stopped=True) is None
     assert presumed(stopped, None) == PoolObservations(Absent(), {1: Running(None)})
     assert presumed(replace(stopped, reason=Reason.CLOSING_HOSTS), None) is None
-    being_deleted = replace(given_up(delete_requested_at=NOW), reason=Reason.RELEASES_STOPPED)
-    assert presumed(being_deleted, None) is None
+    for under_way in ({"delete_requested_at": NOW}, {"slot": 0}):
+        assert presumed(replace(given_up(**under_way), reason=Reason.RELEASES_STOPPED), None) is None
 
 
 @pytest.mark.parametrize(
