@@ -11,7 +11,8 @@
 
 A host is closed by cordoning its node. An annotation with the question's time marks the cordon as ours: it outlives the
 relay, and a cordon without it is somebody else's, which is left alone. Questions may be late, doubled or out of order:
-only the latest about a pool counts.
+only the latest about a pool counts. An earlier one asks for the answer to that again, by which whoever asked it learns
+that it counts no more: another's clock may be ahead.
 """
 
 from __future__ import annotations
@@ -75,21 +76,21 @@ class Closing:
         """The pools that were asked about."""
         return tuple(self._asked)
 
-    def ask(self, pool: Pool, question: HostsQuestion, hosts: Iterable[Host], now: datetime) -> bool:
-        """Record a question; return whether it is the latest: what the hosts were closed for counts too."""
+    def ask(self, pool: Pool, question: HostsQuestion, hosts: Iterable[Host], now: datetime) -> None:
+        """Record a question, or ask the latest one again: that is also what the hosts were closed for."""
+        at = max([question.asked_at, *(host.closed_at for host in hosts if host.closed_at)])
         latest = self._asked.get(pool)
-        times = [host.closed_at for host in hosts if host.closed_at] + ([latest.at] if latest else [])
-        if any(at > question.asked_at for at in times):
-            return False
-        again = latest is not None and latest.at == question.asked_at
+        if latest is not None and latest.at >= at and latest.at > question.asked_at:
+            self._asked[pool] = replace(latest, progress=Progress.ASKED, overruled=False, evicted=False)
+            return
+        again = latest is not None and latest.at == at
         self._asked[pool] = Asked(
             key=PoolKey(question.slice_id, question.attempt),
-            close=question.close,
-            at=question.asked_at,
+            close=question.close or at > question.asked_at,
+            at=at,
             since=latest.since if latest and again else now,
             evict_by=question.evict_by,
         )
-        return True
 
     def evicting(self, pool: Pool) -> datetime | None:
         """Return until when the pods on a pool's hosts are evicted; None: they are not, or not any more."""

@@ -124,8 +124,9 @@ class FactQueue:
             return
         key = PoolKey(question.slice_id, question.attempt)
         pool = self._pool(key, question.legacy_pool)
-        if pool is None or not self.closing.ask(pool, question, self.cache.hosts.of(pool), now):
+        if pool is None:
             return
+        self.closing.ask(pool, question, self.cache.hosts.of(pool), now)
         maker = self.cache.maker(pool)
         if maker is not None and maker.state is WorkloadState.ACTIVE:
             self._schedule(State(maker.ref.owner.uid), now)

@@ -247,15 +247,23 @@ def test_a_host_that_leaves_while_the_others_are_closed_is_not_waited_for(site: 
     assert [(fact.joined, fact.closed, fact.answers) for fact in site.reports()] == [(4, 4, NOW)]
 
 
-def test_an_older_question_is_ignored() -> None:
+@pytest.mark.parametrize("close", [True, False], ids=["close", "open"])
+def test_an_older_question_counts_no_more_and_is_told_the_answer_to_the_latest(close: bool) -> None:
     site = closed_site()
-    assert site.ask(close=False, at=-1) == []
+    assert [(fact.closed, fact.answers) for fact in site.ask(close=close, at=-1)] == [(4, NOW)]
     assert site.needed() == []
     site.ask(close=False, at=2)
     site.patch()
     site.reports()
-    assert site.ask(close=True, at=1) == []
+    assert [(fact.closed, fact.answers) for fact in site.ask(close=close, at=1)] == [(0, NOW + 2 * SECOND)]
     assert site.needed() == []
+
+
+def test_an_older_question_leaves_the_latest_one_the_time_that_it_had(site: Site) -> None:
+    site.ask(at=1)
+    site.after(40)
+    assert site.ask() == []
+    assert [fact.answers for fact in site.after(20)] == [NOW + SECOND]
 
 
 def test_a_repeated_question_is_answered_again() -> None:
@@ -290,12 +298,15 @@ def test_a_relay_that_restarts_knows_closed_hosts_by_their_annotation() -> None:
     assert len(site.patch()) == 4
 
 
-def test_a_relay_that_restarts_ignores_questions_older_than_the_annotation() -> None:
+@pytest.mark.parametrize("close", [True, False], ids=["close", "open"])
+def test_a_relay_that_restarts_takes_the_annotation_for_the_latest_question(close: bool) -> None:
     site = closed_site()
     site.restart()
     site.after(5)
-    assert site.ask(close=False, at=-1) == []
+    assert [(fact.closed, fact.answers) for fact in site.ask(close=close, at=-1)] == [(4, NOW)]
     assert site.needed() == []
+    site.join(4)
+    assert site.needed() == [f"{SLICE}-1-4"]
 
 
 def test_closing_that_a_restart_interrupted_goes_on_when_it_is_asked_for_again(site: Site) -> None:

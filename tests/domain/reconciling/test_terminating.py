@@ -252,3 +252,23 @@ def test_an_unanswered_question_is_repeated_each_minute_and_an_old_answer_is_ask
     answered = replace(attempt, hosts=some_hosts(usable=0, closed=4, answered=NOW))
     later = NOW + 11 * MINUTE
     assert followed(answered, OURS, at=later).actions == (CloseHosts(1, later),)
+
+
+def test_a_question_that_one_asked_by_a_clock_ahead_of_it_overtook_is_asked_anew_at_once_and_behind_that() -> None:
+    ahead = NOW + 10 * SECOND
+    overtaken = replace(FREE, close_requested_at=NOW, hosts=replace(FREE.hosts, answered=ahead))
+    after = followed(overtaken, OURS)
+    (anew,) = after.attempts
+    assert anew.close_requested_at is not None
+    assert anew.close_requested_at > ahead
+    assert after.actions == (CloseHosts(1, anew.close_requested_at),)
+    answered = replace(anew, hosts=replace(FREE.hosts, answered=anew.close_requested_at))
+    assert followed(answered, OURS).actions == (DeletePool(1),)
+
+
+def test_the_first_question_goes_behind_all_that_were_answered_before_the_hosts_were_opened() -> None:
+    ahead = NOW + 10 * SECOND
+    opened = replace(FREE, close_requested_at=None, hosts=replace(FREE.hosts, answered=ahead))
+    (asked,) = followed(opened, OURS).attempts
+    assert asked.close_requested_at is not None
+    assert asked.close_requested_at > ahead

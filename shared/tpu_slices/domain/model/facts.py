@@ -364,7 +364,7 @@ class HostsQuestion:
     slice_id: SliceId
     attempt: int
     asked_at: datetime
-    """Returned in the answer."""
+    """Returned in the answer. Only the latest question about a pool counts: an earlier one gets the answer to that."""
     close: bool
     legacy_pool: str | None = None
     """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""

@@ -150,7 +150,8 @@ def _stopped(evidence: Evidence) -> Assessment | None:
 def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     asked, answered = pool.close_requested_at, pool.hosts.answered
     message = "its hosts are being closed to new pods"
-    if asked is None or (answered == asked and now - asked > _lasts(pool.hosts, limits)):
+    overtaken = asked is not None and answered is not None and answered > asked
+    if asked is None or overtaken or (answered == asked and now - asked > _lasts(pool.hosts, limits)):
         return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
     evicted = evidence.released and bool(pool.hosts.occupants)  # the relay closes no hosts that a Job is on
     if answered != asked or not (evicted or _closed(pool.hosts, now, limits)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
@@ -40,6 +40,7 @@ from tpu_slices.domain.reconciling.limiter import slot_awaited
 
 IN_USE = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE})
 _UNSEEN = Unreadable("it was not observed")
+_MOMENT = timedelta(microseconds=1)
 
 
 def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRecord:
@@ -232,12 +233,21 @@ def _closed(
     waits = case.record.slot_awaited
     if waits is not None and _is_for(waits, each) and case.slot_for(each.attempt) is None:
         return _queued(followed, each, case, why)
-    asked = each.close_requested_at
-    repeat = asked is not None and each.hosts.answered != asked
-    at = asked if repeat and asked else case.now
+    at = _asking_at(each, case.now)
     asking = replace(each, close_requested_at=at, asked_during_creation=seen == Creating())
     close = CloseHosts(each.attempt, at, case.evict_by)
     return followed.with_attempt(asking, replace(why, until=_next(case)), close, awaited=_in_hand(each, why, case))
+
+
+def _asking_at(each: TerminatingAttempt, now: datetime) -> datetime:
+    """Return by which time a question goes: a repeated one by its own, a new one by one after all that were answered.
+
+    Only the latest question counts for the relay, and whoever asked before may have a clock that is ahead of this one.
+    """
+    asked, answered = each.close_requested_at, each.hosts.answered
+    if asked is not None and (answered is None or answered < asked):
+        return asked
+    return max(now, answered + _MOMENT) if answered is not None else now
 
 
 def _in_hand(each: TerminatingAttempt, why: Assessment, case: Situation) -> SlotAwaited | None:
