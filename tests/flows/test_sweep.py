@@ -151,6 +151,16 @@ def test_slices_of_a_cluster_without_settings_are_counted_in_the_log(world: Worl
     assert (line["severity"], line["cluster"], line["slices"]) == ("ERROR", "forgotten", 4)
 
 
+def test_clusters_without_settings_are_searched_for_every_quarter_of_an_hour(world: World) -> None:
+    world.store.put(*unsettled(ClusterId("forgotten"), 4))
+    found = []
+    for _ in range(60):
+        if sweep(world.deps).without_settings:
+            found.append(world.clock.now().minute)
+        world.clock.advance(MINUTE)
+    assert found == [0, 15, 30, 45]
+
+
 @pytest.mark.usefixtures("small_pages")
 def test_slices_whose_requests_have_no_effect_do_not_fill_the_page_for_ever(world: World) -> None:
     world.store.put(*unsettled(CLUSTER, STUCK))

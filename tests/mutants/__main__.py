@@ -37,7 +37,11 @@ class Module:
 
 MODULES = {
     "decide": Module(f"{DOMAIN}/reconciling/decide.py", f"{RECONCILING}/test_decide*.py", (RECONCILING,)),
-    "demand": Module(f"{DOMAIN}/reconciling/demand.py", f"{RECONCILING}/test_demand*.py", (RECONCILING, FLOWS)),
+    "demand": Module(
+        f"{DOMAIN}/reconciling/demand.py",
+        f"{RECONCILING}/test_demand*.py",
+        (RECONCILING, "tests/domain/node_groups", FLOWS),
+    ),
     "fit": Module(f"{DOMAIN}/planning/fit.py", f"{PLANNING}/test_fit.py", (PLANNING,)),
     "policy": Module(
         f"{DOMAIN}/planning/policy.py",

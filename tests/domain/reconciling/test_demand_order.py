@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,8 +27,17 @@ from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.demand import Demand, changed, demands, in_progress, wanted, with_current_desire
+from tpu_slices.domain.model.workloads import RELEASE_LASTS, WorkloadRecord
+from tpu_slices.domain.reconciling.demand import (
+    Demand,
+    changed,
+    demands,
+    in_progress,
+    is_overtaken,
+    is_recorded,
+    wanted,
+    with_current_desire,
+)
 
 ACTIVE, SUSPENDED, COMPLETED = WorkloadState.ACTIVE, WorkloadState.SUSPENDED, WorkloadState.COMPLETED
 SINCE, LATER = NOW - MINUTE, NOW + MINUTE
@@ -62,6 +72,55 @@ def test_a_state_is_as_old_as_the_fact_that_brought_it_and_late_facts_change_not
 ) -> None:
     record = after(known, generation, to)
     assert (record and record.state_since) == since
+
+
+@pytest.mark.parametrize(
+    ("changes", "recorded"),
+    [
+        ({}, True),
+        ({"generation": 4}, False),
+        ({"generation": 6}, False),
+        ({"resource_version": "1000"}, False),
+        ({"resource_version": "1002"}, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("state", WorkloadState)
+def test_a_record_rests_on_a_fact_of_its_state_generation_and_version_alone(
+    state: WorkloadState, changes: dict[str, Any], *, recorded: bool
+) -> None:
+    record = a_jobset(state=ACTIVE, generation=5, resource_version="1001")
+    ref = a_jobset_ref(**{"generation": 5, "resource_version": "1001", **changes})
+    assert is_recorded(WorkloadChanged(workload=ref, state=state), record) is (recorded and state is ACTIVE)
+
+
+@pytest.mark.parametrize("state", WorkloadState)
+@pytest.mark.parametrize("desire", Desire)
+def test_a_slice_that_nobody_looks_at_is_overtaken_where_its_jobset_needs_another_state_of_it(
+    state: WorkloadState, desire: Desire
+) -> None:
+    overtaken = (desire is Desire.PRESENT) is not (state is ACTIVE)
+    record = a_record(desire=desire, next_reconcile_at=None)
+    assert is_overtaken(record, a_jobset(state=state)) is overtaken
+    assert not is_overtaken(replace(record, next_reconcile_at=NOW), a_jobset(state=state))
+
+
+@pytest.mark.parametrize(
+    ("to", "had_slices", "wait"),
+    [
+        (COMPLETED, True, RELEASE_LASTS),
+        (COMPLETED, False, timedelta()),
+        (SUSPENDED, True, timedelta()),
+        (SUSPENDED, False, timedelta()),
+    ],
+)
+def test_a_jobset_is_reported_at_once_but_once_its_slices_had_the_time_to_go_if_it_ended(
+    to: WorkloadState, wait: timedelta, *, had_slices: bool
+) -> None:
+    record = a_jobset(demand={slice_id(a_job()): NOW} if had_slices else {})
+    changed_to = changed(WorkloadChanged(workload=a_jobset_ref(generation=9), state=to), record, LATER, CLUSTER)
+    assert changed_to is not None
+    assert changed_to.next_report_at == LATER + wait
 
 
 @pytest.mark.parametrize(("generation", "groups"), [(4, 2), (5, 3), (6, 3)])
