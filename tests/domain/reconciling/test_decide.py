@@ -393,7 +393,26 @@ EARLIER: list[Row] = [
         seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (
-        "an earlier attempt cannot be read", a_record(attempt=2, terminating=(FREE,)),
+        "an earlier attempt that could serve cannot be read", a_record(attempt=2, terminating=(FREE,)),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.POOL_UNREADABLE, (),
+    ),
+    (
+        "an earlier attempt that could serve cannot be read, and the next one is requested already",
+        requested(attempt=2, create_requested_at=NOW, terminating=(FREE,)),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    (
+        "an earlier attempt that could not serve cannot be read", a_record(attempt=2, terminating=(terminating(),)),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    (
+        "an earlier attempt that others use cannot be read",
+        a_record(attempt=2, terminating=(in_use(GUEST, fits=True),)),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+    ),
+    (
+        "an earlier attempt that is being deleted cannot be read",
+        a_record(attempt=2, terminating=(replace(FREE, delete_requested_at=NOW),)),
         seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts
-from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, unneeded
+from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, terminating, unneeded
 from tpu_slices.domain.model.decisions import CreatePool, Decision
-from tpu_slices.domain.model.observations import Absent, Observation, Running
+from tpu_slices.domain.model.observations import Absent, Observation, Running, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
@@ -47,6 +47,12 @@ def test_the_last_attempt_is_made_and_none_after_it() -> None:
     assert last.actions == (CreatePool(LAST_ATTEMPT),)
     none = decided(a_record(attempt=LAST_ATTEMPT + 1), Absent(), heard(slots={LAST_ATTEMPT + 1: 0}))
     assert (none.reason, none.actions) == (Reason.ATTEMPTS_EXHAUSTED, ())
+
+
+def test_the_pool_whose_state_a_creation_waits_for_is_named() -> None:
+    record = a_record(attempt=3, terminating=(terminating(fits=True), terminating(attempt=2, fits=True)))
+    message = decide(record, seen(Absent(), a1=Unreadable("503"), a2=Absent()), NOW, settings(), heard()).message
+    assert message == f"GKE does not say whether node pool {record.pool_of(1)} stands, which could serve: 503"
 
 
 def test_failures_are_forgotten_when_a_slice_serves_or_is_needed_no_more() -> None:

@@ -43,7 +43,14 @@ from tpu_slices.domain.reconciling.messages import (
 )
 from tpu_slices.domain.reconciling.patience import due, failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
-from tpu_slices.domain.reconciling.terminating import Followed, follow, held_slot, with_best_attempt, without_current
+from tpu_slices.domain.reconciling.terminating import (
+    Followed,
+    follow,
+    held_slot,
+    unreadable_attempt,
+    with_best_attempt,
+    without_current,
+)
 
 
 def decide(
@@ -53,8 +60,9 @@ def decide(
 
     | seen, by desire   | PRESENT                                               | ABSENT                        |
     |-------------------|-------------------------------------------------------|-------------------------------|
-    | Absent            | its Job runs elsewhere: READY; demand fresh, allowed, | GONE once no create request   |
-    |                   | and a slot: create; else REFUSED, QUEUED, WAITING ... | can arrive                    |
+    | Absent            | its Job runs elsewhere: READY; an earlier pool that   | GONE once no create request   |
+    |                   | could serve is Unreadable: wait; demand fresh,        | can arrive                    |
+    |                   | allowed, and a slot: create; else REFUSED, QUEUED ... |                               |
     | Begun             | as Absent: create goes on, in its slot                | given up                      |
     | Creating          | wait while its operation runs                         | given up                      |
     | Running           | READY when every host is usable                       | given up                      |
@@ -220,6 +228,11 @@ class Case(Situation):
         if self.record.attempt > LAST_ATTEMPT:
             message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the {self.record.owner.kind}."
             return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
+        if (unread := unreadable_attempt(self)) is not None:
+            earlier, seen = unread
+            pool = f"{self.vendor.pool} {self.record.pool_of(earlier.attempt)}"
+            message = f"{self.vendor} does not say whether {pool} stands, which could serve: {seen.message}"
+            return Arm(Reason.POOL_UNREADABLE, message)
         slot = self.record.slot if self.record.slot is not None else self.slot_for(self.record.attempt)
         return self._without_slot() if slot is None else self._create(slot)
 

@@ -122,15 +122,25 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     return after, (OpenHosts(best.attempt),) if best.close_requested_at else ()
 
 
-def _best(case: Situation) -> TerminatingAttempt | None:
-    if not case.record.wanted or case.record.on(case.record.hosts):
-        return None
-    present = [
-        (each, case.seen.terminating.get(each.attempt))
+def unreadable_attempt(case: Situation) -> tuple[TerminatingAttempt, Unreadable] | None:
+    """Return an earlier attempt that is to be current if its pool stands, which is not known; None: there is none."""
+    unread = ((each, seen) for each, seen in _kept(case) if isinstance(seen, Unreadable))
+    return next(((each, seen) for each, seen in unread if _serves_again(each, seen, case)), None)
+
+
+def _kept(case: Situation) -> list[tuple[TerminatingAttempt, Observation]]:
+    """Return the earlier attempts whose deletion is not under way, latest first, and what is seen of them."""
+    return [
+        (each, case.seen.terminating.get(each.attempt, _UNSEEN))
         for each in reversed(case.record.terminating)
         if not case.order_may_arrive(each.delete_requested_at)
     ]
-    useful = [(each, seen) for each, seen in present if isinstance(seen, Creating | Running | Busy | Broken)]
+
+
+def _best(case: Situation) -> TerminatingAttempt | None:
+    if not case.record.wanted or case.record.on(case.record.hosts):
+        return None
+    useful = [(each, seen) for each, seen in _kept(case) if isinstance(seen, Creating | Running | Busy | Broken)]
     in_use = (each for each, _ in useful if case.record.on(each.hosts))
     return next(in_use, next((each for each, seen in useful if _serves_again(each, seen, case)), None))
 
