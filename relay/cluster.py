@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -13,9 +14,9 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from relay import translate
-from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, UnservedPod
+from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
 from relay.watch import Response, Source
-from tpu_slices.domain.model.slices import Owner
+from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.readers import READERS
@@ -29,6 +30,9 @@ TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
 SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
 LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
 _MOST_EVENTS = 500
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""A subdomain by RFC 1123, as every workload's name is
+(kubernetes.io/docs/concepts/overview/working-with-objects/names)."""
 SCALE_UP = "TriggeredScaleUp"
 """The reason of the Event on a pod for which the cluster autoscaler adds a node
 (kubernetes/autoscaler, cluster-autoscaler/processors/status/eventing_scale_up_processor.go)."""
@@ -56,21 +60,24 @@ def _workloads(api: client.ApiClient, kind: Kind, *, served: bool) -> Source[Kin
     custom: Any = client.CustomObjectsApi(api)
     owner = WORKLOADS[kind]
     group, _, version = owner.api_version.partition("/")
-
-    def is_installed() -> bool:
-        if not served:
-            return False
-        try:
-            resources = raw(custom.get_api_resources, group, version, seconds=TIMEOUTS)["resources"]
-        except ApiException as error:
-            if error.status == NOT_FOUND:
-                return False
-            raise
-        return any(each["name"] == kind for each in resources)
-
     fetch = partial(custom.list_cluster_custom_object, group, version, kind.value)
     read = partial(translate.workload, READERS[owner])
+
+    def is_installed() -> bool:
+        return served and _is_installed(custom, owner)
+
     return Source(kind, fetch, read, "uid", f"{kind} of {owner.api_version}", is_installed)
+
+
+def _is_installed(custom: Any, owner: OwnerKind) -> bool:
+    group, _, version = owner.api_version.partition("/")
+    try:
+        resources = raw(custom.get_api_resources, group, version, seconds=TIMEOUTS)["resources"]
+    except ApiException as error:
+        if error.status == NOT_FOUND:
+            return False
+        raise
+    return any(each["name"] == PLURALS[owner] for each in resources)
 
 
 def unscheduled(api: client.ApiClient, vendor: Vendor = GKE) -> Source[Aside, UnservedPod]:
@@ -107,6 +114,25 @@ class Cluster:
                 if error.status == NOT_FOUND and _is_about(error, plural, owner.name):
                     return None
                 raise
+
+    def workload_named(self, name: WorkloadName) -> Workload | None:
+        """Return the workload of a name as it is now, read as its watch reads it; None if there is none that can be.
+
+        Names are as a pod says: no object has one that is not valid, nor any if its kind's API is not installed.
+        """
+        if _NAME.fullmatch(name.name) is None:
+            return None
+        try:
+            found = self.workload(Owner(kind=name.kind, namespace=name.namespace, name=name.name, uid=WorkloadUid("")))
+        except Temporary:
+            with converted_errors():
+                if _is_installed(self._custom, name.kind):
+                    raise
+            return None
+        try:
+            return translate.workload(READERS[name.kind], found) if found else None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None
 
     def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a PersistentVolumeClaim; None if there is none of that name. The timeouts are short."""

@@ -201,9 +201,17 @@ class ClusterCache:
     def occupants(self, pool: Pool) -> tuple[Occupant, ...]:
         """Return the Jobs whose leaders are bound to a pool's hosts, in the order of their pods' UIDs."""
         leaders = (self._leaders[pod] for pod in sorted(self.leaders_on(pool)))
-        found = ((leader, self.workload_of(leader)) for leader in leaders)
-        occupants = (occupant_of(leader, workload) for leader, workload in found if workload is not None)
+        occupants = (self._occupant(leader) for leader in leaders)
         return tuple(occupant for occupant in occupants if occupant is not None)
+
+    def passed_over(self, pool: Pool) -> tuple[Leader, ...]:
+        """Return the leader pods on a pool's hosts that do not count as occupants."""
+        leaders = (self._leaders[pod] for pod in sorted(self.leaders_on(pool)))
+        return tuple(leader for leader in leaders if self._occupant(leader) is None)
+
+    def _occupant(self, leader: Leader) -> Occupant | None:
+        workload = self.workload_of(leader)
+        return occupant_of(leader, workload) if workload is not None else None
 
     def leaders_on(self, pool: Pool) -> frozenset[str]:
         """Return the UIDs of the leader pods on a pool's hosts, whether or not they count as occupants."""
@@ -270,6 +278,8 @@ def occupant_of(leader: Leader, workload: Workload) -> Occupant | None:
     A tenant may write a pod with the labels of another's leader. Such a pod must neither keep hosts from being deleted
     nor pass for the Job whose labels it has, so everything that can be compared is.
     """
+    if leader.workload_uid not in {None, workload.ref.owner.uid}:
+        return None
     place = leader.place
     request = next((each for each in workload.requests if each.replicated_job == place.replicated_job), None)
     if not workload.served or workload.state is not WorkloadState.ACTIVE or request is None:

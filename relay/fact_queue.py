@@ -376,7 +376,7 @@ class FactQueue:
 
     def _vacancy(self, pool: Pool) -> Vacancy:
         nodes = frozenset(host.node for host in self.cache.hosts.of(pool))
-        return Vacancy(pool, nodes, self.cache.leaders_on(pool))
+        return Vacancy(pool, nodes, self.cache.leaders_on(pool), self.cache.passed_over(pool))
 
     def _hosts_list(self, subject: HostsList, now: datetime) -> Iterator[Due]:
         if subject.begun:

@@ -4,11 +4,13 @@
 |--------------------------------------------|-------------------------------------------|--------------------|
 | demand of leaders that mount volume claims | whether there are such claims, and the    | it names no claims |
 |                                            | zones that their volumes are bound to     |                    |
-| an answer that nobody is on hosts          | their nodes and leader pods, listed anew  | it is no answer    |
+| an answer that nobody is on hosts          | their nodes and leader pods, listed anew, | it is no answer    |
+|                                            | and the workloads of pods that do not     |                    |
+|                                            | count                                     |                    |
 
 A watch whose connection stalls says nothing for minutes before it counts as failed, while others go on. What is deleted
-on an answer must not depend on that: a node or a pod that its watch has not shown takes the answer from the fact. The
-functions ask again.
+on an answer must not depend on that: a node or a pod that its watch has not shown takes the answer from the fact, and
+so does a workload by which a pod counts that did not by what its watch has shown. The functions ask again.
 """
 
 from __future__ import annotations
@@ -21,13 +23,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
 from relay.agenda import Subject
+from relay.cluster_cache import occupant_of
 from relay.health import Health
-from relay.objects import Pool
+from relay.objects import Leader, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import BoundClaim, Fact, HostsChanged, SlicesWanted, TemplateRequest
 from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -35,6 +38,8 @@ from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 
 _log = structlog.get_logger()
+K = TypeVar("K")
+V = TypeVar("V")
 
 LISTS_AT_ONCE = 8
 TICK_EVERY = 30.0
@@ -72,6 +77,8 @@ class Vacancy:
     """The nodes of the pool that the watch has shown; none: the pool is said to have no hosts."""
     shown: Collection[str]
     """The UIDs of leader pods that the watch has shown on these nodes, whether or not they count as occupants."""
+    passed_over: tuple[Leader, ...]
+    """Those of them that do not count, by what the watches of workloads have shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,27 +150,29 @@ class Lists(Protocol):
 
     def leaders_on(self, node: str) -> Mapping[str, str]: ...
 
-
-Leaders = Mapping[str, str]
-"""Leader pods of a node, by UID."""
-Each = Callable[[Callable[[str], Leaders], Sequence[str]], list[Leaders]]
-"""Lists the leaders on each of some nodes."""
+    def workload_named(self, name: WorkloadName) -> Workload | None: ...
 
 
-def at_once(leaders_on: Callable[[str], Leaders], nodes: Sequence[str]) -> list[Leaders]:
-    """Return the leaders on each of these nodes, listed in threads; raise what one of them raises."""
+class Each(Protocol):
+    """Asks about each of several things."""
+
+    def __call__(self, ask: Callable[[K], V], things: Sequence[K], /) -> list[V]: ...
+
+
+def at_once(ask: Callable[[K], V], things: Sequence[K]) -> list[V]:
+    """Return what is answered about each of these things, asked in threads; raise what one of them raises."""
     with ThreadPoolExecutor(LISTS_AT_ONCE) as threads:
-        lists = [threads.submit(leaders_on, node) for node in nodes]
+        asked = [threads.submit(ask, each) for each in things]
         try:
-            return [each.result() for each in lists]
+            return [each.result() for each in asked]
         except (Temporary, Permanent):
             threads.shutdown(cancel_futures=True)
             raise
 
 
-def in_turn(leaders_on: Callable[[str], Leaders], nodes: Sequence[str]) -> list[Leaders]:
-    """Return the leaders on each of these nodes, of what answers without delay."""
-    return [leaders_on(node) for node in nodes]
+def in_turn(ask: Callable[[K], V], things: Sequence[K]) -> list[V]:
+    """Return what is answered about each of these things, of what answers without delay."""
+    return [ask(each) for each in things]
 
 
 class Vacancies:
@@ -188,10 +197,20 @@ class Vacancies:
             if unseen:
                 return f"the watch has not shown that node {unseen[0]} is one of the hosts"
             lists = self._each(self._lists.leaders_on, sorted(vacancy.nodes))
+            counts = self._counts_after_all(vacancy.passed_over)
         except (Temporary, Permanent) as trouble:
             return str(trouble)
         unknown = [pod for leaders in lists for uid, pod in leaders.items() if uid not in vacancy.shown]
-        return f"the watch has not shown that pod {unknown[0]} is on one of the hosts" if unknown else ""
+        return f"the watch has not shown that pod {unknown[0]} is on one of the hosts" if unknown else counts
+
+    def _counts_after_all(self, leaders: Sequence[Leader]) -> str:
+        names = sorted({leader.workload for leader in leaders})
+        workloads = dict(zip(names, self._each(self._lists.workload_named, names), strict=True))
+        for leader in leaders:
+            workload = workloads[leader.workload]
+            if workload is not None and occupant_of(leader, workload) is not None:
+                return f"the watch has not shown the {workload.ref.owner.kind} of pod {leader.pod} as it is"
+        return ""
 
 
 class Volumes(Protocol):

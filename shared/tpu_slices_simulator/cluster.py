@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relay import translate
-from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Known, Leader, Pool, PoolKey, Workload
+from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Known, Leader, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, TemplateRequest, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
@@ -197,6 +197,12 @@ class FakeCluster:
         named = (each for each in self.workloads.values() if each.ref.owner.full_name == owner.full_name)
         found = next((each for each in named if each.ref.owner.kind is owner.kind and not _is_gone(each)), None)
         return found.raw if found else None
+
+    def workload_named(self, name: WorkloadName) -> Workload | None:
+        named = (
+            each for each in self.workloads.values() if each.ref.owner.full_name == f"{name.namespace}/{name.name}"
+        )
+        return next((each.seen for each in named if each.ref.owner.kind is name.kind and not _is_gone(each)), None)
 
     def nodes_of(self, pool: Pool) -> Collection[str]:
         return [node.name for node in self.nodes.values() if node.pool == pool]

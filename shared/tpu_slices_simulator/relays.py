@@ -14,7 +14,7 @@ from relay.node_groups import keeper
 from relay.node_groups.evictor import Evictor, Pods, evictions
 from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import needed_patches
-from relay.objects import Kind, Known, NodePatch, Pool, Workload
+from relay.objects import Kind, Known, NodePatch, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import AnyQuestion, Fact, FactQuestion, WorkloadsListed
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import ClusterId, Owner
@@ -37,6 +37,8 @@ class ApiServer(Protocol):
     def nodes_of(self, pool: Pool) -> Collection[str]: ...
 
     def leaders_on(self, node: str) -> Mapping[str, str]: ...
+
+    def workload_named(self, name: WorkloadName) -> Workload | None: ...
 
 
 class Groups(keeper.Groups, Pods, Protocol):

@@ -19,7 +19,7 @@ from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
 from relay.notices import legacy_provisioner
-from relay.objects import Kind, Known, PoolKey
+from relay.objects import Kind, Known, PoolKey, WorkloadName
 from relay.watch import Source
 from tests.builders import an_owner
 from tests.cluster.accounts import token_of
@@ -55,6 +55,7 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "post": lambda calls: calls.post(EVENT),
     "renew": lambda calls: calls.renew(EVENT),
     "nodes_of": lambda calls: calls.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
+    "workload_named": lambda calls: calls.workload_named(WorkloadName("default", "llama")),
     "leaders_on": lambda calls: calls.leaders_on("host"),
     "patch_node": lambda calls: calls.patch_node("host", {"metadata": {"labels": {"marked": "true"}}}),
 }

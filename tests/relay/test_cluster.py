@@ -12,13 +12,13 @@ from kubernetes import client
 
 from relay.cluster import Cluster
 from relay.events import event
-from relay.objects import Pool, PoolKey
+from relay.objects import Pool, PoolKey, WorkloadName
 from relay.translate import GROUP_LEADERS, LEADERS
 from tests.builders import an_owner
-from tests.relay.objects import bound_pod, jobset, node
+from tests.relay.objects import bound_pod, jobset, node, read_jobset
 from tests.relay.test_events import update
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -129,6 +129,46 @@ def test_an_unreachable_server_is_a_temporary_error(server: AnsweringServer, clu
     server.socket.close()
     with pytest.raises(Temporary, match="the API server does not answer"):
         cluster.workload(LLAMA)
+
+
+NAMED = WorkloadName("research", "llama")
+NO_SUCH_PATH = (404, b"404 page not found\n")
+
+
+def test_a_workload_by_its_name_is_read_as_its_watch_reads_it(server: AnsweringServer, cluster: Cluster) -> None:
+    server.answer(200, jobset())
+    assert cluster.workload_named(NAMED) == read_jobset(jobset())
+    server.answer(404, refusal(404, "NotFound", name="llama", group="jobset.x-k8s.io", kind="jobsets"))
+    assert cluster.workload_named(NAMED) is None
+    server.answer(200, {"metadata": {}})
+    assert cluster.workload_named(NAMED) is None
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../pods", "a/b", "Llama", "llama-", "a..b", "llama\n", "ll%61ma"])
+def test_nothing_is_asked_about_a_name_that_no_object_can_have(
+    server: AnsweringServer, cluster: Cluster, name: str
+) -> None:
+    assert cluster.workload_named(WorkloadName("research", name)) is None
+    assert server.requests == []
+
+
+def test_there_is_no_workload_of_a_kind_that_is_not_installed(server: AnsweringServer, cluster: Cluster) -> None:
+    server.answer(*NO_SUCH_PATH)
+    assert cluster.workload_named(NAMED._replace(kind=OwnerKind.LEADER_WORKER_SET)) is None
+    paths = [path for path, _ in server.requests]
+    assert paths == [
+        "/apis/leaderworkerset.x-k8s.io/v1/namespaces/research/leaderworkersets/llama",
+        "/apis/leaderworkerset.x-k8s.io/v1",
+    ]
+
+
+@pytest.mark.parametrize("code", [403, 500, 503])
+def test_a_workload_that_cannot_be_read_by_its_name_is_a_temporary_error(
+    server: AnsweringServer, cluster: Cluster, code: int
+) -> None:
+    server.answer(code, refusal(code, "Trouble"))
+    with pytest.raises(Temporary, match=f"refused: {code}"):
+        cluster.workload_named(NAMED)
 
 
 def test_an_event_is_created_with_all_its_fields(server: AnsweringServer, cluster: Cluster) -> None:

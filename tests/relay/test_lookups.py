@@ -1,4 +1,4 @@
-"""What is looked up for facts: the zones of volume claims, and nodes and pods before hosts are said to be vacant."""
+"""What is looked up for demand: the zones of the volume claims that leaders mount."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,15 +21,12 @@ from relay.lookups import (
     volume_of,
     zones_of,
 )
-from relay.objects import Pool
-from relay.translate import hosts_of
-from tests.builders import NOW, a_request, leaders_wait
-from tests.relay.closing import SLICE, Site, leader, question
+from tests.builders import a_request, leaders_wait
 from tests.relay.objects import Json, jobset, pod, replicated_job
+from tests.relay.test_vacancies import Api
 from tests.relay.watched import START, Watched, a_relay, looking_up
-from tpu_slices.domain.model.facts import BoundClaim, Fact, HostsChanged, SlicesWanted
-from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
-from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.domain.model.facts import BoundClaim, Fact, SlicesWanted
+from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.messages import encode_fact
 
@@ -241,144 +238,3 @@ def test_demand_that_lacks_a_claim_is_repeated_until_there_is_one(watched: Watch
 def test_nothing_is_looked_up_for_leaders_that_mount_no_claims(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
     assert {due.unknown for due in watched.queue.due(watched.now)} == {None}
-
-
-NODES = [f"{SLICE}-1-{number}" for number in range(4)]
-SELECTOR = f"{SLICE_ID_LABEL}={SLICE},{ATTEMPT_LABEL}=1"
-
-
-@dataclass
-class Api:
-    """The nodes and pods that the API server has."""
-
-    nodes: set[str] = field(default_factory=lambda: {*NODES})
-    bound: list[Json] = field(default_factory=list)
-    listed: list[str] = field(default_factory=list)
-    error: Exception | None = None
-    leaders_error: Exception | None = None
-
-    def claim(self, *_: str) -> Json | None:
-        """Return nothing: no leader mounts a claim."""
-
-    volume = claim
-
-    def nodes_of(self, pool: Pool) -> set[str]:
-        assert hosts_of(pool) == SELECTOR
-        self.listed.append(SELECTOR)
-        if self.error is not None:
-            raise self.error
-        return self.nodes
-
-    def leaders_on(self, node: str) -> dict[str, str]:
-        self.listed.append(node)
-        if self.leaders_error is not None:
-            raise self.leaders_error
-        found = (pod["metadata"] for pod in self.bound if pod["spec"]["nodeName"] == node)
-        return {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}" for metadata in found}
-
-
-class Scene:
-    """A relay that closes four hosts, and the pods that the API server has on them."""
-
-    def __init__(self) -> None:
-        self.site, self.api, self.posted = Site(), Api(), list[Fact]()
-        watched = self.site.watched
-        look_up = looking_up(Claims(self.api, lambda: watched.now), Vacancies(self.api))
-        health = Health(lambda: watched.now)
-        self.relay = a_relay(watched.queue, lambda: watched.now, self.posted.extend, health, look_up)
-
-    def bind(self, pod: Json) -> None:
-        """Bind a pod; its watch shows nothing of it yet."""
-        self.api.bound.append(pod)
-
-    def close(self) -> HostsChanged:
-        """Ask for the hosts to be closed, and return the report of the time when all are."""
-        self.relay.ask(question())
-        self.site.patch()
-        self.site.watched.pass_time(5)
-        return self.report()
-
-    def report(self) -> HostsChanged:
-        """Return the last report."""
-        self.relay.turn()
-        return [fact for fact in self.posted if isinstance(fact, HostsChanged)][-1]
-
-
-def test_it_is_answered_that_nobody_is_on_hosts_after_the_pods_of_each_were_listed() -> None:
-    scene = Scene()
-    report = scene.close()
-    assert (report.answers, report.closed, report.occupants) == (NOW, 4, ())
-    assert scene.api.listed[0] == SELECTOR
-    assert sorted(scene.api.listed[1:]) == NODES
-
-
-def test_a_leader_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_seen() -> None:
-    scene = Scene()
-    scene.bind(leader(2))
-    with capture_logs() as lines:
-        report = scene.close()
-    assert (report.answers, report.closed, report.occupants) == (None, 4, ())
-    assert [line["event"] for line in lines] == ["vacancy.uncertain"]
-    assert f"research/{leader(2)['metadata']['name']}" in lines[0]["error"]
-
-    scene.relay.ask(question())
-    assert scene.report().answers is None
-    scene.site.watched.see(leader(2))
-    scene.relay.ask(question())
-    report = scene.report()
-    assert (report.answers, len(report.occupants)) == (NOW, 1)
-
-
-@pytest.mark.parametrize("error", [Temporary("the API server does not answer"), Permanent("refused: 422")])
-@pytest.mark.parametrize("which", ["error", "leaders_error"], ids=["nodes", "pods"])
-def test_hosts_that_cannot_be_listed_are_not_said_to_be_empty(which: str, error: Exception) -> None:
-    scene = Scene()
-    setattr(scene.api, which, error)
-    assert scene.close().answers is None
-    setattr(scene.api, which, None)
-    scene.relay.ask(question())
-    assert scene.report().answers == NOW
-
-
-def test_a_host_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_closed_too() -> None:
-    scene = Scene()
-    for number in (2, 3):
-        scene.site.leave(number)
-    with capture_logs() as lines:
-        report = scene.close()
-    assert (report.answers, report.joined, report.closed) == (None, 2, 2)
-    assert [line["error"] for line in lines] == [f"the watch has not shown that node {NODES[2]} is one of the hosts"]
-
-    scene.site.join(2, 3)
-    scene.relay.ask(question())
-    report = scene.close()
-    assert (report.answers, report.joined, report.closed) == (NOW, 4, 4)
-
-
-def test_a_pool_without_hosts_is_not_reported_while_the_api_server_has_some() -> None:
-    scene = Scene()
-    scene.site.leave(0, 1, 2, 3)
-    scene.bind(leader(0))
-    assert scene.close().answers is None
-
-    scene.api.nodes.clear()  # now it is true
-    scene.relay.ask(question())
-    report = scene.report()
-    assert (report.answers, report.joined) == (NOW, 0)
-
-
-def test_a_pod_that_the_watch_has_shown_and_that_does_not_count_takes_no_answer() -> None:
-    scene = Scene()
-    stranger = leader(1)
-    stranger["metadata"]["ownerReferences"] = []
-    scene.bind(stranger)
-    scene.site.watched.see(stranger)
-    assert scene.close().answers == NOW
-
-
-def test_nothing_is_listed_for_reports_that_answer_no_question() -> None:
-    scene = Scene()
-    scene.site.cordon(1)
-    scene.site.watched.pass_time(15)
-    assert scene.report().usable == 3
-    assert scene.api.listed == []

@@ -13,7 +13,7 @@ from relay.agenda import SteadyClock, Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups import Claims, Lookups, Vacancies
-from relay.objects import Bookmarked, Kind, Listed, Lost, Pool, Saw
+from relay.objects import Bookmarked, Kind, Listed, Lost, Pool, Saw, WorkloadName
 from relay.relay import Relay
 from tests.builders import CLUSTER, NOW
 from tests.relay.closing import SLICE, question
@@ -55,6 +55,9 @@ class Api:
     def leaders_on(self, node: str) -> dict[str, str]:
         assert node
         return {}
+
+    def workload_named(self, name: WorkloadName) -> None:
+        """Return nothing: no pod is on a host."""
 
     def _wait(self) -> None:
         self.entered.set()

@@ -81,6 +81,9 @@ class Api:
         assert node
         return {}
 
+    def workload_named(self, name: WorkloadName) -> None:
+        """Return nothing: no pod is on a host."""
+
     def patch_node(self, node: str, patch: Any) -> None:
         raise Temporary(f"{node} is not labeled: {patch}")
 

@@ -1,0 +1,233 @@
+"""What is looked up before hosts are said to be vacant: nodes, pods, and the workloads of pods that do not count."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from relay import translate
+from relay.health import Health
+from relay.lookups import Claims, Vacancies
+from relay.objects import Pool, Workload, WorkloadName
+from relay.translate import hosts_of
+from tests.builders import NOW
+from tests.relay.closing import SLICE, Site, leader, question
+from tests.relay.objects import Json, bound_pod, jobset, replicated_job
+from tests.relay.watched import a_relay, looking_up
+from tpu_slices.domain.model.facts import Fact, HostsChanged
+from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
+from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.wire.readers import READERS
+
+NODES = [f"{SLICE}-1-{number}" for number in range(4)]
+SELECTOR = f"{SLICE_ID_LABEL}={SLICE},{ATTEMPT_LABEL}=1"
+
+
+@dataclass
+class Api:
+    """The nodes and pods that the API server has."""
+
+    nodes: set[str] = field(default_factory=lambda: {*NODES})
+    bound: list[Json] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
+    workloads: list[Json] = field(default_factory=list)
+    error: Exception | None = None
+    leaders_error: Exception | None = None
+    workload_error: Exception | None = None
+
+    def claim(self, *_: str) -> Json | None:
+        """Return nothing: no leader mounts a claim."""
+
+    volume = claim
+
+    def nodes_of(self, pool: Pool) -> set[str]:
+        assert hosts_of(pool) == SELECTOR
+        self.listed.append(SELECTOR)
+        if self.error is not None:
+            raise self.error
+        return self.nodes
+
+    def leaders_on(self, node: str) -> dict[str, str]:
+        self.listed.append(node)
+        if self.leaders_error is not None:
+            raise self.leaders_error
+        found = (pod["metadata"] for pod in self.bound if pod["spec"]["nodeName"] == node)
+        return {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}" for metadata in found}
+
+    def workload_named(self, name: WorkloadName) -> Workload | None:
+        self.listed.append(name.name)
+        if self.workload_error is not None:
+            raise self.workload_error
+        found = (translate.workload(READERS[name.kind], each) for each in self.workloads)
+        return next((each for each in found if each is not None and each.name == name), None)
+
+
+class Scene:
+    """A relay that closes four hosts, and the pods that the API server has on them."""
+
+    def __init__(self) -> None:
+        self.site, self.api, self.posted = Site(), Api(), list[Fact]()
+        watched = self.site.watched
+        look_up = looking_up(Claims(self.api, lambda: watched.now), Vacancies(self.api))
+        health = Health(lambda: watched.now)
+        self.relay = a_relay(watched.queue, lambda: watched.now, self.posted.extend, health, look_up)
+
+    def bind(self, pod: Json) -> None:
+        """Bind a pod; its watch shows nothing of it yet."""
+        self.api.bound.append(pod)
+
+    def close(self) -> HostsChanged:
+        """Ask for the hosts to be closed, and return the report of the time when all are."""
+        self.relay.ask(question())
+        self.site.patch()
+        self.site.watched.pass_time(5)
+        return self.report()
+
+    def report(self) -> HostsChanged:
+        """Return the last report."""
+        self.relay.turn()
+        return [fact for fact in self.posted if isinstance(fact, HostsChanged)][-1]
+
+
+def test_it_is_answered_that_nobody_is_on_hosts_after_the_pods_of_each_were_listed() -> None:
+    scene = Scene()
+    report = scene.close()
+    assert (report.answers, report.closed, report.occupants) == (NOW, 4, ())
+    assert scene.api.listed[0] == SELECTOR
+    assert sorted(scene.api.listed[1:]) == NODES
+
+
+def test_a_leader_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_seen() -> None:
+    scene = Scene()
+    scene.bind(leader(2))
+    with capture_logs() as lines:
+        report = scene.close()
+    assert (report.answers, report.closed, report.occupants) == (None, 4, ())
+    assert [line["event"] for line in lines] == ["vacancy.uncertain"]
+    assert f"research/{leader(2)['metadata']['name']}" in lines[0]["error"]
+
+    scene.relay.ask(question())
+    assert scene.report().answers is None
+    scene.site.watched.see(leader(2))
+    scene.relay.ask(question())
+    report = scene.report()
+    assert (report.answers, len(report.occupants)) == (NOW, 1)
+
+
+@pytest.mark.parametrize("error", [Temporary("the API server does not answer"), Permanent("refused: 422")])
+@pytest.mark.parametrize("which", ["error", "leaders_error"], ids=["nodes", "pods"])
+def test_hosts_that_cannot_be_listed_are_not_said_to_be_empty(which: str, error: Exception) -> None:
+    scene = Scene()
+    setattr(scene.api, which, error)
+    assert scene.close().answers is None
+    setattr(scene.api, which, None)
+    scene.relay.ask(question())
+    assert scene.report().answers == NOW
+
+
+def test_a_host_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_closed_too() -> None:
+    scene = Scene()
+    for number in (2, 3):
+        scene.site.leave(number)
+    with capture_logs() as lines:
+        report = scene.close()
+    assert (report.answers, report.joined, report.closed) == (None, 2, 2)
+    assert [line["error"] for line in lines] == [f"the watch has not shown that node {NODES[2]} is one of the hosts"]
+
+    scene.site.join(2, 3)
+    scene.relay.ask(question())
+    report = scene.close()
+    assert (report.answers, report.joined, report.closed) == (NOW, 4, 4)
+
+
+def test_a_pool_without_hosts_is_not_reported_while_the_api_server_has_some() -> None:
+    scene = Scene()
+    scene.site.leave(0, 1, 2, 3)
+    scene.bind(leader(0))
+    assert scene.close().answers is None
+
+    scene.api.nodes.clear()  # now it is true
+    scene.relay.ask(question())
+    report = scene.report()
+    assert (report.answers, report.joined) == (NOW, 0)
+
+
+def test_a_pod_that_the_watch_has_shown_and_that_does_not_count_takes_no_answer() -> None:
+    scene = Scene()
+    stranger = leader(1)
+    stranger["metadata"]["ownerReferences"] = []
+    scene.bind(stranger)
+    scene.site.watched.see(stranger)
+    assert scene.close().answers == NOW
+
+
+def another(**parts: Any) -> Json:
+    return jobset("gemma", **{"uid": "u-2", **parts})
+
+
+def a_leader_of_another() -> Json:
+    labels = {"jobset.sigs.k8s.io/jobset-uid": "u-2"}
+    return bound_pod(0, f"{SLICE}-1-1", jobset="gemma", uid="pod-of-gemma", labels=labels)
+
+
+def with_a_leader_of_another() -> Scene:
+    """Return a relay whose watch of pods shows the leader of a JobSet that it has not been shown."""
+    scene = Scene()
+    scene.bind(a_leader_of_another())
+    scene.site.watched.see(a_leader_of_another())
+    return scene
+
+
+def test_a_leader_whose_jobset_a_late_watch_has_not_shown_takes_the_answer() -> None:
+    scene = with_a_leader_of_another()
+    scene.api.workloads.append(another())
+    with capture_logs() as lines:
+        report = scene.close()
+    assert (report.answers, report.closed, report.occupants) == (None, 4, ())
+    said = [line["error"] for line in lines]
+    assert said == [f"the watch has not shown the JobSet of pod {a_leader_of_another()['metadata']['name']} as it is"]
+
+    scene.site.watched.see(another())
+    scene.relay.ask(question())
+    report = scene.report()
+    assert (report.answers, len(report.occupants)) == (NOW, 1)
+
+
+def test_a_leader_whose_jobset_a_late_watch_shows_as_it_was_takes_the_answer() -> None:
+    scene = with_a_leader_of_another()
+    scene.site.watched.see(another(spec={"suspend": True}))
+    scene.api.workloads.append(another())
+    assert scene.close().answers is None
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        [],
+        [another(spec={"suspend": True})],
+        [another(conditions=["Completed"])],
+        [another(uid="u-3")],
+        [another(spec={"replicatedJobs": [replicated_job("other")]})],
+    ],
+    ids=["gone", "suspended", "completed", "another one of its name", "without such a Job"],
+)
+def test_a_leader_that_does_not_count_by_what_its_jobset_is_now_takes_no_answer(now: list[Json]) -> None:
+    scene = with_a_leader_of_another()
+    scene.api.workloads += now
+    assert scene.close().answers == NOW
+    assert scene.api.listed.count("gemma") == 1
+
+
+def test_a_leader_whose_jobset_cannot_be_read_takes_the_answer() -> None:
+    scene = with_a_leader_of_another()
+    scene.api.workload_error = Temporary("the API server does not answer")
+    assert scene.close().answers is None
+
+
+def test_nothing_is_listed_for_reports_that_answer_no_question() -> None:
+    scene = Scene()
+    scene.site.cordon(1)
+    scene.site.watched.pass_time(15)
+    assert scene.report().usable == 3
+    assert scene.api.listed == []
