@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any, cast
 
 import pytest
 
@@ -12,7 +14,8 @@ from tests.builders import CLUSTER, MINUTE, NOW, hosts_changed
 from tests.flows.swept import being_created, requested, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsListQuestion, WorkloadListQuestion
-from tpu_slices.domain.model.reasons import Phase, ReportReason
+from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY, RelayHeartbeat
 from tpu_slices.flows.sweep import Swept, sweep
@@ -166,3 +169,37 @@ def test_what_failed_is_counted_as_nothing(world: World) -> None:
     swept = failing(world)
     assert (swept.requested, swept.asked, swept.checked) == (0, 0, {})
     assert {failure.about for failure in swept.failures} == {"slots", "inventory check"}
+
+
+class AskedStore:
+    """A store that remembers which slices and workloads were read by name."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.slices_read: list[SliceId] = []
+        self.workloads_read: list[WorkloadUid] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Any:
+        self.slices_read += ids
+        return self._store.slices(cluster, ids)
+
+    def workloads(self, cluster: ClusterId, uids: Collection[WorkloadUid]) -> Any:
+        self.workloads_read += uids
+        return self._store.workloads(cluster, uids)
+
+
+def test_a_check_reads_nothing_by_name_that_it_has_or_that_is_settled(world: World) -> None:
+    serving(world)
+    lost = serving(world, "gemma")
+    record = world.record(lost)
+    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
+    world.deliver()
+    assert world.record(lost).reason not in SERVED
+    due(world, None)
+    asked = AskedStore(world.store)
+    assert CLUSTER in sweep(replace(world.deps, store=cast("Any", asked))).checked
+    assert asked.slices_read == [record.id]  # for the report of its JobSet
+    assert {*asked.workloads_read} == {lost.ref.owner.uid}
