@@ -28,7 +28,7 @@ _log = structlog.get_logger()
 
 
 REMEMBERED = 10_000
-"""The most workloads for which the time of the last report is kept."""
+"""The most workloads for which it is kept which report came last."""
 
 
 class Cluster(Workloads, Groups, Bootstrap, Protocol):
@@ -65,7 +65,8 @@ class Inbox:
         self._groups = NodeGroupWriter(cluster, view.lacks_chips)
         self.forgets_nodes = False
         """Whether Node objects of pools that are gone are deleted: in a self-managed cluster."""
-        self._renewed_at: OrderedDict[WorkloadUid, datetime] = OrderedDict()
+        self._last_reports: OrderedDict[WorkloadUid, tuple[int, datetime]] = OrderedDict()
+        """By number and time."""
         self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
@@ -85,13 +86,13 @@ class Inbox:
     def _is_newest(self, update: WorkloadUpdate) -> bool:
         """Record a report; return whether no newer one on the workload came first: messages may be late or repeated."""
         with self._lock:
-            last = self._renewed_at.get(update.owner.uid)
-            if last is not None and update.at < last:
+            last = self._last_reports.get(update.owner.uid)
+            if last is not None and update.came_late(*last):
                 return False
-            self._renewed_at[update.owner.uid] = update.at
-            self._renewed_at.move_to_end(update.owner.uid)
-            if len(self._renewed_at) > REMEMBERED:
-                self._renewed_at.popitem(last=False)
+            self._last_reports[update.owner.uid] = (update.count, update.at)
+            self._last_reports.move_to_end(update.owner.uid)
+            if len(self._last_reports) > REMEMBERED:
+                self._last_reports.popitem(last=False)
             return True
 
     def _serve(self, delivery: Delivery) -> None:

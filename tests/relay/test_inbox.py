@@ -209,6 +209,17 @@ def test_a_report_that_comes_late_does_not_overwrite_a_newer_one(setup: Setup) -
     assert event["count"] == 2
 
 
+@pytest.mark.parametrize(
+    ("times", "at"), [(2, NOW - MINUTE), (1, NOW + MINUTE)], ids=["by a clock that is behind", "with a new record"]
+)
+def test_a_report_that_is_newer_by_its_number_or_by_its_time_is_shown(setup: Setup, times: int, at: datetime) -> None:
+    first, second = jobset_update(times=1), replace(jobset_update(times=times), at=at)
+    for update_ in (first, second):
+        assert setup.handle(encode_report(DEMO, update_)) == ["ack"]
+    (event,) = setup.cluster.renewed.values()
+    assert event["lastTimestamp"] == f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def test_an_update_for_another_cluster_is_ignored(setup: Setup) -> None:
     assert setup.handle(encode_update(ClusterId("other"), update())) == ["ack"]
     assert setup.cluster.events == []

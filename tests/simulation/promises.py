@@ -32,6 +32,7 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.brake import SUDDEN_ENDS, counted_since, too_many
 from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices_simulator.fakes.gke import FakePool
 from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Kind
@@ -137,10 +138,14 @@ class Watch:
             self._break(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}")
 
     def reports(self) -> None:
-        """Check, in calm, that each JobSet's last report says what it has."""
-        last = {update.owner.uid: update.report for _, update in self._world.publisher.reports}
+        """Check, in calm, that each JobSet's report, as the relay shows it, says what it has."""
+        shown: dict[WorkloadUid, WorkloadUpdate] = {}
+        for _, update in self._world.publisher.reports:
+            last = shown.get(update.owner.uid)
+            if last is None or not update.came_late(last.count, last.at):
+                shown[update.owner.uid] = update
         for uid, workload in self._world.workloads.items():
-            report = last.get(uid)
+            report = shown[uid].report if uid in shown else None
             waits = report is not None and report.reason in WAITS
             if workload.state is WorkloadState.ACTIVE and waits is workload.served:
                 self._break(

@@ -39,6 +39,13 @@ class WorkloadUpdate:
     count: int
     """The number of announcements about the JobSet, this one included."""
 
+    def came_late(self, last_count: int, last_at: datetime) -> bool:
+        """Return whether it was announced before the last one that came: by its number, and by its time.
+
+        Clocks differ, so that its time alone does not say, and numbers begin anew with a record that somebody deleted.
+        """
+        return self.count <= last_count and self.at < last_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroupUpdate:
