@@ -189,8 +189,10 @@ def _once(
         decision = _decide(looked, taking)
     stored = looked.stored.value
     announce(stored, stored.announced_count, deps)  # once more: whoever saved them may have ended before
+    settling = slots.Settling(stored, decision.record, looked.settings, deps)
     remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
     acted = _act(remembered.value, decision.actions, looked, deps)
+    served += settling.saved(looked.seen)
     after = _note(looked, remembered, acted, deps, served)
     return Reconciled(stored, decision, after)
 
@@ -342,7 +344,6 @@ def _note(
 ) -> SliceRecord:
     """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
     settings = looked.settings
-    served += slots.settle(looked.stored.value, remembered.value, looked.seen, settings, deps)
     announce(acted, looked.stored.value.transition_count, deps)
     tell_node_group(acted, looked.known, deps)
     if (expected := nodes_expected(acted, settings)) is not None:
@@ -350,6 +351,7 @@ def _note(
     if acted == remembered.value:
         return acted
     after = acted.with_changes(announced_count=acted.transition_count)
+    settling = slots.Settling(remembered.value, after, settings, deps)
     deps.store.commit(Change(remembered, after))
-    served += slots.settle(remembered.value, after, looked.seen, settings, deps)
+    served += settling.saved(looked.seen)
     return after

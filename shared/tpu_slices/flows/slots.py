@@ -86,18 +86,40 @@ class Taking:
         return same or (candidate.operation is PoolOperation.DELETE and slot.number in self.before.slots)
 
 
-def settle(
-    before: SliceRecord, after: SliceRecord, seen: PoolObservations, settings: ClusterSettings, deps: ReconcileDeps
-) -> list[SliceId]:
-    """Let the limiter learn from a step that was saved; hand on the slots that it freed, and return to whom."""
-    freed = before.slots - after.slots
-    if not freed and not (after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count):
-        return []
-    if after.reason is Reason.STOCKOUT or before.slot is not None:
-        change_limiter(lambda limiter, now: learned(limiter, before, after, seen, now), settings, deps)
-    taken = deps.store.slots(settings.cluster)
-    ours = {slot.value.number for slot in taken if slot.value.slice_id == after.id}
-    return hand_on(taken, freed & ours, settings, deps)
+@dataclass(slots=True)
+class Settling:
+    """A step of a slice that is about to be saved, and the slots as they are before, if it concerns them.
+
+    Whoever stalls once it is saved then hands on none that the slice has taken again meanwhile.
+    """
+
+    before: SliceRecord
+    after: SliceRecord
+    settings: ClusterSettings
+    deps: ReconcileDeps
+    taken: Sequence[Stored[Slot]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.taken = self.deps.store.slots(self.settings.cluster) if self._concerns_slots else ()
+
+    @property
+    def _freed(self) -> frozenset[int]:
+        return self.before.slots - self.after.slots
+
+    @property
+    def _concerns_slots(self) -> bool:
+        ran_out = self.after.reason is Reason.STOCKOUT and self.after.transition_count > self.before.transition_count
+        return bool(self._freed) or ran_out
+
+    def saved(self, seen: PoolObservations) -> list[SliceId]:
+        """Let the limiter learn from the step; hand on the slots that it freed, and return to whom."""
+        if not self._concerns_slots:
+            return []
+        before, after = self.before, self.after
+        if after.reason is Reason.STOCKOUT or before.slot is not None:
+            change_limiter(lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps)
+        ours = {slot.value.number for slot in self.taken if slot.value.slice_id == after.id}
+        return hand_on(self.taken, self._freed & ours, self.settings, self.deps)
 
 
 def hand_on(
