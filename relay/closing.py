@@ -30,6 +30,7 @@ from tpu_slices.domain.model.facts import HostsQuestion
 
 CLOSED = "google.com/tpu-slice-closed"
 """The annotation of a node that the relay cordoned."""
+_MOMENT = timedelta(microseconds=1)
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -77,20 +78,21 @@ class Closing:
         return tuple(self._asked)
 
     def ask(self, pool: Pool, question: HostsQuestion, hosts: Iterable[Host], now: datetime) -> None:
-        """Record a question, or ask the latest one again: that is also what the hosts were closed for."""
-        at = max([question.asked_at, *(host.closed_at for host in hosts if host.closed_at)])
-        latest = self._asked.get(pool)
-        if latest is not None and latest.at >= at and latest.at > question.asked_at:
-            self._asked[pool] = replace(latest, progress=Progress.ASKED, overruled=False, evicted=False)
-            return
-        again = latest is not None and latest.at == at
-        self._asked[pool] = Asked(
-            key=PoolKey(question.slice_id, question.attempt),
-            close=question.close or at > question.asked_at,
-            at=at,
-            since=latest.since if latest and again else now,
-            evict_by=question.evict_by,
-        )
+        """Record a question, or ask the latest one again: that is also what the hosts were closed for.
+
+        Of the latter little is known after a restart, as whether pods were to be evicted. Whoever asked it must not
+        take the answer for that to its own question: it is answered as one asked a moment later, so that it asks anew.
+        """
+        key, at, latest = PoolKey(question.slice_id, question.attempt), question.asked_at, self._asked.get(pool)
+        closed_at = max((host.closed_at for host in hosts if host.closed_at), default=at)
+        if latest is not None and latest.at >= closed_at and latest.at > at:
+            if latest.progress is not Progress.DECLINED:  # whoever was on the hosts may be back
+                self._asked[pool] = replace(latest, key=key, progress=Progress.ASKED)
+        elif closed_at > at:
+            self._asked[pool] = Asked(key=key, close=True, at=closed_at + _MOMENT, since=now)
+        else:
+            since = latest.since if latest is not None and latest.at == at else now
+            self._asked[pool] = Asked(key=key, close=question.close, at=at, since=since, evict_by=question.evict_by)
 
     def evicting(self, pool: Pool) -> datetime | None:
         """Return until when the pods on a pool's hosts are evicted; None: they are not, or not any more."""

@@ -308,7 +308,7 @@ def _perform(action: Action, record: SliceRecord, looked: Looked, deps: Reconcil
         case CancelCreation():
             outcome = deps.backend.cancel(order)
         case CloseHosts() | OpenHosts():
-            deps.publisher.ask(settings.cluster, [_question(action, record, deps.clock.now())])
+            deps.publisher.ask(settings.cluster, [_question(action, record)])
             return Started(None)
         case AskJoin(attempt, asked_at):
             question = JoinQuestion(slice_id=record.id, attempt=attempt, asked_at=asked_at)
@@ -322,14 +322,12 @@ def _perform(action: Action, record: SliceRecord, looked: Looked, deps: Reconcil
     return outcome
 
 
-def _question(action: CloseHosts | OpenHosts, record: SliceRecord, now: datetime) -> HostsQuestion:
-    close = isinstance(action, CloseHosts)
-    asked_at = action.asked_at if isinstance(action, CloseHosts) else now
+def _question(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQuestion:
     return HostsQuestion(
         slice_id=record.id,
         attempt=action.attempt,
-        asked_at=asked_at,
-        close=close,
+        asked_at=action.asked_at,
+        close=isinstance(action, CloseHosts),
         legacy_pool=record.legacy_pool if action.attempt == 0 and not record.owner.kind.declares else None,
         evict_by=action.evict_by if isinstance(action, CloseHosts) else None,
     )

@@ -363,7 +363,7 @@ FREE = terminating(fits=True)
 EARLIER: list[Row] = [
     (
         "an earlier attempt serves again", a_record(attempt=2, terminating=(FREE,)),
-        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1),),
+        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1, NOW),),
     ),
     (
         "an earlier attempt serves again, whose Job ran elsewhere for long",
@@ -371,12 +371,12 @@ EARLIER: list[Row] = [
             Reason.RUNS_ELSEWHERE, 2 * HOUR, attempt=2, attempts=2, create_requested_at=None,
             terminating=(replace(FREE, hosts=some_hosts()),),
         ),
-        seen(Absent(), a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1),),
+        seen(Absent(), a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, NOW),),
     ),
     (
         "an earlier attempt serves, the current one is taken by others",
         ready(attempt=2, attempts=2, hosts=BY_GUEST, terminating=(replace(FREE, hosts=some_hosts()),), **WAITS),
-        seen(OURS, a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1),),
+        seen(OURS, a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, NOW),),
     ),
     (
         "its Job came to an earlier attempt", ready(attempt=2, terminating=(in_use(OWN),)),

@@ -250,6 +250,7 @@ SOON, OVER = NOW + 5 * MINUTE, NOW - MINUTE
         (a_pool(spared_until=SOON), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
         (asked(), {"evict_by": SOON}, (Step.WAIT, Reason.CLOSING_HOSTS)),
         (asked(NOW - 2 * MINUTE), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (asked(answered=ASKED + SECOND), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
         (asked(answered=ASKED), {"evict_by": SOON}, (Step.DELETE, Reason.DELETION_STARTED)),
         (asked(answered=ASKED), {"evict_by": OVER, "users": PRESENT}, (Step.DELETE, Reason.DELETION_STARTED)),
         (asked(), {"evict_by": OVER}, (Step.WAIT, Reason.CLOSING_HOSTS)),

@@ -137,6 +137,6 @@ def test_a_refused_creation_fails_without_an_attempt() -> None:
 # questions
 
 
-@pytest.mark.parametrize("question", [CloseHosts(1, NOW), OpenHosts(1)])
+@pytest.mark.parametrize("question", [CloseHosts(1, NOW), OpenHosts(1, NOW)])
 def test_a_question_that_was_asked_changes_nothing(question: Action) -> None:
     assert after(question, Started(None)) == releasing()

@@ -92,7 +92,7 @@ def test_an_attempt_of_which_no_host_exists_or_will_holds_no_chips() -> None:
 
 FITS = terminating(fits=True)
 OWN_ON_IT = in_use(OWN)
-TAKEN_BACK = (1, (OpenHosts(1),))
+TAKEN_BACK = (1, (OpenHosts(1, NOW),))
 NOT_TAKEN_BACK = (2, ())
 
 

@@ -107,13 +107,17 @@ def followed(
         ),
         pytest.param(in_use(GUEST), OURS, Reason.OCCUPIED, (), id="in use"),
         pytest.param(
-            in_use(GUEST, close_requested_at=NOW), OURS, Reason.OCCUPIED, (OpenHosts(1),), id="in use after all"
+            in_use(GUEST, close_requested_at=NOW - SECOND),
+            OURS,
+            Reason.OCCUPIED,
+            (OpenHosts(1, NOW),),
+            id="in use after all",
         ),
         pytest.param(
             replace(ASKED, hosts=some_hosts(departures=GUEST_LEFT)),
             OURS,
             Reason.RESTART_POSSIBLE,
-            (OpenHosts(1),),
+            (OpenHosts(1, NOW),),
             id="a Job may restart on it: it is opened for it",
         ),
         pytest.param(replace(ASKED, spared_until=NOW + MINUTE), OURS, Reason.USERS_UNKNOWN, (), id="spared"),
@@ -272,3 +276,33 @@ def test_the_first_question_goes_behind_all_that_were_answered_before_the_hosts_
     (asked,) = followed(opened, OURS).attempts
     assert asked.close_requested_at is not None
     assert asked.close_requested_at > ahead
+
+
+@pytest.mark.parametrize("answered", [None, NOW + 11 * SECOND], ids=["unanswered", "and answered a later one"])
+def test_hosts_are_opened_by_a_question_behind_all_by_which_they_may_have_been_closed(
+    answered: datetime | None,
+) -> None:
+    ahead = NOW + 10 * SECOND
+    closed = in_use(GUEST, close_requested_at=ahead, hosts=some_hosts(occupants=(GUEST,), closed=4, answered=answered))
+    (opened,) = followed(closed, OURS).actions
+    assert isinstance(opened, OpenHosts)
+    assert opened.asked_at > max(ahead, answered or ahead)
+
+
+def test_the_question_after_one_that_opened_hosts_is_not_that_one() -> None:
+    ahead = NOW + 10 * SECOND
+    closed = in_use(GUEST, close_requested_at=ahead, hosts=some_hosts(occupants=(GUEST,), closed=4, answered=ahead))
+    (opened,) = followed(closed, OURS).actions
+    free = replace(closed, close_requested_at=None, hosts=replace(closed.hosts, occupants=()))
+    (closing,) = followed(free, OURS).actions
+    assert isinstance(opened, OpenHosts)
+    assert isinstance(closing, CloseHosts)
+    assert closing.asked_at > opened.asked_at
+
+
+@pytest.mark.parametrize(("ago", "again"), [(MINUTE, True), (MINUTE - SECOND, False)])
+def test_hosts_that_somebody_else_may_have_closed_are_asked_to_be_opened_once_a_minute(
+    ago: timedelta, *, again: bool
+) -> None:
+    used = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=1, answered=NOW - ago))
+    assert followed(used, OURS).actions == ((OpenHosts(1, NOW),) if again else ())

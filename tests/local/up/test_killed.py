@@ -41,7 +41,7 @@ def test_calls_of_the_relay_fail_as_ordered_until_they_are_cleared(terminal: Ter
     terminal.local("kill", "relay")
     terminal.until(lambda: terminal.local("logs", "relay"), "watch.failed")
     terminal.local("clear")
-    assert "503" not in terminal.local("status")
+    assert "503: " not in terminal.local("status")
     terminal.until(lambda: terminal.local("status"), f"{'relay':<24} running")
 
 

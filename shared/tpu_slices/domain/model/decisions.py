@@ -46,6 +46,7 @@ class OpenHosts:
     """Ask the relay to open the hosts again."""
 
     attempt: int
+    asked_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

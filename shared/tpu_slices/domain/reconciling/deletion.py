@@ -98,9 +98,9 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | the relay was silent since its creation, until less than  | wait: UsersUnknown                                |
     | `restart_grace` ago                                       |                                                   |
     | too many JobSets of the cluster were deleted at once      | wait: ReleasesStopped                             |
-    | the relay was not asked, or answered too long ago: about  | close: ClosingHosts                               |
-    | closed hosts, within `restart_grace`; about open ones or  |                                                   |
-    | none, within twice `requeue_after`                        |                                                   |
+    | the relay was not asked, or answered a later question, or | close: ClosingHosts                               |
+    | too long ago: about closed hosts, within `restart_grace`; |                                                   |
+    | about open ones or none, within twice `requeue_after`     |                                                   |
     | the relay was asked and has not answered, or a host is    | wait: ClosingHosts, asked again                   |
     | open, unless it could not be closed although the hosts    |                                                   |
     | have been vacant for `restart_grace`, or an operator      |                                                   |
@@ -150,8 +150,7 @@ def _stopped(evidence: Evidence) -> Assessment | None:
 def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     asked, answered = pool.close_requested_at, pool.hosts.answered
     message = "its hosts are being closed to new pods"
-    overtaken = asked is not None and answered is not None and answered > asked
-    if asked is None or overtaken or (answered == asked and now - asked > _lasts(pool.hosts, limits)):
+    if asked is None or _overtaken(pool) or (answered == asked and now - asked > _lasts(pool.hosts, limits)):
         return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
     evicted = evidence.released and bool(pool.hosts.occupants)  # the relay closes no hosts that a Job is on
     if answered != asked or not (evicted or _closed(pool.hosts, now, limits)):
@@ -160,13 +159,19 @@ def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limit
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody uses it")
 
 
+def _overtaken(pool: TerminatingAttempt) -> bool:
+    """Return whether the relay answered a later question, and will not answer this one."""
+    asked, answered = pool.close_requested_at, pool.hosts.answered
+    return asked is not None and answered is not None and answered > asked
+
+
 def _evicted(pool: TerminatingAttempt, evict_by: datetime, now: datetime, limits: Limits) -> Assessment:
     """Return whether the pods of a TPUNodeGroup that is over had the time to go."""
     asked = pool.close_requested_at
     late = now >= evict_by and asked is not None and now - asked >= limits.requeue_after
     if asked is not None and (pool.hosts.answered == asked or late):
         return Assessment(Step.DELETE, Reason.DELETION_STARTED, "its pods were evicted")
-    again = asked is None or now - asked >= limits.requeue_after
+    again = asked is None or _overtaken(pool) or now - asked >= limits.requeue_after
     message = f"its hosts are closed, and pods on them evicted, until {evict_by:%H:%M:%S} UTC at the latest"
     step = Step.CLOSE if again else Step.WAIT
     return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)

@@ -33,9 +33,9 @@ def presumed(
     confirmed = record.reason is Reason.RELEASES_STOPPED and not stopped
     if (answered or confirmed) and _has_one_to_delete(record):
         (last,) = record.terminating
-        disturbed = last.operation is not None or last.slot is not None or last.delete_requested_at is not None
-        was_asked = last.close_requested_at is not None and not last.asked_during_creation
-        runs = last.hosts.joined and not disturbed and (confirmed or was_asked)
+        is_made = last.operation is None and last.slot is None and not last.asked_during_creation
+        undisturbed = last.hosts.joined and is_made and last.delete_requested_at is None
+        runs = undisturbed and (confirmed or last.close_requested_at is not None)
         return PoolObservations(Absent(), {last.attempt: Running(None)}) if runs else None
     if record.terminating or record.create_requested_at is None or record.rebuild_allowed:
         return None

@@ -16,6 +16,7 @@ from tpu_slices.domain.model.decisions import (
     DeleteRemains,
     OpenHosts,
 )
+from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -107,8 +108,7 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     """
     best = _best(case)
     if best is None:
-        closed = case.record.wanted and case.record.hosts.closed and not case.users
-        return case, ((OpenHosts(case.record.attempt),) if closed else ())
+        return case, _opened(case.record.attempt, case.record.hosts, case) if case.record.wanted else ()
     record, seen = case.record, case.seen
     others = tuple(each for each in record.terminating if each is not best)
     now_seen = {each.attempt: seen.terminating[each.attempt] for each in others if each.attempt in seen.terminating}
@@ -119,7 +119,7 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     after = case.with_record(
         _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.attempt], now_seen)
     )
-    return after, (OpenHosts(best.attempt),) if best.close_requested_at else ()
+    return after, _opened_for(best, case)
 
 
 def unreadable_attempt(case: Situation) -> tuple[TerminatingAttempt, Unreadable] | None:
@@ -225,8 +225,9 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     if each.asked_during_creation and seen != Creating():
         each = replace(each, close_requested_at=None, asked_during_creation=False)
     why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits), case.vendor)
-    if why.reason in IN_USE and (each.close_requested_at is not None or each.hosts.closed):
-        return followed.with_attempt(replace(each, close_requested_at=None), why, OpenHosts(each.attempt))
+    if why.reason in IN_USE:
+        opened = _opened_for(each, case) or _opened(each.attempt, each.hosts, case)
+        return followed.with_attempt(replace(each, close_requested_at=None), why, *opened)
     match why.step:
         case Step.WAIT:
             return followed.with_attempt(each, why, awaited=_in_hand(each, why, case))
@@ -243,21 +244,39 @@ def _closed(
     waits = case.record.slot_awaited
     if waits is not None and _is_for(waits, each) and case.slot_for(each.attempt) is None:
         return _queued(followed, each, case, why)
-    at = _asking_at(each, case.now)
+    at = _closing_at(each, case.now)
     asking = replace(each, close_requested_at=at, asked_during_creation=seen == Creating())
     close = CloseHosts(each.attempt, at, case.evict_by)
     return followed.with_attempt(asking, replace(why, until=_next(case)), close, awaited=_in_hand(each, why, case))
 
 
-def _asking_at(each: TerminatingAttempt, now: datetime) -> datetime:
-    """Return by which time a question goes: a repeated one by its own, a new one by one after all that were answered.
+def _opened_for(each: TerminatingAttempt, case: Situation) -> tuple[OpenHosts, ...]:
+    """Return what opens the hosts of an attempt that the relay was asked to close."""
+    asked = each.close_requested_at
+    return (OpenHosts(each.attempt, _behind(_MOMENT, case.now, asked, each.hosts.answered)),) if asked else ()
 
-    Only the latest question counts for the relay, and whoever asked before may have a clock that is ahead of this one.
-    """
+
+def _opened(attempt: int, hosts: Hosts, case: Situation) -> tuple[OpenHosts, ...]:
+    """Return what opens hosts that are closed; nothing if that was answered lately: they may be closed by others."""
+    lately = hosts.answered is not None and case.now - hosts.answered < case.limits.requeue_after
+    opened = OpenHosts(attempt, _behind(_MOMENT, case.now, hosts.answered))
+    return (opened,) if hosts.closed and not lately else ()
+
+
+def _closing_at(each: TerminatingAttempt, now: datetime) -> datetime:
+    """Return by which time hosts are asked to be closed: a repeated question goes by its own, a new one behind all."""
     asked, answered = each.close_requested_at, each.hosts.answered
-    if asked is not None and (answered is None or answered < asked):
-        return asked
-    return max(now, answered + _MOMENT) if answered is not None else now
+    repeated = asked is not None and (answered is None or answered < asked)
+    return asked if repeated and asked else _behind(2 * _MOMENT, now, answered)
+
+
+def _behind(by: timedelta, now: datetime, *questions: datetime | None) -> datetime:
+    """Return the time of a question that goes behind others: whoever asked these may have a clock that is ahead.
+
+    Only the latest counts for the relay. One that closes hosts goes further behind than one that opens them, so that
+    the answer to the one is never taken for that to the other.
+    """
+    return max([now, *(at + by for at in questions if at is not None)])
 
 
 def _in_hand(each: TerminatingAttempt, why: Assessment, case: Situation) -> SlotAwaited | None:
