@@ -31,6 +31,8 @@ from tpu_slices.domain.model.facts import HostsQuestion
 CLOSED = "google.com/tpu-slice-closed"
 """The annotation of a node that the relay cordoned."""
 _MOMENT = timedelta(microseconds=1)
+_AHEAD = timedelta(hours=1)
+"""No clock is so far ahead: an annotation with a later time was written by somebody else, such as who owns the node."""
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -84,7 +86,8 @@ class Closing:
         take the answer for that to its own question: it is answered as one asked a moment later, so that it asks anew.
         """
         key, at, latest = PoolKey(question.slice_id, question.attempt), question.asked_at, self._asked.get(pool)
-        closed_at = max((host.closed_at for host in hosts if host.closed_at), default=at)
+        times = (host.closed_at for host in hosts if host.closed_at)
+        closed_at = max((each for each in times if each <= now + _AHEAD), default=at)
         if latest is not None and latest.at >= closed_at and latest.at > at:
             if latest.progress is not Progress.DECLINED:  # whoever was on the hosts may be back
                 self._asked[pool] = replace(latest, key=key, progress=Progress.ASKED)

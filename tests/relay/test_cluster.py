@@ -144,7 +144,9 @@ def test_a_workload_by_its_name_is_read_as_its_watch_reads_it(server: AnsweringS
     assert cluster.workload_named(NAMED) is None
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../pods", "a/b", "Llama", "llama-", "a..b", "llama\n", "ll%61ma"])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "../pods", "a/b", "Llama", "llama-", "a..b", "llama\n", "ll%61ma", "a" * 254]
+)
 def test_nothing_is_asked_about_a_name_that_no_object_can_have(
     server: AnsweringServer, cluster: Cluster, name: str
 ) -> None:
