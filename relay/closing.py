@@ -11,8 +11,8 @@
 
 A host is closed by cordoning its node. An annotation with the question's time marks the cordon as ours: it outlives the
 relay, and a cordon without it is somebody else's, which is left alone. Questions may be late, doubled or out of order:
-only the latest about a pool counts. An earlier one asks for the answer to that again, by which whoever asked it learns
-that it counts no more: another's clock may be ahead.
+only the latest about a pool counts. An earlier one asks for the answer to that again, unless it was declined: by that
+whoever asked it learns that it counts no more, as another's clock may be ahead.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
 SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
 LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
 _MOST_EVENTS = 500
-MOST_OF_A_NAME = 253
+_LONGEST_NAME = 253
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """A subdomain by RFC 1123, as every workload's name is
 (kubernetes.io/docs/concepts/overview/working-with-objects/names)."""
@@ -121,7 +121,7 @@ class Cluster:
 
         Names are as a pod says: no object has one that is not valid, nor any if its kind's API is not installed.
         """
-        if len(name.name) > MOST_OF_A_NAME or _NAME.fullmatch(name.name) is None:
+        if len(name.name) > _LONGEST_NAME or _NAME.fullmatch(name.name) is None:
             return None
         try:
             found = self.workload(Owner(kind=name.kind, namespace=name.namespace, name=name.name, uid=WorkloadUid("")))

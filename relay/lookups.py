@@ -144,7 +144,7 @@ def without_unknown(due: Due) -> Sequence[Fact]:
 
 
 class Lists(Protocol):
-    """What `relay.cluster.Cluster` lists; both raise Temporary or Permanent."""
+    """What `relay.cluster.Cluster` reads; each raises Temporary or Permanent."""
 
     def nodes_of(self, pool: Pool) -> Collection[str]: ...
 

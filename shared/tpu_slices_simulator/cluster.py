@@ -194,15 +194,16 @@ class FakeCluster:
         return [*(pod.seen for pod in self.pods.values() if pod.kind is kind), *strangers]
 
     def workload(self, owner: Owner) -> Json | None:
-        named = (each for each in self.workloads.values() if each.ref.owner.full_name == owner.full_name)
-        found = next((each for each in named if each.ref.owner.kind is owner.kind and not _is_gone(each)), None)
+        found = self._named(WorkloadName(owner.namespace, owner.name, owner.kind))
         return found.raw if found else None
 
     def workload_named(self, name: WorkloadName) -> Workload | None:
-        named = (
-            each for each in self.workloads.values() if each.ref.owner.full_name == f"{name.namespace}/{name.name}"
-        )
-        return next((each.seen for each in named if each.ref.owner.kind is name.kind and not _is_gone(each)), None)
+        found = self._named(name)
+        return found.seen if found else None
+
+    def _named(self, name: WorkloadName) -> LiveWorkload | None:
+        live = ((each, each.ref.owner) for each in self.workloads.values() if not _is_gone(each))
+        return next((each for each, owner in live if (owner.namespace, owner.name, owner.kind) == name), None)
 
     def nodes_of(self, pool: Pool) -> Collection[str]:
         return [node.name for node in self.nodes.values() if node.pool == pool]

@@ -29,3 +29,9 @@ def test_a_slice_whose_hosts_are_closed_is_looked_at_until_they_are_open() -> No
     decision = decide(ready(hosts=answered), seen(OURS), NOW, settings(), heard())
     assert not [each for each in decision.actions if isinstance(each, OpenHosts)]
     assert decision.record.next_reconcile_at == NOW + MINUTE
+
+
+def test_a_slice_whose_hosts_were_asked_to_be_opened_is_looked_at_as_the_question_may_be_lost() -> None:
+    decision = decide(ready(hosts=CORDONED), seen(OURS), NOW, settings(), heard())
+    assert decision.actions == (OpenHosts(1, NOW),)
+    assert decision.record.next_reconcile_at == NOW + MINUTE

@@ -239,8 +239,8 @@ class HostsChanged:
     It only goes back if the API server's versions do: see `occupancy.lowered`.
     """
     answers: datetime | None = None
-    """The `asked_at` of the question that this answers: reported after it, and, if it asked for that, once no new pod
-    can come to the hosts, or at once if a Job is on them, or if there are none."""
+    """The `asked_at` of the latest question, which this answers: reported after it, and, if it asked for that, once no
+    new pod can come to the hosts, or at once if a Job is on them, or if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,7 +364,7 @@ class HostsQuestion:
     slice_id: SliceId
     attempt: int
     asked_at: datetime
-    """Returned in the answer. Only the latest question about a pool counts: an earlier one gets the answer to that."""
+    """Returned in the answer. Only the latest question about a pool counts: see `relay.closing`."""
     close: bool
     legacy_pool: str | None = None
     """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""

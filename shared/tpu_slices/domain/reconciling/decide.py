@@ -93,14 +93,15 @@ def decide(
 
 
 def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Action, ...]]:
-    """Return the case with the attempt that is current from now on, how the last one ended, and whose hosts open."""
+    """Return the case with the attempt that is current from now on, how the last ended, and what opens its hosts."""
     best, opened = with_best_attempt(case)
     ended = giving_up(best)
     if ended is None:
         return best, None, opened
     rest, reopened = with_best_attempt(without_current(best, ended))
     taken_back = rest.record.create_requested_at is not None
-    return rest, None if taken_back else ended, (*opened, *reopened)
+    still = (each for each in opened if each.attempt == rest.record.attempt)
+    return rest, None if taken_back else ended, (*still, *reopened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,6 @@ class Arm:
 def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
     hosts = joining(case)
-    followed_on = {each.attempt for each in followed.actions}
-    opened = tuple(each for each in opened if each.attempt not in followed_on)  # given up, and being closed
     changes = {
         "create_requested_at": None if case.nothing_stands else case.record.create_requested_at,
         "slot": case.record.slot if case.creates_current else None,
@@ -129,15 +128,9 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
         "slot_awaited": followed.slot_awaited or arm.slot_awaited,
     }
     after = case.record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes)
-    times = (due(after, followed.assessments, case.now, case.limits), hosts.until, _opens_again_at(after, opened, case))
+    times = (due(after, followed.assessments, case.now, case.limits), hosts.until)
     after = after.with_changes(next_reconcile_at=min((time for time in times if time is not None), default=None))
     return Decision(after, (*opened, *followed.actions, *creates, *hosts.actions), arm.reason, arm.message)
-
-
-def _opens_again_at(after: SliceRecord, opened: tuple[Action, ...], case: Situation) -> datetime | None:
-    """Return when hosts that are closed, of a slice that is needed, are asked to be opened once more."""
-    closed = after.wanted and after.hosts.closed and not opened
-    return case.now + case.limits.requeue_after if closed else None
 
 
 def _hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> datetime | None:

@@ -120,8 +120,12 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | RELEASING                       | by the assessments                                                       |
     | any, with terminating attempts  | when the first of the assessments on them may change; a deletion that    |
     |                                 | waits for a slot is handed one on, too                                   |
+    | any that is needed, with closed | after `requeue_after`: the question that opens them may be lost          |
+    | hosts                           |                                                                          |
     """
     times = [_due_by_phase(record, now, limits)]
+    if record.wanted and record.hosts.closed:
+        times.append(now + limits.requeue_after)
     awaited = (each for each in assessments if each.reason is not Reason.DELETION_QUEUED)
     times.extend(max(each.until, now) if each.until else now + limits.requeue_after for each in awaited)
     return min((time for time in times if time is not None), default=None)
