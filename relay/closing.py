@@ -11,8 +11,8 @@
 
 A host is closed by cordoning its node. An annotation with the question's time marks the cordon as ours: it outlives the
 relay, and a cordon without it is somebody else's, which is left alone. Questions may be late, doubled or out of order:
-only the latest about a pool counts. An earlier one asks for the answer to that again, unless it was declined: by that
-whoever asked it learns that it counts no more, as another's clock may be ahead.
+only the latest about a pool counts. An earlier one asks for the answer to that again: by it whoever asked learns that
+the question counts no more, as another's clock may be ahead.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ class Progress(Enum):
     DONE = auto()
     DECLINED = auto()
     """Answered without closing any host."""
+    DECLINED_ONCE_MORE = auto()
+    """Declined, and to be answered again, still without closing any host: who was on them may be back."""
+
+
+_DECLINED = frozenset({Progress.DECLINED, Progress.DECLINED_ONCE_MORE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +94,8 @@ class Closing:
         times = (host.closed_at for host in hosts if host.closed_at)
         closed_at = max((each for each in times if each <= now + _AHEAD), default=at)
         if latest is not None and latest.at >= closed_at and latest.at > at:
-            if latest.progress is not Progress.DECLINED:  # whoever was on the hosts may be back
-                self._asked[pool] = replace(latest, key=key, progress=Progress.ASKED)
+            again = Progress.DECLINED_ONCE_MORE if latest.progress in _DECLINED else Progress.ASKED
+            self._asked[pool] = replace(latest, key=key, progress=again)
         elif closed_at > at:
             self._asked[pool] = Asked(key=key, close=True, at=closed_at + _MOMENT, since=now)
         else:
@@ -161,7 +166,7 @@ class Closing:
     def patches(self, pool: Pool, hosts: Iterable[Host]) -> Iterator[tuple[Host, Mapping[str, Any]]]:
         """Yield the hosts that the latest question closes or opens, each with the JSON merge patch for its node."""
         asked = self._asked.get(pool)
-        if asked is None or asked.progress is Progress.DECLINED or asked.overruled:
+        if asked is None or asked.progress in _DECLINED or asked.overruled:
             return
         for host in hosts:
             if asked.close and not host.cordoned:
@@ -178,6 +183,8 @@ class Closing:
         """Return how an unanswered question is answered by this count; None if it is not yet, or was already."""
         if asked.progress in {Progress.DONE, Progress.DECLINED}:
             return None
+        if asked.progress is Progress.DECLINED_ONCE_MORE:
+            return Progress.DECLINED
         if not count.hosts.joined:
             return Progress.DONE
         if asked.evict_by is not None:

@@ -44,6 +44,7 @@ _WARNINGS = frozenset(
         Reason.HOSTS_LOST,
         Reason.POOL_BROKEN,
         Reason.POOL_UNREADABLE,
+        Reason.EARLIER_POOL_UNREADABLE,
         Reason.LEADER_STILL_WAITING,
         Reason.DELETION_REFUSED,
     }

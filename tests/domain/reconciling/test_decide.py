@@ -394,7 +394,19 @@ EARLIER: list[Row] = [
     ),
     (
         "an earlier attempt that could serve cannot be read", a_record(attempt=2, terminating=(FREE,)),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.POOL_UNREADABLE, (),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.EARLIER_POOL_UNREADABLE, (),
+    ),
+    (
+        "an earlier attempt that could serve cannot be read, and its Job no longer runs elsewhere",
+        lasting(
+            Reason.RUNS_ELSEWHERE, 2 * HOUR, attempt=2, attempts=2, create_requested_at=None, terminating=(FREE,),
+        ),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.EARLIER_POOL_UNREADABLE, (),
+    ),
+    (
+        "an earlier attempt that could serve cannot be read, and the slice is in line",
+        lasting(Reason.OPERATION_LIMIT, MINUTE, attempt=2, create_requested_at=None, terminating=(FREE,)),
+        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.EARLIER_POOL_UNREADABLE, (),
     ),
     (
         "an earlier attempt that could serve cannot be read, and the next one is requested already",

@@ -153,6 +153,15 @@ def test_a_deletion_waits_for_a_slot_and_keeps_its_place() -> None:
     assert later.slot_awaited == first.slot_awaited
 
 
+def test_only_the_attempt_that_is_in_line_waits_for_a_slot_before_its_hosts_are_closed() -> None:
+    """Another that comes first takes its place, and its hosts may be closed as well."""
+    waits = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW - MINUTE)
+    record = a_record(attempt=3, slot_awaited=waits, terminating=(FREE, replace(UNASKED, attempt=2)))
+    after = follow(Situation(record, seen(Absent(), a1=OURS, a2=OURS), NOW, settings(), ENDED))
+    assert after.actions == (CloseHosts(2, NOW),)
+    assert after.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
+
+
 def test_hosts_that_may_be_open_again_are_closed_once_the_deletion_has_a_slot_which_it_keeps_meanwhile() -> None:
     waits = SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW - MINUTE)
     unsure = replace(FREE, hosts=some_hosts(joined=0, usable=0, answered=NOW), close_requested_at=NOW)

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     REQUESTED = "Requested", Phase.QUEUED  # new, not reconciled yet
     OPERATION_LIMIT = "OperationLimit", Phase.QUEUED  # the cluster accepts no more operations now
     DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
+    EARLIER_POOL_UNREADABLE = "EarlierPoolUnreadable", Phase.QUEUED  # it could serve, if it stands: none is bought
 
     CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
     CREATING = "Creating", Phase.PROVISIONING

@@ -233,7 +233,7 @@ class Case(Situation):
             earlier, seen = unread
             pool = f"{self.vendor.pool} {self.record.pool_of(earlier.attempt)}"
             message = f"{self.vendor} does not say whether {pool} stands, which could serve: {seen.message}"
-            return Arm(Reason.POOL_UNREADABLE, message)
+            return Arm(Reason.EARLIER_POOL_UNREADABLE, message)
         slot = self.record.slot if self.record.slot is not None else self.slot_for(self.record.attempt)
         return self._without_slot() if slot is None else self._create(slot)
 

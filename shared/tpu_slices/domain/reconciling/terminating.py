@@ -241,7 +241,7 @@ def _closed(
     followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
 ) -> Followed:
     """Return the attempt with its hosts to be closed; if its deletion waits for a slot, once it has that in hand."""
-    waits = case.record.slot_awaited
+    waits = case.record.slot_awaited if followed.slot_awaited is None else None  # one of a slice is in line
     if waits is not None and _is_for(waits, each) and case.slot_for(each.attempt) is None:
         return _queued(followed, each, case, why)
     at = _closing_at(each, case.now)

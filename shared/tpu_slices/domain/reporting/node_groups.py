@@ -49,7 +49,15 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
             ),
             "OperationFailed",
         ),
-        **dict.fromkeys((Reason.TOO_MANY_OPERATIONS, Reason.CLUSTER_BUSY, Reason.POOL_UNREADABLE), "ReconcileError"),
+        **dict.fromkeys(
+            (
+                Reason.TOO_MANY_OPERATIONS,
+                Reason.CLUSTER_BUSY,
+                Reason.POOL_UNREADABLE,
+                Reason.EARLIER_POOL_UNREADABLE,
+            ),
+            "ReconcileError",
+        ),
         **dict.fromkeys(
             (
                 Reason.IMPOSSIBLE_SHAPE,

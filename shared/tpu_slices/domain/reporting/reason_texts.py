@@ -41,6 +41,10 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "the relay did not confirm lately that a leader pod needs it",
             "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
         ),
+        Reason.EARLIER_POOL_UNREADABLE: ReasonText(
+            "{vendor} does not say whether an earlier {vendor.pool} of it, which could serve, still stands",
+            f"{_RETRIED} If that lasts: {_OPERATOR}",
+        ),
         Reason.CREATION_STARTED: ReasonText("requested from {vendor}", _NO_ACTION),
         Reason.CREATING: ReasonText(
             "{vendor} is creating {hosts} hosts in {zone}",
