@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_wait, settings
+from tests.domain.asking import FLEX
 from tests.world import World
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, Question, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase
@@ -223,3 +225,29 @@ def test_an_answer_from_before_the_creation_ended_is_not_evidence() -> None:
     world.publish = publish  # type: ignore[method-assign]
     world.settle(minutes=30)
     assert world.pools == [pool], "the guest is known"
+
+
+def test_a_job_that_comes_to_hosts_which_join_while_their_deletion_waits_for_a_slot_keeps_them() -> None:
+    """That there are no hosts is asked again, even if the answer is less than a minute old."""
+    world = World()
+    world.store.put_settings(settings(limits=Limits(operations=1)))
+    llama = world.jobset_appears(request=FLEX)
+    world.settle(minutes=5)
+    slice_, pool = world.record(llama).id, world.record(llama).pool
+    world.jobset_appears("other")
+    world.steps()
+    world.ends(llama)
+    world.steps()
+    (given_up,) = world.record(llama).terminating
+    assert given_up.hosts.answered is not None, "the relay has said that there are no hosts"
+    assert world.record(llama).slot_awaited is not None
+    publish = world.publish
+    world.publish = lambda fact: None if isinstance(fact, HostsChanged) else publish(fact)  # type: ignore[method-assign]
+    world.backend.fill(pool)
+    world.binds(world.guest_appears(), slice_, attempt=1)
+    world.publish = publish  # type: ignore[method-assign]
+    world.clock.advance(MINUTE / 2)
+    world.operations_end()
+    world.sweeps()
+    world.settle(minutes=10)
+    assert (world.backend.ordered(Verb.DELETE), pool in world.pools) == ([], True)

@@ -145,19 +145,25 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
             id="the answer is too old",
         ),
         pytest.param(
-            asked(NOW - 2 * MINUTE, answered=NOW - 2 * MINUTE, joined=0, closed=0),
+            asked(answered=ASKED, joined=0, closed=0),
             evidence(),
             (DELETE, Reason.DELETION_STARTED),
             id="there were no hosts a moment ago",
         ),
         pytest.param(
-            asked(NOW - 2 * MINUTE - SECOND, answered=NOW - 2 * MINUTE - SECOND, joined=0, closed=0),
+            asked(ASKED - SECOND, answered=ASKED - SECOND, joined=0, closed=0),
             evidence(),
             (CLOSE, Reason.CLOSING_HOSTS),
             id="there were no hosts, and some may have joined since",
         ),
         pytest.param(
-            asked(NOW - 3 * MINUTE, answered=NOW - 3 * MINUTE, closed=3, vacant_since=NOW - GRACE),
+            asked(ASKED - MINUTE, answered=ASKED - MINUTE, closed=3, vacant_since=NOW - GRACE),
+            evidence(),
+            (DELETE, Reason.DELETION_STARTED),
+            id="a host cannot be closed, which was told after a minute",
+        ),
+        pytest.param(
+            asked(ASKED - MINUTE - SECOND, answered=ASKED - MINUTE - SECOND, closed=3, vacant_since=NOW - GRACE),
             evidence(),
             (CLOSE, Reason.CLOSING_HOSTS),
             id="a host cannot be closed, and somebody may have come since",

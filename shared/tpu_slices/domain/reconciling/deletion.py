@@ -32,6 +32,9 @@ class RelayHeard:
 NEVER_HEARD = RelayHeard()
 
 
+_MOMENTS = timedelta(seconds=30)
+"""How long it is believed that no host is there: some may join, and a Job come, before the relay closes them."""
+
 TOLD_FIRST = (
     Reason.POOL_UNREADABLE,
     Reason.DELETION_REFUSED,
@@ -99,8 +102,8 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | `restart_grace` ago                                       |                                                   |
     | too many JobSets of the cluster were deleted at once      | wait: ReleasesStopped                             |
     | the relay was not asked, or answered a later question, or | close: ClosingHosts                               |
-    | too long ago: about closed hosts, within `restart_grace`; |                                                   |
-    | about open ones or none, within twice `requeue_after`     |                                                   |
+    | too long ago: `restart_grace` about closed hosts, half a  |                                                   |
+    | minute about none, `requeue_after` more about open ones   |                                                   |
     | the relay was asked and has not answered, or a host is    | wait: ClosingHosts, asked again                   |
     | open, unless it could not be closed although the hosts    |                                                   |
     | have been vacant for `restart_grace`, or an operator      |                                                   |
@@ -178,8 +181,13 @@ def _evicted(pool: TerminatingAttempt, evict_by: datetime, now: datetime, limits
 
 
 def _lasts(hosts: Hosts, limits: Limits) -> timedelta:
-    """Return how long an answer about hosts counts: pods may come to open ones, and to hosts that join later."""
-    return limits.restart_grace if hosts.joined and hosts.closed >= hosts.joined else 2 * limits.requeue_after
+    """Return how long after its question an answer about hosts counts.
+
+    Pods may come to open hosts, of which the relay tells after a minute, and to hosts that join later.
+    """
+    if not hosts.joined:
+        return _MOMENTS
+    return limits.restart_grace if hosts.closed >= hosts.joined else limits.requeue_after + _MOMENTS
 
 
 def _closed(hosts: Hosts, now: datetime, limits: Limits) -> bool:
