@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, an_owner, 
 from tests.manifests import a_manifest
 from tests.node_groups import two_hosts
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import TemplateRequest, WorkloadState
+from tpu_slices.domain.model.facts import Fact, TemplateRequest, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, slice_id
@@ -119,6 +120,16 @@ class World(System):
         self._nodes_join()
         self.cluster.binds(jobset, PoolKey(slice_, attempt), index)
         self.relay_publishes()
+
+    @contextmanager
+    def loses(self, kind: type[Fact]) -> Iterator[None]:
+        """Let no fact of this kind arrive meanwhile."""
+        publish = self.publish
+        self.publish = lambda fact: None if isinstance(fact, kind) else publish(fact)  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            self.publish = publish  # type: ignore[method-assign]
 
     def shuffle_messages(self, chance: random.Random) -> None:
         """Duplicate the facts under way and shuffle them; some older reconcile requests come again, too."""

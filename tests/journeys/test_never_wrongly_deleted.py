@@ -216,13 +216,11 @@ def test_an_answer_from_before_the_creation_ended_is_not_evidence() -> None:
     world.steps()
     (given_up,) = world.record(llama).terminating
     assert given_up.hosts.answered is not None, "the relay has said that there are no hosts"
-    publish = world.publish
-    world.publish = lambda fact: None if isinstance(fact, HostsChanged) else publish(fact)  # type: ignore[method-assign]
-    world.operations_end()
-    world.binds(world.guest_appears(), slice_, attempt=1)
-    world.settle(minutes=10)
-    assert world.backend.ordered(Verb.DELETE) == []
-    world.publish = publish  # type: ignore[method-assign]
+    with world.loses(HostsChanged):
+        world.operations_end()
+        world.binds(world.guest_appears(), slice_, attempt=1)
+        world.settle(minutes=10)
+        assert world.backend.ordered(Verb.DELETE) == []
     world.settle(minutes=30)
     assert world.pools == [pool], "the guest is known"
 
@@ -241,11 +239,9 @@ def test_a_job_that_comes_to_hosts_which_join_while_their_deletion_waits_for_a_s
     (given_up,) = world.record(llama).terminating
     assert given_up.hosts.answered is not None, "the relay has said that there are no hosts"
     assert world.record(llama).slot_awaited is not None
-    publish = world.publish
-    world.publish = lambda fact: None if isinstance(fact, HostsChanged) else publish(fact)  # type: ignore[method-assign]
-    world.backend.fill(pool)
-    world.binds(world.guest_appears(), slice_, attempt=1)
-    world.publish = publish  # type: ignore[method-assign]
+    with world.loses(HostsChanged):
+        world.backend.fill(pool)
+        world.binds(world.guest_appears(), slice_, attempt=1)
     world.clock.advance(MINUTE / 2)
     world.operations_end()
     world.sweeps()

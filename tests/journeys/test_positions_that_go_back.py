@@ -7,7 +7,7 @@ import pytest
 from tests.builders import MINUTE, a_heartbeat
 from tests.journeys.serving import crossed, deletions, own_slice, reason, serving
 from tests.world import World
-from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed
+from tpu_slices.domain.model.facts import HostsChanged, HostsListed
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices_simulator.cluster import LiveWorkload
 
@@ -36,16 +36,9 @@ def test_a_leader_that_left_while_etcd_was_restored_is_on_the_hosts_no_more() ->
 
 def test_it_is_so_after_a_time_in_which_every_report_of_hosts_was_lost() -> None:
     world, llama = serving()
-    publish = world.publish
-
-    def loses_hosts(fact: Fact) -> None:
-        if not isinstance(fact, HostsChanged):
-            publish(fact)
-
-    world.publish = loses_hosts  # type: ignore[method-assign]  # the post loses them
-    leaves_unseen(world, llama)
-    world.settle(minutes=20)
-    world.publish = publish  # type: ignore[method-assign]
+    with world.loses(HostsChanged):
+        leaves_unseen(world, llama)
+        world.settle(minutes=20)
     world.settle(minutes=15)
     assert world.record(llama).hosts.occupants == ()
 
