@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from relay.objects import Kind, Pool
+from tpu_slices.domain.model.facts import ANSWERED_WITHIN
 from tpu_slices.domain.model.slices import WorkloadUid
 
 
@@ -39,7 +40,7 @@ class Timing:
     blind_after: timedelta = timedelta(minutes=4)
     settle: timedelta = timedelta(seconds=5)
     vacated: timedelta = timedelta(seconds=5)
-    answer_within: timedelta = timedelta(minutes=1)
+    answer_within: timedelta = ANSWERED_WITHIN
     forget_after: timedelta = timedelta(minutes=10)
 
 

@@ -230,6 +230,15 @@ def test_each_row_has_its_step_and_reason(
     assert judged(pool, known) == expected
 
 
+@pytest.mark.parametrize("requeue_after", [10 * SECOND, MINUTE, 5 * MINUTE], ids=str)
+def test_the_answer_that_hosts_cannot_be_closed_counts_as_long_whatever_the_settings(requeue_after: timedelta) -> None:
+    """The relay gives it a minute after the question, and is asked again once it is 30 seconds old."""
+    limits = replace(LIMITS, requeue_after=requeue_after)
+    for at, step in ((ASKED - MINUTE, DELETE), (ASKED - MINUTE - SECOND, CLOSE)):
+        pool = asked(at, answered=at, closed=3, vacant_since=NOW - GRACE)
+        assert assess(pool, evidence(), NOW, limits).step is step
+
+
 def test_a_message_names_who_uses_the_hosts_and_until_when_they_are_kept() -> None:
     assert assess(a_pool(), evidence(users=PRESENT), NOW, LIMITS).message == "research/guest runs on its hosts"
     assert assess(a_pool(), evidence(users=RESTARTING), NOW, LIMITS) == Assessment(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
@@ -355,6 +355,10 @@ class RepeatQuestion:
     """A question to the relay: the last facts about these JobSets' states and demand, each published again."""
 
     uids: tuple[WorkloadUid, ...]
+
+
+ANSWERED_WITHIN = timedelta(minutes=1)
+"""In which time the relay answers a `HostsQuestion` that does not evict pods, even if hosts are not closed by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

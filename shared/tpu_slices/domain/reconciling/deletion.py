@@ -8,6 +8,7 @@ from enum import Enum, auto
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.facts import ANSWERED_WITHIN
 from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
@@ -15,6 +16,8 @@ from tpu_slices.domain.reconciling.occupancy import Users
 
 SILENT_AFTER = timedelta(minutes=3)
 """After this time without a heartbeat nothing is concluded from what the relay does not report."""
+_MOMENTS = timedelta(seconds=30)
+"""How long it is believed that no host is there, or open ones are free: a Job may come before the relay tells of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +34,6 @@ class RelayHeard:
 
 NEVER_HEARD = RelayHeard()
 
-
-_MOMENTS = timedelta(seconds=30)
-"""How long it is believed that no host is there: some may join, and a Job come, before the relay closes them."""
 
 TOLD_FIRST = (
     Reason.POOL_UNREADABLE,
@@ -103,7 +103,7 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | too many JobSets of the cluster were deleted at once      | wait: ReleasesStopped                             |
     | the relay was not asked, or answered a later question, or | close: ClosingHosts                               |
     | too long ago: `restart_grace` about closed hosts, half a  |                                                   |
-    | minute about none, `requeue_after` more about open ones   |                                                   |
+    | minute about none, a minute and a half about open ones    |                                                   |
     | the relay was asked and has not answered, or a host is    | wait: ClosingHosts, asked again                   |
     | open, unless it could not be closed although the hosts    |                                                   |
     | have been vacant for `restart_grace`, or an operator      |                                                   |
@@ -181,13 +181,10 @@ def _evicted(pool: TerminatingAttempt, evict_by: datetime, now: datetime, limits
 
 
 def _lasts(hosts: Hosts, limits: Limits) -> timedelta:
-    """Return how long after its question an answer about hosts counts.
-
-    Pods may come to open hosts, of which the relay tells after a minute, and to hosts that join later.
-    """
+    """Return how long after its question an answer about hosts counts: pods may come to open ones, and later ones."""
     if not hosts.joined:
         return _MOMENTS
-    return limits.restart_grace if hosts.closed >= hosts.joined else limits.requeue_after + _MOMENTS
+    return limits.restart_grace if hosts.closed >= hosts.joined else ANSWERED_WITHIN + _MOMENTS
 
 
 def _closed(hosts: Hosts, now: datetime, limits: Limits) -> bool:
