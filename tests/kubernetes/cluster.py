@@ -22,7 +22,8 @@ from tests.local.stack.leftovers import until
 
 Json = dict[str, Any]
 USER = User("ada", ("researchers",))
-LEFTOVERS = ("jobsets.jobset.x-k8s.io", "tpunodegroups.tpu.google.com", "jobs", "pods", "nodes")
+NODE_GROUPS = "tpunodegroups.tpu.google.com"
+LEFTOVERS = ("jobsets.jobset.x-k8s.io", NODE_GROUPS, "jobs", "pods", "nodes")
 EMPTY_WITHIN_SECONDS = 60.0
 
 

@@ -11,7 +11,7 @@ import pytest
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from tests.cluster.servers import with_jobsets
-from tests.kubernetes.cluster import Cluster, started
+from tests.kubernetes.cluster import NODE_GROUPS, Cluster, started
 
 
 @pytest.fixture(scope="package")
@@ -24,4 +24,6 @@ def shared_cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.Te
 def cluster(shared_cluster: Cluster) -> Cluster:
     """The control plane without what the tests of other files left in it."""
     shared_cluster.empty()
+    said = shared_cluster.kubectl("delete", "crd", NODE_GROUPS, "--ignore-not-found", "--timeout=60s")
+    assert said.code == 0, said.error
     return shared_cluster

@@ -23,10 +23,10 @@ from infra.local.relay_account import manifests
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import Api, done, path
 from tests.domain.planning.test_node_groups import self_managed
-from tests.kubernetes.cluster import Cluster, Json
+from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.kubernetes.test_relay_recovers import addressed, relaying
 from tests.local.stack.leftovers import until
-from tests.node_groups import PLURAL, PROJECT, two_hosts
+from tests.node_groups import PROJECT, two_hosts
 from tests.published import Published
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher
 from tpu_slices.domain.model.observations import Creating, Deleting
@@ -139,7 +139,7 @@ def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempP
     text = yaml.safe_dump_all(manifests("demo", hosts_in=HOSTS_IN))
     applied = cluster.apply("-f", "-", stdin=text)
     assert (applied.code, applied.error) == (0, "")
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{PLURAL}.tpu.google.com")
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{NODE_GROUPS}")
     with pytest.MonkeyPatch.context() as patch, closing(Api(cluster.plane.kubeconfig)) as admin:
         patch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
         published = Published(f"test-{uuid.uuid4().hex[:16]}")
@@ -154,7 +154,6 @@ def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempP
         yield Stage(cluster, admin, Functions(published, admin), relay)
         cluster.processes.end(relay)
     cluster.empty()
-    assert cluster.kubectl("delete", "crd", f"{PLURAL}.tpu.google.com", "--timeout=60s").code == 0
 
 
 def test_a_manifest_of_tpu_operator_becomes_a_slice_and_goes_with_it(stage: Stage) -> None:

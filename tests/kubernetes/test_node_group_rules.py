@@ -8,23 +8,19 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.kubernetes.cluster import Cluster, Json, Said
+from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json, Said
 from tests.node_groups import CRD, IMAGE, PLURAL, SAMPLES, TEMPLATE, changed, of_a_template, one_host, two_hosts
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
 
-DEFINED = f"{PLURAL}.tpu.google.com"
-
 
 @pytest.fixture(autouse=True, scope="module")
-def defined(cluster: Cluster) -> Iterator[None]:
-    """Define TPUNodeGroups while the tests of this file run."""
+def defined(cluster: Cluster) -> None:
+    """Define TPUNodeGroups for the tests of this file."""
     said = cluster.apply("-f", str(CRD))
     assert (said.code, said.error) == (0, ""), said.error
-    said = cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{DEFINED}")
+    said = cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{NODE_GROUPS}")
     assert said.code == 0, said.error
-    yield
-    assert cluster.kubectl("delete", "crd", DEFINED).code == 0
 
 
 def tried(cluster: Cluster, group: Json) -> Said:
@@ -185,7 +181,7 @@ def test_a_spec_is_never_changed_nor_are_fields_added_or_removed(cluster: Cluste
 def test_the_same_manifest_is_applied_again_and_labels_may_change(cluster: Cluster, applied: Json) -> None:
     text = orjson.dumps(applied).decode()
     assert cluster.kubectl("apply", "-f", "-", stdin=text).out.split() == [
-        f"{DEFINED.replace('s.', '.', 1)}/edited",
+        f"{NODE_GROUPS.replace('s.', '.', 1)}/edited",
         "unchanged",
     ]
     assert cluster.kubectl("label", PLURAL, "edited", "team=research").code == 0

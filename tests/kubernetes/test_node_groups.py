@@ -29,9 +29,9 @@ from tests.cluster.accounts import token_of
 from tests.cluster.asking import Answer, Api, done, path
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import a_group, a_group_record, hosts
-from tests.kubernetes.cluster import Cluster, Json
+from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.local.stack.leftovers import until
-from tests.node_groups import PLURAL, two_hosts
+from tests.node_groups import two_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Reason
@@ -109,7 +109,7 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     text = yaml.safe_dump_all(manifests(CLUSTER, hosts_in=HOSTS_IN))
     applied = cluster.apply("-f", "-", stdin=text)
     assert (applied.code, applied.error) == (0, "")
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{PLURAL}.tpu.google.com")
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{NODE_GROUPS}")
     folder: Path = tmp_path_factory.mktemp("relay")
     with closing(Api(cluster.plane.kubeconfig)) as admin:
         token = token_of(admin, NAMESPACE, account_of(CLUSTER))
@@ -121,7 +121,6 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             until(lambda: _may_list(one), "the roles to take effect", 60)
             yield one
             connection.rest_client.pool_manager.clear()
-    assert cluster.kubectl("delete", "crd", f"{PLURAL}.tpu.google.com", "--timeout=60s").code == 0
 
 
 def _may_list(site: Site) -> bool:

@@ -1,18 +1,18 @@
-"""What the demo does to the system: kubectl commands, as a researcher runs them, and a fault of the local GKE."""
+"""What the demo does to the system: kubectl commands, as a researcher runs them, and stockouts of the vendor."""
 
 import json
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.request import Request
 
 from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.demo.http import OPENER
-from infra.local.demo.steps import Act, Apply, Delete, RunOut, Show
+from infra.local.demo.steps import Act, Apply, Delete, Restock, RunOut, Show
 
 KUBECTL_SECONDS = 30
-SHORT_SECONDS = 20.0
-"""How long Compute Engine has no hosts in the demo."""
 
 
 class ActFailed(Exception):
@@ -35,6 +35,9 @@ class Hands:
                 return self._kubectl("get", *what)
             case RunOut(pools):
                 return self._run_out(pools)
+            case Restock():
+                self._press("DELETE")
+                return "ended the stockout"
 
     def _kubectl(self, *arguments: str) -> str:
         kubeconfig = self.addresses.kubeconfig
@@ -47,8 +50,14 @@ class Hands:
         return f"kubectl {' '.join(arguments)}\n{said}" if "\n" in said else f"kubectl {arguments[0]}: {said}"
 
     def _run_out(self, pools: str) -> str:
-        own = {"names": pools, "for": SHORT_SECONDS} if self.addresses.compute else {"pools": pools, "times": 1}
-        body = json.dumps({"kind": "stockout", **own}).encode()
-        with OPENER.open(Request(f"{self.addresses.buttons}/faults", body), timeout=5):  # noqa: S310 - a URL of our own
-            lasts = f"of {SHORT_SECONDS:.0f} s for" if self.addresses.compute else "for the next"
-            return f"injected a stockout {lasts} {pools}"
+        """Press so that nobody has to be in time: for one creation, or until it is ended."""
+        if self.addresses.compute:
+            self._press("POST", {"kind": "stockout", "names": pools})
+            return f"injected a stockout for {pools}"
+        self._press("POST", {"kind": "stockout", "pools": pools, "times": 1})
+        return f"injected a stockout for the next {pools}"
+
+    def _press(self, method: str, body: Mapping[str, Any] | None = None) -> None:
+        data = None if body is None else json.dumps(body).encode()
+        with OPENER.open(Request(f"{self.addresses.buttons}/faults", data, method=method), timeout=5):  # noqa: S310 - ours
+            return

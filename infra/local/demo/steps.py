@@ -19,9 +19,14 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class RunOut:
-    """Make the zone run out of hosts for the next node pool whose name matches."""
+    """Make the zone run out of hosts for what matches the name: GKE's next node pool, all instance groups."""
 
     pools: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restock:
+    """Let the zone have hosts again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Until:
     within: float
 
 
-Act = Apply | Delete | RunOut | Show
+Act = Apply | Delete | RunOut | Restock | Show
 Move = Act | Until
 
 

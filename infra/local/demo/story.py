@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from infra.local.demo.steps import Apply, Delete, Move, RunOut, Show, Step, Until
+from infra.local.demo.steps import Apply, Delete, Move, Restock, RunOut, Show, Step, Until
 from infra.local.demo.view import View, reasons, went_through
 from infra.local.plan import REPOSITORY
 from tpu_slices.domain.model.reasons import Phase, Reason
 
 EXAMPLES = REPOSITORY / "examples" / "demo"
 
-START, CREATE, RUN, END = 25.0, 40.0, 25.0, 40.0
+START, CREATE, RUN, END = 45.0, 60.0, 45.0, 60.0
 """Timeouts in seconds until it is noticed, created, running, gone: several times what a small machine takes."""
 
 
@@ -101,6 +101,7 @@ def _awaited(manifest: Path) -> Step:
                 manifest,
                 name,
                 _told(name, Reason.AWAITING_CAPACITY, "waits with reason AwaitingCapacity, in Compute Engine's words"),
+                Restock(),
                 _ready_after(name, 1, "the same attempt is READY"),
             ),
         ),
@@ -178,7 +179,7 @@ def _restart(manifest: Path) -> Step:
     )
 
 
-def _completing(manifest: Path, name: str, *meanwhile: Until) -> tuple[Move, ...]:
+def _completing(manifest: Path, name: str, *meanwhile: Move) -> tuple[Move, ...]:
     """Return the moves of a JobSet from its creation until it has completed, its slices are gone, and so is it."""
     completes = Until(what="the JobSet completes", seen=lambda view: "Completed" in _conditions(view, name), within=RUN)
     return (Apply(manifest), *meanwhile, completes, _gone(name), Delete(manifest))
