@@ -166,8 +166,20 @@ class _Run:
                 ready = store.phase_count(ClusterId(self._stack.addresses.cluster_id), Phase.READY)
         return time.monotonic() - began
 
+    def _until_none_is_live(self) -> None:
+        with database(self._stack.addresses) as client:
+            store, cluster = FirestoreStore(client), ClusterId(self._stack.addresses.cluster_id)
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while live := store.live_count(cluster):
+                assert time.monotonic() < deadline, f"{live} JobSets are live"
+                time.sleep(LOOK_SECONDS)
+
     def _confirm(self) -> None:
-        """Let the deletions go on, as an operator does, who is asked if so many JobSets are deleted at once."""
+        """Let the deletions go on, as an operator does, who is asked if so many JobSets are deleted at once.
+
+        Once all are recorded: those that are recorded later are too many again.
+        """
+        self._until_none_is_live()
         command = [
             sys.executable,
             "-m",
