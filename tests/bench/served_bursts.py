@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -111,7 +111,8 @@ class _Run:
                 api.apply("jobsets", {**_long_lasting(burst.each), "metadata": metadata}, manager="bench")
             created = self._until_all(CREATE)
             yield from self._pace_of("created", created)
-            yield self._row("from the last creation until all slices are READY", "s", [self._until_all_ready()])
+            ready = self._until(burst.slices, lambda store, own: store.phase_count(own, Phase.READY), "are READY")
+            yield self._row("from the last creation until all slices are READY", "s", [ready])
             spent = {name: taken - before[name] for name, taken in self._spent().items()}
             for number in range(burst.jobsets):
                 api.delete("jobsets", DEMO_NAMESPACE, f"train-{number}")
@@ -154,32 +155,23 @@ class _Run:
         assert len(found) == found.total(), f"more than once: {[each for each in found if found[each] > 1]}"
         return sorted(each.at.timestamp() for each in taken)
 
-    def _until_all_ready(self) -> float:
-        """Return the seconds until all slices are READY. Raise AssertionError if they are not for minutes."""
-        began, ready = time.monotonic(), 0
+    def _until(self, awaited: int, count: Callable[[FirestoreStore, ClusterId], int], what: str) -> float:
+        """Return the seconds until so many are on record. Raise AssertionError if they are not for minutes."""
+        began, cluster = time.monotonic(), ClusterId(self._stack.addresses.cluster_id)
         with database(self._stack.addresses) as client:
             store = FirestoreStore(client)
-            while ready < self._burst.slices:
+            while (found := count(store, cluster)) != awaited:
                 passed = time.monotonic() - began
-                assert passed < PATIENCE_SECONDS, f"{ready} of {self._burst.slices} are READY"
+                assert passed < PATIENCE_SECONDS, f"{found} instead of {awaited} {what}"
                 time.sleep(LOOK_SECONDS / 4)
-                ready = store.phase_count(ClusterId(self._stack.addresses.cluster_id), Phase.READY)
         return time.monotonic() - began
-
-    def _until_none_is_live(self) -> None:
-        with database(self._stack.addresses) as client:
-            store, cluster = FirestoreStore(client), ClusterId(self._stack.addresses.cluster_id)
-            deadline = time.monotonic() + PATIENCE_SECONDS
-            while live := store.live_count(cluster):
-                assert time.monotonic() < deadline, f"{live} JobSets are live"
-                time.sleep(LOOK_SECONDS)
 
     def _confirm(self) -> None:
         """Let the deletions go on, as an operator does, who is asked if so many JobSets are deleted at once.
 
         Once all are recorded: those that are recorded later are too many again.
         """
-        self._until_none_is_live()
+        self._until(0, FirestoreStore.live_count, "JobSets are live")
         command = [
             sys.executable,
             "-m",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.request import Request
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ from google.cloud import firestore
 
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
-from infra.local.demo.http import OPENER, get_json
+from infra.local.demo.http import get_json, press
 from infra.local.plan import REPOSITORY
 from infra.local.prerequisites import Tools
 from tpu_slices.domain.model.slices import ClusterId
@@ -119,8 +118,7 @@ class Cluster:
     def press(self, button: str, workload: str) -> None:
         """Let something happen to the hosts of a workload's only pool."""
         (pool,) = self.pools(workload)
-        body = json.dumps({"pool": pool}).encode()
-        OPENER.open(Request(f"{self.addresses.buttons}/hosts/{button}", body, method="POST"), timeout=60).close()
+        press(f"{self.addresses.buttons}/hosts/{button}", {"pool": pool}, timeout=60)
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait until something holds; if it does not in time, fail with the namespace's Events."""

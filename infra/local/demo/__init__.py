@@ -10,7 +10,7 @@ GKE's API and the local GKE's log of calls. Nothing of the provisioner is decide
     report    timelines, latencies and the verdict. Pure
     watch     reads a view from the running stack
     hands     what the demo does: kubectl apply and delete, and a stockout injected into the simulated vendor
-    http      plain HTTP to the stack, for the two above
+    http      plain HTTP to the stack
     leftovers what still exists at the end
     screen    the live table on a terminal, plain lines elsewhere
     stage     the loop: act, observe, advance, show

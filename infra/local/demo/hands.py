@@ -1,15 +1,11 @@
 """What the demo does to the system: kubectl commands, as a researcher runs them, and stockouts of the vendor."""
 
-import json
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-from urllib.request import Request
 
 from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
-from infra.local.demo.http import OPENER
+from infra.local.demo.http import press
 from infra.local.demo.steps import Act, Apply, Delete, Restock, RunOut, Show
 
 KUBECTL_SECONDS = 30
@@ -36,7 +32,7 @@ class Hands:
             case RunOut(pools):
                 return self._run_out(pools)
             case Restock():
-                self._press("DELETE")
+                press(self._faults, method="DELETE")
                 return "ended the stockout"
 
     def _kubectl(self, *arguments: str) -> str:
@@ -52,12 +48,11 @@ class Hands:
     def _run_out(self, pools: str) -> str:
         """Press so that nobody has to be in time: for one creation, or until it is ended."""
         if self.addresses.compute:
-            self._press("POST", {"kind": "stockout", "names": pools})
+            press(self._faults, {"kind": "stockout", "names": pools})
             return f"injected a stockout for {pools}"
-        self._press("POST", {"kind": "stockout", "pools": pools, "times": 1})
+        press(self._faults, {"kind": "stockout", "pools": pools, "times": 1})
         return f"injected a stockout for the next {pools}"
 
-    def _press(self, method: str, body: Mapping[str, Any] | None = None) -> None:
-        data = None if body is None else json.dumps(body).encode()
-        with OPENER.open(Request(f"{self.addresses.buttons}/faults", data, method=method), timeout=5):  # noqa: S310 - ours
-            return
+    @property
+    def _faults(self) -> str:
+        return f"{self.addresses.buttons}/faults"

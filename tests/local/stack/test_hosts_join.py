@@ -9,7 +9,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.request import Request
 
 import orjson
 import pytest
@@ -23,7 +22,7 @@ from infra.local.clients.errors import ApiError
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Embedded
-from infra.local.demo.http import OPENER, get_json
+from infra.local.demo.http import get_json, press
 from infra.local.plan import REPOSITORY, planned
 from infra.local.prerequisites import Tools
 from infra.local.settings import checked, file_of, put
@@ -89,8 +88,7 @@ class Site:
 
     def order(self, **fault: Any) -> None:
         """Order a fault of Compute Engine."""
-        buttons = Request(f"{self.stack.addresses.buttons}/faults", orjson.dumps(fault))
-        OPENER.open(buttons, timeout=5).close()
+        press(f"{self.stack.addresses.buttons}/faults", fault)
 
     def await_told(self, name: str, reason: str, message: str = "") -> None:
         def is_told() -> bool:
