@@ -162,7 +162,7 @@ class FactQueue:
         match gone:
             case Workload():
                 self._demand_told.forget(gone.ref.owner.uid)
-                self._ends.append(WorkloadChanged(workload=(last or gone).ref, state=WorkloadState.DELETED))
+                self._ends.append(_end_of(last or gone))
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
                 self._follow_end_of_waiting(gone)
@@ -393,3 +393,8 @@ class FactQueue:
         if maker is not None and any(each.owner.uid != maker.ref.owner.uid for each in count.hosts.occupants):
             self._demand_told.forget(maker.ref.owner.uid)
             self._gather(maker, now)
+
+
+def _end_of(last: Workload) -> WorkloadChanged:
+    """Return how a workload ended that is gone: by its own end, which may not have been told yet, or else deleted."""
+    return WorkloadChanged(workload=last.ref, state=last.state if last.state.ended else WorkloadState.DELETED)

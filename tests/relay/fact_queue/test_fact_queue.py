@@ -178,6 +178,17 @@ def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) ->
     assert (fact.state, fact.workload.generation, fact.workload.resource_version) == (WorkloadState.DELETED, 3, "99")
 
 
+@pytest.mark.parametrize(
+    ("condition", "state"), [("Completed", WorkloadState.COMPLETED), ("Failed", WorkloadState.FAILED)]
+)
+def test_a_jobset_that_is_deleted_as_it_ends_has_ended(watched: Watched, condition: str, state: WorkloadState) -> None:
+    """As with ttlSecondsAfterFinished: 0. Many deletions at once are stopped, however many JobSets end."""
+    watched.see(jobset())
+    watched.due_facts()
+    watched.lose(jobset(version=99, conditions=[condition]))
+    assert states(watched.due_facts()) == [("u-1", state)]
+
+
 def test_a_jobset_missing_from_a_new_list_was_deleted(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2"))
     watched.due_facts()
