@@ -115,7 +115,12 @@ def _create_jobs(objects: Objects, jobs: Iterable[Object]) -> None:
 
 def _ensure_service(objects: Objects, jobset: Object) -> None:
     name, namespace = subdomain(jobset), jobset["metadata"]["namespace"]
-    if any(service["metadata"]["name"] == name for service in objects.stored("services", namespace)):
+    try:
+        objects.get("services", namespace, name)
+    except ApiError as error:
+        if error.reason != "NotFound":
+            raise
+    else:
         return
     service = {
         "metadata": {"name": name, "namespace": namespace, "ownerReferences": [controlled_by(jobset)]},
