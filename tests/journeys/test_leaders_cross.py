@@ -1,14 +1,19 @@
-"""Leaders of two JobSets that are scheduled to each other's hosts: a Job that runs gets no second slice."""
+"""Leaders of JobSets of one shape that are scheduled to each other's hosts: no Job gets a second slice for that."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.builders import a_job
+import pytest
+
+from tests.builders import MINUTE, a_job, a_request
+from tests.journeys.serving import STOCKOUT, own_slice
 from tests.world import World
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.fakes.backend import Verb
 
 
 def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
@@ -50,3 +55,85 @@ def test_a_jobset_that_waits_while_another_occupies_its_slice_gets_another() -> 
     assert llama.bound == {0}
     assert len(world.pools) == 2
     assert replace(world.record(llama)).attempt == 2
+
+
+# while the slices are still being created
+
+
+class Exchange(World):
+    """JobSets of which each took the slice of the one before it, as soon as it stood.
+
+    The first one has none; the last one's is still being created, or is made for another request.
+    """
+
+    def __init__(self, *names: str, last: TemplateRequest | None = None) -> None:
+        super().__init__()
+        self.cluster.schedules = False
+        self.jobsets = [*map(self.jobset_appears, names[:-1]), self.jobset_appears(names[-1], request=last)]
+        self.steps()
+        for before, after in zip(self.jobsets, self.jobsets[1:], strict=False):
+            self.backend.finish(self.record(before).pool)
+            self.binds(after, own_slice(before), attempt=1)
+            self.deliver()
+        self.first, self.last = self.jobsets[0], self.jobsets[-1]
+
+    @property
+    def creations(self) -> int:
+        return len(self.backend.ordered(Verb.CREATE))
+
+    def minutes_pass(self, minutes: int) -> None:
+        """Let minutes pass in which no operation of GKE ends."""
+        for _ in range(minutes):
+            self.clock.advance(MINUTE)
+            self.steps()
+            self.sweeps()
+
+
+@pytest.mark.parametrize("count", [2, 3, 6])
+def test_a_job_whose_slice_was_taken_gets_the_one_that_is_created_for_who_took_it(count: int) -> None:
+    world = Exchange(*(f"llama-{number}" for number in range(count)))
+    world.minutes_pass(9)
+    record = world.record(world.first)
+    assert (record.phase, record.reason) == (Phase.PROVISIONING, Reason.HOSTS_EXCHANGED)
+    assert world.record(world.jobsets[1]).owner.full_name in record.message
+    assert own_slice(world.last) in record.message
+    world.operations_end()
+    world.binds(world.first, own_slice(world.last), attempt=1)
+    world.settle(minutes=60)
+    assert world.creations == len(world.pools) == count
+    assert {each.reason for each in world.records.values()} == {Reason.RUNS_ELSEWHERE}
+
+
+def test_one_is_bought_if_that_of_who_took_it_cannot_be_created() -> None:
+    world = Exchange("llama", "gemma")
+    world.backend.fail(world.record(world.last).pool, STOCKOUT)
+    world.minutes_pass(2)
+    assert world.record(world.first).attempt == 2
+    assert world.creations == 3
+
+
+def test_one_is_bought_if_that_of_who_took_it_stands_and_the_leader_is_not_scheduled_there() -> None:
+    world = Exchange("llama", "gemma")
+    world.operations_end()
+    world.minutes_pass(8)
+    assert world.creations == 2
+    world.minutes_pass(4)
+    assert world.record(world.first).attempt == 2
+
+
+def test_one_is_bought_at_once_if_that_of_who_took_it_is_of_another_kind() -> None:
+    world = Exchange("llama", "gemma", last=a_request(topology="2x4"))
+    world.minutes_pass(1)
+    assert world.record(world.first).attempt == 2
+
+
+def test_one_is_bought_at_once_if_nothing_was_bought_for_who_took_it() -> None:
+    world = World()
+    world.cluster.schedules = False
+    llama = world.jobset_appears()
+    world.steps()
+    guest = world.guest_appears()
+    world.operations_end()
+    world.binds(guest, own_slice(llama), attempt=1)
+    world.steps()
+    assert world.record(llama).attempt == 2

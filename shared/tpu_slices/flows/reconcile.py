@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
-from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.decisions import (
     Action,
     AskJoin,
@@ -38,12 +38,12 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
-from tpu_slices.domain.reconciling.case import Known
+from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, lowered
-from tpu_slices.domain.reconciling.occupancy import with_report
+from tpu_slices.domain.reconciling.occupancy import is_left, slices_of_guests, with_report
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.presumed import presumed
 from tpu_slices.flows import slots
@@ -71,6 +71,9 @@ class Told:
 
 
 NOTHING = Told()
+
+_MOST_EXCHANGED = 10
+"""How many Jobs may have taken each other's hosts in a row before one whose hosts were taken gets new ones."""
 
 
 def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> Reconciled | None:
@@ -218,16 +221,30 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
     workloads = {uid: each.value for uid, each in beside.workloads.items()}
     listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
     record = with_current_desire(counted, own.value if own else None, listed_at)
-    chips = count(record, settings, deps)
+    chips, now = count(record, settings, deps), deps.clock.now()
     beside_it = Known(
         workloads=workloads,
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
         held=chips.held,
         stopped=stopped(record, workloads.get(record.owner.uid), deps),
     )
-    now = deps.clock.now()
+    if Situation(record, PoolObservations(Absent(), {}), now, settings, beside_it).deprived:
+        beside_it = replace(beside_it, left=_left(record, now, settings.limits, deps))
     limiter = slots.limiter_of(beside.limiter, settings, now) if creates else None
     return Looked(settings, stored, record, PoolObservations(Absent(), {}), beside_it, now, chips.guards, limiter)
+
+
+def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDeps) -> SliceId | None:
+    """Return the slice that is left for a Job whose hosts others took: that of one of them, or of who took theirs."""
+    taken, met = [record], {record.id}
+    for _ in range(_MOST_EXCHANGED):
+        guests = {id_ for each in taken for id_ in slices_of_guests(each)} - met
+        found = [each.value for each in deps.store.slices(record.cluster, guests).values()] if guests else []
+        left = next((each.id for each in found if is_left(each, record, now, limits)), None)
+        if left is not None or not found:
+            return left
+        taken, met = found, met | guests
+    return None
 
 
 def _with_pools(looked: Looked, deps: ReconcileDeps) -> Looked:

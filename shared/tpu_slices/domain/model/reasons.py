@@ -47,6 +47,7 @@ class Reason(StrEnum):
     AWAITING_CAPACITY = "AwaitingCapacity", Phase.PROVISIONING  # Compute Engine has too few such hosts, and tries on
     HOSTS_JOINING = "HostsJoining", Phase.PROVISIONING
     HOSTS_LOST = "HostsLost", Phase.PROVISIONING  # it was READY before
+    HOSTS_EXCHANGED = "HostsExchanged", Phase.PROVISIONING  # its Job gets the slice of a Job that took its hosts
     POOL_BUSY = "PoolBusy", Phase.PROVISIONING  # GKE repairs or upgrades it
     POOL_BROKEN = "PoolBroken", Phase.PROVISIONING  # kept while it is in use, so that GKE can repair it
 

@@ -21,6 +21,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD, Evidence, RelayHeard, known_after_silence
@@ -41,6 +42,8 @@ class Known:
     """The chips that all other pools hold; only needed if the settings limit them."""
     stopped: str | None = None
     """Why the releases of its JobSet are stopped."""
+    left: SliceId | None = None
+    """The slice that its Job gets because others took its hosts (`occupancy.is_left`)."""
     slots: Mapping[int, int] = field(default_factory=dict)
     """The slots that this decision may use, by attempt; beside that which was handed on to the slice."""
 
@@ -102,6 +105,12 @@ class Situation:
         if place.left_at is not None:
             return self.now - place.left_at < self.limits.restart_grace
         return confirmed is None or confirmed <= place.since + REPEATED_WITHIN
+
+    @property
+    def deprived(self) -> bool:
+        """Whether its Job waits while only others are on the hosts of the current pool."""
+        lent = self.record.lent(self.record.hosts) and not self.record.owner.kind.declares
+        return lent and self.waiting and not self.runs_elsewhere
 
     @property
     def whole(self) -> bool:

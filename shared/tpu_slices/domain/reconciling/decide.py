@@ -39,6 +39,7 @@ from tpu_slices.domain.reconciling.messages import (
     creating,
     demand_stale,
     hosts_awaited,
+    hosts_exchanged,
     ready,
 )
 from tpu_slices.domain.reconciling.patience import due, failure
@@ -68,7 +69,8 @@ def decide(
     | Running           | READY when every host is usable                       | given up                      |
     | - its hosts are   | wait, however long it takes                           | given up                      |
     |   awaited         |                                                       |                               |
-    | - others on it    | READY; its Job waits: given up, next attempt          | given up                      |
+    | - others on it    | READY; its Job waits: for the slice that they left,   | given up                      |
+    |                   | else given up, next attempt                           |                               |
     | - other request   | rebuilt if changed while suspended and unused,        | given up                      |
     |                   | else SPEC_DRIFTED                                     |                               |
     | Busy              | wait                                                  | given up                      |
@@ -296,6 +298,8 @@ class Case(Situation):
             return Arm(Reason.SPEC_DRIFTED, message, served)
         if record.lent(record.hosts) and not record.owner.kind.declares:
             user = record.hosts.occupants[0].owner.full_name
+            if self.deprived and self.known.left is not None:
+                return Arm(Reason.HOSTS_EXCHANGED, hosts_exchanged(user, self.known.left), served)
             return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
         if self.leader_should_be_here:
             message = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."

@@ -43,7 +43,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | adopted, and its pool is gone: the name is not ours to use  | yes                                               |
     | being deleted by somebody                                   | yes                                               |
     | begun, and not to be bought any more                        | yes                                               |
-    | a pool on which only others run, while its own Job waits    | fits                                              |
+    | a pool on which only others run, while its own Job waits    | fits, unless it gets one that they left           |
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed while suspended, unused   | yes                                               |
@@ -63,7 +63,7 @@ def giving_up(case: Situation) -> GivingUp | None:
             return GivingUp() if _not_to_be_made(case) else None
         case Deleting():
             return GivingUp()
-        case Creating() | Running() | Busy() | Broken() if _lent_while_needed(case):
+        case Creating() | Running() | Busy() | Broken() if case.deprived and case.known.left is None:
             return GivingUp(fits=True)
         case Creating():
             return _creation_lost(case, seen)
@@ -80,11 +80,6 @@ def _not_to_be_made(case: Situation) -> bool:
     if case.record.attempt == 0 or isinstance(case.seen.current, Absent):
         return case.record.attempt == 0
     return not case.waiting or refusal_of(case.record, case.settings, case.known.held) is not None
-
-
-def _lent_while_needed(case: Situation) -> bool:
-    record = case.record
-    return record.lent(record.hosts) and case.waiting and not case.runs_elsewhere and not record.owner.kind.declares
 
 
 def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import SliceSpec
+from tpu_slices.domain.model.slices import SliceId, SliceSpec
 
 
 def created(spec: SliceSpec) -> str:
@@ -65,6 +65,11 @@ def demand_stale(record: SliceRecord) -> str:
     if record.owner.kind.declares:
         return f"Waiting for the relay to be heard, and with it that the {record.owner.kind} stands."
     return "Waiting for the relay to confirm that the leader pod still needs this slice."
+
+
+def hosts_exchanged(guest: str, left: SliceId) -> str:
+    """Return whose hosts a Job gets, as a guest is on its own."""
+    return f"{guest} runs on its hosts; its own Job gets those of slice {left}, which others left for them."
 
 
 def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:

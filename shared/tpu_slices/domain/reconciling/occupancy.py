@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, jobs, key_of
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
@@ -290,3 +291,29 @@ def _place(count: NewCount, occupant: Occupant) -> RunsOn:
         since=count.now,
         sequence=count.after.sequence,
     )
+
+
+def slices_of_guests(record: SliceRecord) -> Iterator[SliceId]:
+    """Yield the slices of the Jobs that took a slice's hosts, if no Job is there for which they were made."""
+    if record.lent(record.hosts):
+        yield from (slice_id(each.workload_job(record.cluster)) for each in record.hosts.occupants)
+
+
+def is_left(guest: SliceRecord, record: SliceRecord, now: datetime, limits: Limits) -> bool:
+    """Return whether the Job of a slice, whose hosts a guest took, gets those that were made for the guest.
+
+    | the guest's slice                                                                    | gets them                |
+    |--------------------------------------------------------------------------------------|--------------------------|
+    | was never bought, or is given up or released                                         | no                       |
+    | is of another request                                                                | no                       |
+    | somebody is on its hosts                                                             | no: who came is a guest  |
+    | stands with all hosts usable and has been without a leader for `restart_grace`       | no: something hinders it |
+    | else: it is being created, its hosts join, or the leader is about to be scheduled     | yes                      |
+    """
+    if guest.create_requested_at is None or not guest.wanted or guest.spec is None or record.spec is None:
+        return False
+    if guest.spec.fingerprint != record.spec.fingerprint or guest.hosts.occupants:
+        return False
+    vacant_since = guest.hosts.vacant_since
+    stands = guest.hosts.usable >= guest.spec.hosts
+    return not stands or vacant_since is None or now - vacant_since < limits.restart_grace

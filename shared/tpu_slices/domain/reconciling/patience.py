@@ -113,7 +113,7 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | QUEUED, DemandStale             | after `demand_ttl`; after `requeue_after` while an order may take effect |
     | QUEUED, OperationLimit          | not by itself: who frees a slot hands it on to the slice and requests it |
     | PROVISIONING                    | after `resync_after`: the operation's end and host counts are reported;  |
-    |                                 | PoolBusy, PoolBroken: after `requeue_after`;                             |
+    |                                 | HostsExchanged, PoolBusy, PoolBroken: after `requeue_after`;             |
     |                                 | no operation known yet: after `act_window`                               |
     | WAITING                         | at `retry_at`                                                            |
     | BLOCKED                         | after `resync_after`: settings may have changed                          |
@@ -175,7 +175,7 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
     match record.reason:
         case Reason.CREATION_STARTED if record.operation is None:
             return limits.act_window
-        case Reason.POOL_BUSY | Reason.POOL_BROKEN:
+        case Reason.HOSTS_EXCHANGED | Reason.POOL_BUSY | Reason.POOL_BROKEN:
             return limits.requeue_after
         case _:
             return limits.resync_after

@@ -68,6 +68,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "{vendor.repair}, and the {kind}'s policy for failures restarts its pods. Run `kubectl uncordon` for a "
             "host that was cordoned.",
         ),
+        Reason.HOSTS_EXCHANGED: ReasonText(
+            "a Job of the same shape took its hosts; its own gets the slice that was made for that one", _NO_ACTION
+        ),
         Reason.POOL_BUSY: ReasonText("{vendor} is {vendor.works} its hosts", _NO_ACTION),
         Reason.POOL_BROKEN: ReasonText(
             "{vendor} reports an error for its {vendor.pool}, which is kept for repair while its Job runs", _OPERATOR
