@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ import psutil
 
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.clients.api import Api
+from infra.local.clients.objects import Object
 from infra.local.demo.http import get_json
 from infra.local.demo.vendors import call
 from infra.local.demo.view import OK, Call
@@ -32,49 +33,56 @@ from infra.local.plan import REPOSITORY, Plan
 from infra.local.stack import Stack, running
 from tests.bench.measures import Measure, measure
 from tests.bench.soak import cpu_seconds
+from tests.builders import a_request
 from tests.examples.cluster import database, seed
 from tests.manifests import a_manifest
 from tpu_slices.adapters.firestore import FirestoreStore
+from tpu_slices.domain.model.facts import EXCLUSIVE
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.domain.reconciling.brake import too_many
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.wire.workloads import Json
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
-LOOK_SECONDS, PATIENCE_SECONDS = 2.0, 120.0
+LOOK_SECONDS, LOOK_SECONDS_OF_A_CALL, PATIENCE_SECONDS = 2.0, 0.002, 120.0
+"""Between two looks: more, the more calls there are to read; until a burst that stands still has failed."""
 OURS = ("function-receive", "function-reconcile", "function-sweep", "relay")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """JobSets that are created at once, and deleted at once when all their slices are READY."""
+    """JobSets that are created at once."""
 
     jobsets: int
     each: int = 1
     slots: int
     seconds: float
     """Of an operation of GKE."""
+    topology: str = "4x4"
+    """Of a slice of v6e, four chips a host."""
+    runs: float | None = None
+    """How many seconds a JobSet runs before it completes; None: all are deleted at once when all slices are READY."""
 
     @property
     def slices(self) -> int:
         return self.jobsets * self.each
 
-    @property
-    def floor(self) -> float:
-        """From the first operation's start to the last one's, if each slot takes its next one at once."""
-        return (self.slices - 1) // self.slots * self.seconds
+    def floor(self, operations: int) -> float:
+        """Return the seconds from the first operation's start to the last one's, if slots are never free."""
+        return (operations - 1) // self.slots * self.seconds
 
     @property
     def name(self) -> str:
-        return f"{self.jobsets:,} x {self.each}, {self.slots} slots, {self.seconds:g} s"
+        runs = "" if self.runs is None else f", each runs {self.runs:g} s"
+        return f"{self.jobsets:,} x {self.each} of {self.topology}, {self.slots} slots, {self.seconds:g} s{runs}"
 
 
 BURSTS = (
     Burst(jobsets=1, each=256, slots=5, seconds=5),
     Burst(jobsets=64, slots=9, seconds=5),
-    Burst(jobsets=1_000, slots=9, seconds=5),
-    Burst(jobsets=5_000, slots=9, seconds=2),
+    Burst(jobsets=1_000, slots=9, seconds=5, topology="2x2"),
+    Burst(jobsets=5_000, slots=9, seconds=2, topology="2x2", runs=5),
 )
 
 
@@ -103,31 +111,44 @@ class _Run:
         self._mebibytes = 0.0
 
     def measured(self) -> Iterator[Measure]:
-        burst, before = self._burst, self._spent()
+        burst = self._burst
         with closing(Api.of(self._stack.addresses.kubeconfig)) as api:
             api.apply("namespaces", {"metadata": {"name": DEMO_NAMESPACE}}, manager="bench")
-            for number in range(burst.jobsets):
-                metadata = {"name": f"train-{number}", "namespace": DEMO_NAMESPACE}
-                api.apply("jobsets", {**_long_lasting(burst.each), "metadata": metadata}, manager="bench")
-            created = self._until_all(CREATE)
-            yield from self._pace_of("created", created)
-            ready = self._until(burst.slices, lambda store, own: store.phase_count(own, Phase.READY), "are READY")
-            yield self._row("from the last creation until all slices are READY", "s", [ready])
-            spent = {name: taken - before[name] for name, taken in self._spent().items()}
-            for number in range(burst.jobsets):
-                api.delete("jobsets", DEMO_NAMESPACE, f"train-{number}")
-            if too_many(burst.jobsets, live=0):
-                self._confirm()
-            deleted = self._until_all(DELETE)
-        yield from self._pace_of("deleted", deleted)
+            for name in self._names():
+                api.apply("jobsets", _jobset(name, burst), manager="bench")
+            yield from self._standing(api) if burst.runs is None else self._passing()
         refused = [each for each in self._calls if each.method in (CREATE, DELETE) and each.code != OK]
         yield self._row("refused by GKE", "calls", [len(refused)])
         for method, count in sorted(Counter(each.method for each in self._calls).items()):
             yield self._row(f"{method}, of a slice", "calls", [count / burst.slices])
         yield self._row("decisions, of a slice", "calls", [self._decisions() / burst.slices])
-        for name, seconds in spent.items():
-            yield self._row(f"{name}, of a slice until READY", "ms", [seconds / burst.slices * 1e3])
         yield self._row("memory of functions and relay, at most", "MiB", [self._mebibytes])
+
+    def _standing(self, api: Api) -> Iterator[Measure]:
+        """Let all slices stand before the JobSets are deleted."""
+        burst, before = self._burst, self._spent()
+        yield from self._pace_of("created", self._until_all(CREATE))
+        ready = self._until(burst.slices, lambda store, own: store.phase_count(own, Phase.READY), "are READY")
+        yield self._row("from the last creation until all slices are READY", "s", [ready])
+        yield from self._processors("until READY", before)
+        for name in self._names():
+            api.delete("jobsets", DEMO_NAMESPACE, name)
+        if too_many(burst.jobsets, live=0):
+            self._confirm()
+        yield from self._pace_of("deleted", self._until_all(DELETE))
+
+    def _passing(self) -> Iterator[Measure]:
+        """Let the JobSets complete one by one, so that creations and deletions share the slots."""
+        before = self._spent()
+        yield from self._pace_of("created and deleted", self._until_all(CREATE, DELETE))
+        yield from self._processors("until it is deleted", before)
+
+    def _names(self) -> list[str]:
+        return [f"train-{number}" for number in range(self._burst.jobsets)]
+
+    def _processors(self, until: str, before: Mapping[str, float]) -> Iterator[Measure]:
+        for name, taken in self._spent().items():
+            yield self._row(f"{name}, of a slice {until}", "ms", [(taken - before[name]) / self._burst.slices * 1e3])
 
     def _row(self, what: str, unit: str, found: Sequence[float], floor: Sequence[float] = ()) -> Measure:
         return measure(f"{self._burst.name}: {what}", unit, found, floor)
@@ -136,23 +157,28 @@ class _Run:
         """Yield how long all operations of a kind took to start, and the seconds from an end to the next start."""
         burst = self._burst
         waits = [start - (before + burst.seconds) for before, start in zip(at, at[burst.slots :], strict=False)]
-        yield self._row(what, "s", [at[-1] - at[0]], [burst.floor])
+        yield self._row(what, "s", [at[-1] - at[0]], [burst.floor(len(at))])
         yield self._row(f"{what}: hand-over", "s", waits)
 
-    def _until_all(self, method: str) -> list[float]:
-        """Return when each pool was created or deleted. Raise AssertionError if one was twice, or none for minutes."""
-        found: Counter[str] = Counter()
+    def _until_all(self, *methods: str) -> list[float]:
+        """Return when the pool of each slice was created, or deleted.
+
+        Raise AssertionError if there were more pools than slices, or nothing happened for minutes.
+        """
+        found: Counter[tuple[str, str]] = Counter()
+        awaited = self._burst.slices * len(methods)
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while len(found) < self._burst.slices:
-            assert time.monotonic() < deadline, f"{len(found)} of {self._burst.slices}: {method}"
-            time.sleep(LOOK_SECONDS)
+        while len(found) < awaited:
+            assert time.monotonic() < deadline, f"{len(found)} of {awaited}: {methods}"
+            time.sleep(LOOK_SECONDS + len(self._calls) * LOOK_SECONDS_OF_A_CALL)
             self._mebibytes = max(self._mebibytes, self._shares())
             self._calls = [call(each) for each in get_json(f"{self._stack.addresses.buttons}/calls")["calls"]]
-            taken = [each for each in self._calls if (each.method, each.code) == (method, OK)]
+            taken = [each for each in self._calls if each.method in methods and each.code == OK]
             if len(taken) > found.total():
                 deadline = time.monotonic() + PATIENCE_SECONDS
-            found = Counter(each.pool for each in taken)
-        assert len(found) == found.total(), f"more than once: {[each for each in found if found[each] > 1]}"
+            found = Counter((each.method, each.pool) for each in taken)
+        operations = Counter(each.method for each in taken)
+        assert {*operations.values()} == {*Counter(method for method, _ in found).values()} == {awaited / len(methods)}
         return sorted(each.at.timestamp() for each in taken)
 
     def _until(self, awaited: int, count: Callable[[FirestoreStore, ClusterId], int], what: str) -> float:
@@ -202,11 +228,13 @@ class _Run:
         return {each.program.name: sum(map(cpu_seconds, family(each.process.pid))) for each in children}
 
 
-def _long_lasting(slices: int) -> Json:
-    """Return a JobSet whose pods run until they are deleted."""
-    manifest = a_manifest(slices=slices)
+def _jobset(name: str, burst: Burst) -> Object:
+    """Return a JobSet that is gone once it has completed; one that does not complete runs longer than the bench."""
+    manifest = {**a_manifest(slices=burst.each, request=a_request(topology=burst.topology))}
+    manifest["metadata"] = {"name": name, "namespace": DEMO_NAMESPACE, "annotations": {EXCLUSIVE: NODE_POOL}}
+    manifest["spec"]["ttlSecondsAfterFinished"] = 0
     job = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]
-    job["template"]["metadata"] = {"annotations": {RUN_SECONDS: "86400"}}
+    job["template"]["metadata"] = {"annotations": {RUN_SECONDS: str(86_400 if burst.runs is None else burst.runs)}}
     return manifest
 
 
