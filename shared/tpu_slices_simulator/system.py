@@ -182,7 +182,7 @@ class System:
         receive(fact, self.settings.cluster, self.deps, published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
-        return [*reconcile_in_turn(cluster, slice_, self.deps)]
+        return [*reconcile_in_turn(cluster, slice_, self.deps, Told(waiting=self.publisher.waiting.get(slice_)))]
 
     def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> object:
         return [*reconcile_in_turn(cluster, answer.slice_id, self.deps, Told(answer=answer))]

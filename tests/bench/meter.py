@@ -175,7 +175,7 @@ class MeteredWorld(World):
         self._push(f"facts-{CLUSTER}", encode_fact(fact), published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> None:
-        self._push("reconcile-requests", encode_reconcile_request(cluster, slice_))
+        self._push("reconcile-requests", encode_reconcile_request(cluster, slice_, self.publisher.waiting.get(slice_)))
 
     def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> None:
         self._push("reconcile-requests", encode_answer(cluster, answer))

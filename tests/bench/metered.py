@@ -125,7 +125,7 @@ def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) 
         case "together":
             names: Names = arguments[1]
             each = len({*names.slices}) + len({*names.workloads}) + names.heartbeat + names.limiter
-            return 2 * names.settings + each
+            return 2 * names.settings + each + (0 if result.slots is None else max(len(result.slots), 1))
         case "settings":  # the settings and the pause; the accepted ones, if they are invalid
             return 2
         case "workloads" | "slices":

@@ -49,6 +49,7 @@ class Setup:
 
     publisher: Publisher
     requests: Callable[[], list[tuple[ClusterId, SliceId]]]
+    waiting: Callable[[], dict[SliceId, WorkloadUid | None]]
     answers: Callable[[], list[tuple[ClusterId, HostsChanged]]]
     echoes: Callable[[], list[tuple[ClusterId, datetime]]]
     updates: Callable[[], list[SliceUpdate]]
@@ -64,6 +65,7 @@ def on_the_fake() -> Setup:
     return Setup(
         fake,
         lambda: fake.requests,
+        lambda: fake.waiting,
         lambda: fake.answers,
         lambda: fake.echoes,
         lambda: fake.updates,
@@ -129,6 +131,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     return Setup(
         PubSubPublisher(topics.publisher, project),
         lambda: [(each.cluster, each.slice_id) for each in requests() if isinstance(each, ReconcileRequest)],
+        lambda: {each.slice_id: each.waiting for each in requests() if isinstance(each, ReconcileRequest)},
         lambda: [
             (each.cluster, each.answer) for each in requests() if isinstance(each, ReconcileRequest) and each.answer
         ],
@@ -171,6 +174,12 @@ def test_every_reconcile_request_arrives(setup: Setup) -> None:
     slices = [SliceId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(60)]
     setup.publisher.request_reconcile(DEMO, slices)
     assert sorted(setup.requests()) == sorted((DEMO, slice_) for slice_ in slices)
+
+
+def test_a_request_says_whose_pods_wait(setup: Setup) -> None:
+    slices = [SliceId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(2)]
+    setup.publisher.request_reconcile(DEMO, slices, WorkloadUid("u-1"))
+    assert setup.waiting() == dict.fromkeys(slices, "u-1")
 
 
 def test_an_answer_is_passed_on_with_the_request(setup: Setup) -> None:

@@ -31,6 +31,7 @@ TOGETHER = Names(
     workloads=[WorkloadUid("uid-0")],
     heartbeat=True,
     limiter=True,
+    slots=True,
 )
 CALLS: dict[str, Callable[[SliceStore], object]] = {
     "together": lambda store: store.together(CLUSTER, TOGETHER),

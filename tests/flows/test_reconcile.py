@@ -14,7 +14,7 @@ from tpu_slices.domain.model.facts import HostsQuestion, WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.flows.reconcile import explain, reconcile
+from tpu_slices.flows.reconcile import Told, explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import FakePool, Verb
@@ -54,6 +54,55 @@ def test_a_decision_on_a_stale_record_is_repeated() -> None:
     done = reconcile(CLUSTER, world.record(jobset).id, world.deps)
     assert done is not None
     assert done.before.note == "seen"
+
+
+class WithoutRequests(World):
+    """Where slices are wanted, and nobody is asked to reconcile them."""
+
+    def loses_request(self) -> bool:
+        return True
+
+
+def two_jobsets_wait() -> tuple[World, LiveWorkload, LiveWorkload]:
+    world = WithoutRequests()
+    jobsets = (world.jobset_appears("llama"), world.jobset_appears("gemma"))
+    world.steps()
+    return (world, *jobsets)
+
+
+def reconciled_for(waiting: LiveWorkload, jobset: LiveWorkload, world: World) -> None:
+    """Reconcile the slice of a JobSet, as a request does that says whose pods wait."""
+    reconcile(CLUSTER, world.record(jobset).id, world.deps, Told(waiting=waiting.ref.owner.uid))
+
+
+def test_what_a_creation_needs_is_read_with_the_slice_of_who_waits() -> None:
+    world, jobset, _ = two_jobsets_wait()
+    reconciled_for(jobset, jobset, world)
+    assert world.record(jobset).phase is Phase.PROVISIONING
+    assert [slot.value.slice_id for slot in world.store.slots(CLUSTER)] == [world.record(jobset).id]
+
+
+def test_who_is_said_to_wait_does_not_want_the_slice_of_another() -> None:
+    world, jobset, other = two_jobsets_wait()
+    world.ends(jobset, WorkloadState.DELETED)
+    world.deliver()
+    reconciled_for(other, jobset, world)
+    assert world.backend.pools == {}
+
+
+def test_a_request_of_who_waited_that_comes_once_more_creates_nothing_more() -> None:
+    world, jobset, _ = two_jobsets_wait()
+    reconciled_for(jobset, jobset, world)
+    reconciled_for(jobset, jobset, world)
+    assert len(world.backend.pools) == len(world.store.slots(CLUSTER)) == 1
+
+
+def test_a_slot_that_somebody_took_after_it_was_read_with_the_slice_is_left_to_them() -> None:
+    world, jobset, other = two_jobsets_wait()
+    world.store.meanwhile(lambda: reconciled_for(other, other, world))
+    reconciled_for(jobset, jobset, world)
+    taken = {slot.value.number: slot.value.slice_id for slot in world.store.slots(CLUSTER)}
+    assert {*taken.values()} == {world.record(jobset).id, world.record(other).id}
 
 
 class Stalls(Fuse):

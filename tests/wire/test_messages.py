@@ -19,7 +19,7 @@ from tpu_slices.domain.model.facts import (
     WaitingLeader,
 )
 from tpu_slices.domain.model.records import Transition
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
@@ -104,10 +104,10 @@ def test_a_question_is_decoded_unchanged(question: AnyQuestion) -> None:
     assert message.attributes["cluster"] == DEMO
 
 
-@given(slice_ids)
-def test_a_reconcile_request_is_decoded_unchanged(slice_: SliceId) -> None:
-    message = encode_reconcile_request(DEMO, slice_)
-    assert decode_reconcile_request(message.data, message.attributes) == ReconcileRequest(DEMO, slice_)
+@given(slice_ids, st.none() | st.uuids().map(str).map(WorkloadUid))
+def test_a_reconcile_request_is_decoded_unchanged(slice_: SliceId, waiting: WorkloadUid | None) -> None:
+    message = encode_reconcile_request(DEMO, slice_, waiting)
+    assert decode_reconcile_request(message.data, message.attributes) == ReconcileRequest(DEMO, slice_, waiting=waiting)
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -7,6 +7,7 @@ locks make other clients wait for 2 seconds, and for 60 if a client dies (measur
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -102,6 +103,7 @@ class FirestoreStore(FirestoreReads):
 
     def __init__(self, client: Client, **limits: Any) -> None:
         super().__init__(client, **limits)
+        self._meanwhile = ThreadPoolExecutor(thread_name_prefix="firestore")
         self._settings: dict[str, tuple[Revision, ClusterSettings]] = {}
         """By document, with the revision that was decoded."""
 
@@ -114,6 +116,7 @@ class FirestoreStore(FirestoreReads):
             *((key_of(heartbeat),) if names.heartbeat else ()),
             *((key_of(limiter),) if names.limiter else ()),
         ]
+        slots = self._meanwhile.submit(self.slots, cluster) if names.slots else None
         found = self._get(places)
         return Together(
             settings=self._settings_of(cluster, found),
@@ -121,6 +124,7 @@ class FirestoreStore(FirestoreReads):
             workloads=named(found, WorkloadRecord, cluster, names.workloads),
             heartbeat=one(found, heartbeat),
             limiter=one(found, limiter),
+            slots=slots.result() if slots else None,
         )
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:

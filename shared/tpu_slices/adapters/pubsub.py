@@ -13,7 +13,7 @@ from google.cloud.pubsub_v1 import PublisherClient, types
 
 from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
@@ -61,8 +61,10 @@ class PubSubPublisher:
         self._project = project
         self._patience = patience
 
-    def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
-        self._publish(RECONCILE_REQUESTS, (encode_reconcile_request(cluster, slice_) for slice_ in slices))
+    def request_reconcile(
+        self, cluster: ClusterId, slices: Collection[SliceId], waiting: WorkloadUid | None = None
+    ) -> None:
+        self._publish(RECONCILE_REQUESTS, (encode_reconcile_request(cluster, slice_, waiting) for slice_ in slices))
 
     def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
         self._publish(RECONCILE_REQUESTS, [encode_answer(cluster, answer)])

@@ -84,8 +84,8 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
                 _follow(ended, deps)
             return
         match decode_reconcile_request(message.data, message.attributes):
-            case ReconcileRequest(cluster, slice_, answer):
-                _log_each(reconcile_in_turn(cluster, slice_, deps, Told(answer=answer)))
+            case ReconcileRequest(cluster, slice_, answer, waiting):
+                _log_each(reconcile_in_turn(cluster, slice_, deps, Told(answer=answer, waiting=waiting)))
             case EchoRequest(cluster, asked_at):
                 echo_reconciled(asked_at, cluster, deps)
             case JoinRequest(cluster, token):

@@ -145,7 +145,7 @@ def _slices_wanted(
     requests = {id_ for id_ in demanded if _has_news(id_, change, records)}
     changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
     deps.store.commit(Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in changed))
-    deps.publisher.request_reconcile(cluster, sorted(requests))
+    deps.publisher.request_reconcile(cluster, sorted(requests), fact.workload.owner.uid)
 
 
 def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord]) -> bool:

@@ -37,12 +37,13 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, lowered
+from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, lowered
 from tpu_slices.domain.reconciling.occupancy import is_left, slices_of_guests, with_report
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.presumed import presumed
@@ -55,7 +56,7 @@ from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import Change, Names, Stored
+from tpu_slices.ports.store import Change, Found, Names, Stored, Together
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ class Told:
     """The operation that ended, created a pool, and did not fail."""
     answer: HostsChanged | None = None
     """What the relay answered about the slice's hosts, and is not on record."""
+    waiting: WorkloadUid | None = None
+    """Whose pods wait for the slice: its creation is likely, so that what it needs is read with the slice."""
 
 
 NOTHING = Told()
@@ -139,6 +142,8 @@ class Looked:
     """Written with a creation: they order creations under a chip limit."""
     limiter: ConcurrencyLimiter | None = None
     """None: not read, since no creation can be due."""
+    slots: tuple[Stored[Slot], ...] | None = None
+    """None: not read yet."""
 
     def is_ours(self, attempt: int) -> bool:
         """Return whether a pool was seen that is ours."""
@@ -185,7 +190,7 @@ def _once(
         looked.record, told.created, answered=told.answer is not None, stopped=looked.known.stopped is not None
     )
     looked = replace(looked, seen=assumed) if assumed else _with_pools(looked, deps)
-    taking = slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps)
+    taking = slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps, looked.slots)
     decision = _decide(looked, taking)
     if assumed and decision.changes_pools:
         looked = _with_pools(looked, deps)
@@ -207,7 +212,7 @@ def _settled(record: SliceRecord) -> bool:
 
 def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -> Looked | None:
     """Return the slice and what is known beside it, without its pools; None if there is no slice."""
-    read = deps.store.together(cluster, Names(settings=told.settings is None, slices=[slice_], heartbeat=True))
+    read = deps.store.together(cluster, _names(slice_, told))
     settings = told.settings or read.settings
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
@@ -216,9 +221,9 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
         return None
     counted = with_report(stored.value, told.answer, deps.clock.now()) if told.answer else stored.value
     creates = counted.create_requested_at is None and not counted.terminating
-    beside = deps.store.together(cluster, Names(workloads=_users(counted), limiter=creates))
-    own = beside.workloads.get(counted.owner.uid)  # Permanent if it cannot be read: then nothing is decided
-    workloads = {uid: each.value for uid, each in beside.workloads.items()}
+    found, limiter = _beside(counted, read, told, deps, creates=creates)
+    own = found.get(counted.owner.uid)  # Permanent if it cannot be read: then nothing is decided
+    workloads = {uid: each.value for uid, each in found.items()}
     listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
     record = with_current_desire(counted, own.value if own else None, listed_at)
     chips, now = count(record, settings, deps), deps.clock.now()
@@ -228,10 +233,28 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
         held=chips.held,
         stopped=stopped(record, workloads.get(record.owner.uid), deps),
     )
-    if Situation(record, PoolObservations(Absent(), {}), now, settings, beside_it).deprived:
+    nothing = PoolObservations(Absent(), {})
+    if Situation(record, nothing, now, settings, beside_it).deprived:
         beside_it = replace(beside_it, left=_left(record, now, settings.limits, deps))
-    limiter = slots.limiter_of(beside.limiter, settings, now) if creates else None
-    return Looked(settings, stored, record, PoolObservations(Absent(), {}), beside_it, now, chips.guards, limiter)
+    limits = slots.limiter_of(limiter, settings, now) if creates else None
+    return Looked(settings, stored, record, nothing, beside_it, now, chips.guards, limits, read.slots)
+
+
+def _names(slice_: SliceId, told: Told) -> Names:
+    """Return what is read first: with a slice that pods wait for, what its creation needs."""
+    first = Names(settings=told.settings is None, slices=[slice_], heartbeat=True)
+    return first if told.waiting is None else replace(first, workloads=[told.waiting], limiter=True, slots=True)
+
+
+def _beside(
+    record: SliceRecord, read: Together, told: Told, deps: ReconcileDeps, *, creates: bool
+) -> tuple[Found[WorkloadUid, WorkloadRecord], Stored[ConcurrencyLimiter] | None]:
+    """Return the workloads of the slice's users and, for a creation, the limiter: read, unless they were already."""
+    users = _users(record)
+    if users == {told.waiting}:
+        return read.workloads, read.limiter
+    beside = deps.store.together(record.cluster, Names(workloads=users, limiter=creates))
+    return beside.workloads, beside.limiter
 
 
 def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDeps) -> SliceId | None:

@@ -50,6 +50,8 @@ class Taking:
     """None: not read yet."""
     settings: ClusterSettings
     deps: ReconcileDeps
+    taken: Sequence[Stored[Slot]] | None = None
+    """None: not read yet."""
     numbers: dict[int, int] = field(default_factory=dict)
     """By attempt."""
     changes: list[Change] = field(default_factory=list)
@@ -59,7 +61,8 @@ class Taking:
         cluster, now, limits = self.settings.cluster, self.deps.clock.now(), self.settings.limits
         limiter = self.limiter or limiter_of(self.deps.store.limiter(cluster), self.settings, now)
         candidate = candidate_of(after, awaited)
-        running = {slot.value.number: slot for slot in self.deps.store.slots(cluster)}
+        taken = self.deps.store.slots(cluster) if self.taken is None else self.taken
+        running = {slot.value.number: slot for slot in taken}
         own = next((slot for slot in running.values() if self._reusable(slot.value, candidate, after)), None)
         new = [change.after for change in self.changes if isinstance(change.after, Slot)]
         others = {number: slot.value for number, slot in running.items() if slot is not own}

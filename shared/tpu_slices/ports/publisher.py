@@ -11,7 +11,7 @@ from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.records import Transition
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.model.workloads import Report
 
 
@@ -63,8 +63,10 @@ class Publisher(Protocol):
     Permanent: one of them is larger than a message may be, or no text; then none is published.
     """
 
-    def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
-        """Request a reconcile of these slices."""
+    def request_reconcile(
+        self, cluster: ClusterId, slices: Collection[SliceId], waiting: WorkloadUid | None = None
+    ) -> None:
+        """Request a reconcile of these slices; `waiting`: whose pods wait for them, if that is why."""
 
     def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
         """Request a reconcile of the slice that an answer of the relay is about, with the answer."""

@@ -65,13 +65,14 @@ class Found(Mapping[N, Stored[R_co]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What of a cluster is to be read in one call."""
+    """What of a cluster is to be read together."""
 
     settings: bool = False
     slices: Collection[SliceId] = ()
     workloads: Collection[WorkloadUid] = ()
     heartbeat: bool = False
     limiter: bool = False
+    slots: bool = False
 
 
 READ_FIRST = Names(settings=True, heartbeat=True)
@@ -80,13 +81,14 @@ READ_FIRST = Names(settings=True, heartbeat=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Together:
-    """What was read in one call: as the methods of the same names return it, and nothing that was not asked for."""
+    """What was read together: as the methods of the same names return it, and nothing that was not asked for."""
 
     settings: ClusterSettings | None
     slices: Found[SliceId, SliceRecord]
     workloads: Found[WorkloadUid, WorkloadRecord]
     heartbeat: Stored[RelayHeartbeat] | None
     limiter: Stored[ConcurrencyLimiter] | None
+    slots: tuple[Stored[Slot], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,10 @@ class SliceStore(Protocol):
     """
 
     def together(self, cluster: ClusterId, names: Names) -> Together:
-        """Return what these names stand for, read in one call; with settings, raise Permanent as `settings` does."""
+        """Return what these names stand for, read in one call, and the slots in another one meanwhile.
+
+        With settings, raise Permanent as `settings` does.
+        """
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
         """Return the cluster's settings, including its pause, or None if the cluster is unknown.

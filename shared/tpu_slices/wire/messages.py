@@ -33,7 +33,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
 from tpu_slices.domain.model.node_groups import NodesExpected
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.bounds import beyond_bounds
@@ -63,6 +63,8 @@ class ReconcileRequest:
     slice_id: SliceId
     answer: HostsChanged | None = None
     """What the relay answered about the slice's hosts: it is recorded with the decision that it leads to."""
+    waiting: WorkloadUid | None = None
+    """Whose pods wait for the slice, if that is why: what its creation needs is then read at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +113,9 @@ def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
     return fact
 
 
-def encode_reconcile_request(cluster: ClusterId, slice_: SliceId) -> Message:
+def encode_reconcile_request(cluster: ClusterId, slice_: SliceId, waiting: WorkloadUid | None = None) -> Message:
     """Return a message for one slice, so that Pub/Sub distributes, retries and dead-letters slices one by one."""
-    return _encode(ReconcileRequest(cluster, slice_), cluster=cluster, slice=slice_)
+    return _encode(ReconcileRequest(cluster, slice_, waiting=waiting), cluster=cluster, slice=slice_)
 
 
 def encode_answer(cluster: ClusterId, answer: HostsChanged) -> Message:

@@ -9,7 +9,7 @@ from functools import partial
 
 from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
@@ -30,6 +30,8 @@ class FakePublisher:
 
     def __init__(self) -> None:
         self.requests: list[tuple[ClusterId, SliceId]] = []
+        self.waiting: dict[SliceId, WorkloadUid | None] = {}
+        """Whose pods wait for a slice, as said with the last request for it."""
         self.answers: list[tuple[ClusterId, HostsChanged]] = []
         """Reconcile requests with an answer of the relay."""
         self.echoes: list[tuple[ClusterId, datetime]] = []
@@ -43,12 +45,15 @@ class FakePublisher:
         self._failures = 0
         self._refusal: Exception | None = None
 
-    def request_reconcile(self, cluster: ClusterId, slices: Collection[SliceId]) -> None:
+    def request_reconcile(
+        self, cluster: ClusterId, slices: Collection[SliceId], waiting: WorkloadUid | None = None
+    ) -> None:
         self._fail_if_asked()
-        check(partial(encode_reconcile_request, cluster), slices)
+        check(partial(encode_reconcile_request, cluster, waiting=waiting), slices)
         self.meanwhile()
         in_order = sorted(slices) if isinstance(slices, AbstractSet) else slices  # so that a test goes alike each time
         self.requests.extend((cluster, slice_) for slice_ in in_order)
+        self.waiting.update(dict.fromkeys(slices, waiting))
 
     def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
         self._fail_if_asked()

@@ -52,6 +52,7 @@ class FakeStore(FakeDocuments):
             workloads=self._named(WorkloadRecord, cluster, names.workloads),
             heartbeat=self._one(RelayHeartbeat, cluster, RelayHeartbeat.of) if names.heartbeat else None,
             limiter=self._one(ConcurrencyLimiter, cluster, _new_limiter) if names.limiter else None,
+            slots=self._slots(cluster) if names.slots else None,
         )
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:
@@ -207,6 +208,9 @@ class FakeStore(FakeDocuments):
 
     def slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         self._answer()
+        return self._slots(cluster)
+
+    def _slots(self, cluster: ClusterId) -> tuple[Stored[Slot], ...]:
         return tuple(sorted(self._of(cluster, Slot), key=lambda stored: stored.value.number))
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
