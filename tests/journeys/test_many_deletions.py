@@ -13,6 +13,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.flows import brakes, edits
+from tpu_slices.flows.reconcile import Told
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import encode_reconcile_request
@@ -35,8 +36,9 @@ def deleted(world: World) -> int:
     return len(world.backend.ordered(Verb.DELETE))
 
 
-def reconciled_by_the_function(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> tuple[()]:
-    handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(cluster, slice_)), deps)
+def reconciled_by_the_function(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told) -> tuple[()]:
+    request = encode_reconcile_request(cluster, slice_, told.waiting)
+    handle_reconcile(an_event("reconcile-requests", request), deps)
     return ()
 
 
