@@ -70,13 +70,16 @@ def request_of_pod(pod: Json) -> TemplateRequest:
 
 
 def state_of(obj: Json) -> WorkloadState:
-    """Return the state of a Job. A Job that fails releases its slice once its pods have ended, as Failed says."""
-    if "deletionTimestamp" in obj["metadata"]:
-        return WorkloadState.DELETED
+    """Return the state of a Job. A Job that fails releases its slice once its pods have ended, as Failed says.
+
+    One that ended and is being deleted, as by its TTL, has ended.
+    """
     if condition(obj, "Complete").get("status") == "True":
         return WorkloadState.COMPLETED
     if condition(obj, "Failed").get("status") == "True":
         return WorkloadState.FAILED
+    if "deletionTimestamp" in obj["metadata"]:
+        return WorkloadState.DELETED
     return WorkloadState.SUSPENDED if obj["spec"].get("suspend") else WorkloadState.ACTIVE
 
 

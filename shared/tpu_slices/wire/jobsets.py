@@ -22,17 +22,17 @@ JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
 
 
 def jobset_state(obj: Json) -> WorkloadState:
-    """Return the state of a JobSet.
+    """Return the state of a JobSet. One that ended and is being deleted, as by its TTL, has ended.
 
     Suspension is read from the spec only, whose changes increase the generation: the condition of that name is set
     later, at the same generation, and two different facts of one generation could not be ordered.
     """
-    if "deletionTimestamp" in obj["metadata"]:
-        return WorkloadState.DELETED
     if condition(obj, "Completed").get("status") == "True":
         return WorkloadState.COMPLETED
     if condition(obj, "Failed").get("status") == "True":
         return WorkloadState.FAILED
+    if "deletionTimestamp" in obj["metadata"]:
+        return WorkloadState.DELETED
     return WorkloadState.SUSPENDED if obj["spec"].get("suspend") else WorkloadState.ACTIVE
 
 

@@ -182,10 +182,13 @@ def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) ->
     ("condition", "state"), [("Completed", WorkloadState.COMPLETED), ("Failed", WorkloadState.FAILED)]
 )
 def test_a_jobset_that_is_deleted_as_it_ends_has_ended(watched: Watched, condition: str, state: WorkloadState) -> None:
-    """As with ttlSecondsAfterFinished: 0. Many deletions at once are stopped, however many JobSets end."""
+    """As with ttlSecondsAfterFinished: 0, in the foreground. Many deletions at once are stopped, but no ends."""
     watched.see(jobset())
     watched.due_facts()
-    watched.lose(jobset(version=99, conditions=[condition]))
+    ended, last = (jobset(version=version, conditions=[condition]) for version in (98, 99))
+    last["metadata"]["deletionTimestamp"] = "2026-11-26T12:00:00Z"
+    watched.see(ended, last)
+    watched.lose(last)
     assert states(watched.due_facts()) == [("u-1", state)]
 
 
