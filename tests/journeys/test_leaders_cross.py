@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, a_job, a_request
+from tests.builders import CLUSTER, MINUTE, a_job, a_request
 from tests.journeys.serving import STOCKOUT, own_slice
 from tests.world import World
 from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import pool_name, slice_id
 from tpu_slices_simulator.cluster import LiveWorkload
-from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.fakes.backend import FakePool, Verb
 
 
 def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
@@ -81,18 +82,19 @@ class Exchange(World):
     def creations(self) -> int:
         return len(self.backend.ordered(Verb.CREATE))
 
-    def minutes_pass(self, minutes: int) -> None:
-        """Let minutes pass in which no operation of GKE ends."""
-        for _ in range(minutes):
-            self.clock.advance(MINUTE)
-            self.steps()
-            self.sweeps()
+
+def minutes_pass(world: World, minutes: int) -> None:
+    """Let minutes pass in which no operation of GKE ends."""
+    for _ in range(minutes):
+        world.clock.advance(MINUTE)
+        world.steps()
+        world.sweeps()
 
 
 @pytest.mark.parametrize("count", [2, 3, 6])
 def test_a_job_whose_slice_was_taken_gets_the_one_that_is_created_for_who_took_it(count: int) -> None:
     world = Exchange(*(f"llama-{number}" for number in range(count)))
-    world.minutes_pass(9)
+    minutes_pass(world, 9)
     record = world.record(world.first)
     assert (record.phase, record.reason) == (Phase.PROVISIONING, Reason.HOSTS_EXCHANGED)
     assert world.record(world.jobsets[1]).owner.full_name in record.message
@@ -107,23 +109,62 @@ def test_a_job_whose_slice_was_taken_gets_the_one_that_is_created_for_who_took_i
 def test_one_is_bought_if_that_of_who_took_it_cannot_be_created() -> None:
     world = Exchange("llama", "gemma")
     world.backend.fail(world.record(world.last).pool, STOCKOUT)
-    world.minutes_pass(2)
+    minutes_pass(world, 2)
     assert world.record(world.first).attempt == 2
     assert world.creations == 3
+
+
+def test_one_is_bought_if_that_of_who_took_it_is_held() -> None:
+    world = Exchange("llama", "gemma")
+    world.store.edit_slice(CLUSTER, world.record(world.last).id, hold=True)
+    minutes_pass(world, 2)
+    assert world.record(world.first).attempt == 2
+
+
+def test_one_is_bought_if_that_of_who_took_it_cannot_have_its_name() -> None:
+    world = World()
+    world.cluster.schedules = False
+    llama = world.jobset_appears("llama")
+    world.steps()
+    gemma = world.jobset_appears("gemma")
+    strangers = pool_name(own_slice(gemma), 1)
+    world.backend.pools[strangers] = FakePool(name=strangers, order=None, seen=Running())
+    minutes_pass(world, 2)
+    assert world.record(gemma).reason is Reason.UNOWNED_POOL
+    world.backend.finish(world.record(llama).pool)
+    world.binds(gemma, own_slice(llama), attempt=1)
+    minutes_pass(world, 2)
+    assert world.record(llama).attempt == 2
+
+
+def test_it_gets_the_one_of_a_sibling_that_is_on_the_one_of_who_took_it() -> None:
+    world = World()
+    world.cluster.schedules = False
+    llama, gemma = world.jobset_appears("llama"), world.jobset_appears("gemma", slices=2)
+    world.steps()
+    world.steps()
+    world.backend.finish(world.record(llama).pool)
+    world.binds(gemma, own_slice(llama), attempt=1, index=0)
+    world.deliver()
+    world.backend.finish(world.record(gemma, 0).pool)
+    world.binds(gemma, world.record(gemma, 0).id, attempt=1, index=1)
+    minutes_pass(world, 2)
+    assert world.record(gemma, 1).id in world.record(llama).message
+    assert len(world.backend.ordered(Verb.CREATE)) == 3
 
 
 def test_one_is_bought_if_that_of_who_took_it_stands_and_the_leader_is_not_scheduled_there() -> None:
     world = Exchange("llama", "gemma")
     world.operations_end()
-    world.minutes_pass(8)
+    minutes_pass(world, 8)
     assert world.creations == 2
-    world.minutes_pass(4)
+    minutes_pass(world, 4)
     assert world.record(world.first).attempt == 2
 
 
 def test_one_is_bought_at_once_if_that_of_who_took_it_is_of_another_kind() -> None:
     world = Exchange("llama", "gemma", last=a_request(topology="2x4"))
-    world.minutes_pass(1)
+    minutes_pass(world, 1)
     assert world.record(world.first).attempt == 2
 
 

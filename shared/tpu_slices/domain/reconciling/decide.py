@@ -286,6 +286,9 @@ class Case(Situation):
             return Arm(Reason.ADOPTED, f"{found}; kept while its {record.owner.kind} is live.")
         if self.unfilled:
             return self._awaiting_hosts(seen.awaiting)
+        if self.deprived and self.known.left is not None:
+            guest = record.hosts.occupants[0].owner.full_name
+            return Arm(Reason.HOSTS_EXCHANGED, hosts_exchanged(guest, self.known.left))
         if not self.whole:
             lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
             message = hosts_awaited(record, record.spec)
@@ -298,8 +301,6 @@ class Case(Situation):
             return Arm(Reason.SPEC_DRIFTED, message, served)
         if record.lent(record.hosts) and not record.owner.kind.declares:
             user = record.hosts.occupants[0].owner.full_name
-            if self.deprived and self.known.left is not None:
-                return Arm(Reason.HOSTS_EXCHANGED, hosts_exchanged(user, self.known.left), served)
             return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
         if self.leader_should_be_here:
             message = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, jobs, key_of
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
@@ -294,8 +295,8 @@ def _place(count: NewCount, occupant: Occupant) -> RunsOn:
 
 
 def slices_of_guests(record: SliceRecord) -> Iterator[SliceId]:
-    """Yield the slices of the Jobs that took a slice's hosts, if no Job is there for which they were made."""
-    if record.lent(record.hosts):
+    """Yield the slices of the Jobs that took a slice's hosts, if its own Job is not there."""
+    if not record.on(record.hosts):
         yield from (slice_id(each.workload_job(record.cluster)) for each in record.hosts.occupants)
 
 
@@ -305,12 +306,15 @@ def is_left(guest: SliceRecord, record: SliceRecord, now: datetime, limits: Limi
     | the guest's slice                                                                    | gets them                |
     |--------------------------------------------------------------------------------------|--------------------------|
     | was never bought, or is given up or released                                         | no                       |
+    | is held by an operator, blocked or broken: it may stay as it is for good             | no                       |
     | is of another request                                                                | no                       |
     | somebody is on its hosts                                                             | no: who came is a guest  |
-    | stands with all hosts usable and has been without a leader for `restart_grace`       | no: something hinders it |
+    | stands with all hosts usable, and for `restart_grace` no leader came since the first  | no: something hinders it |
     | else: it is being created, its hosts join, or the leader is about to be scheduled     | yes                      |
     """
     if guest.create_requested_at is None or not guest.wanted or guest.spec is None or record.spec is None:
+        return False
+    if guest.hold or guest.reason is Reason.POOL_BROKEN or guest.phase not in {Phase.PROVISIONING, Phase.READY}:
         return False
     if guest.spec.fingerprint != record.spec.fingerprint or guest.hosts.occupants:
         return False
