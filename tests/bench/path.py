@@ -26,8 +26,9 @@ from tests.bench.measures import Measure, measure
 from tests.examples.cluster import seed
 from tests.manifests import a_manifest
 
-SAMPLES, WARM_UP = 25, 5
-PATIENCE_SECONDS = 60.0
+SAMPLES, WARM_UP = 100, 5
+PATIENCE_SECONDS, SETTLED_SECONDS = 60.0, 1.5
+"""Until a sample has failed; from a creation until all that follows its end is done."""
 FLOOR = Path(__file__).parent / "floor"
 AT_ONCE = 64
 PACE = (
@@ -86,7 +87,7 @@ def _sample(number: int, api: Api, alarm: Alarm, stack: Stack) -> float:
         created = [each for each in calls if (each.method, each.code) == ("CreateNodePool", "OK")]
         noticed = [at for (jobset, *_), at in alarm.noticed.items() if jobset == name]
         if len(created) > number and noticed:
-            time.sleep(0.5)  # until this one's creation has ended
+            time.sleep(SETTLED_SECONDS)
             return (created[number].at - noticed[0]).total_seconds() * 1e3
         assert time.monotonic() < deadline, f"{name}: {len(created)} of {number + 1} pools; unschedulable: {noticed}"
         time.sleep(0.05)

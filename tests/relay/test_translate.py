@@ -56,12 +56,13 @@ def test_an_unparseable_jobset_is_kept_without_requests() -> None:
         ({"spec": {"suspend": True}}, WorkloadState.SUSPENDED),
         ({"conditions": ["Completed"]}, WorkloadState.COMPLETED),
         ({"spec": {"suspend": True}, "conditions": ["Failed"]}, WorkloadState.FAILED),
+        ({"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}}, WorkloadState.DELETED),
         (
             {"conditions": ["Completed"], "metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}},
-            WorkloadState.DELETED,
+            WorkloadState.COMPLETED,
         ),
     ],
-    ids=["fresh", "resumed, condition late", "suspended", "completed", "failed", "deleted"],
+    ids=["fresh", "resumed, condition late", "suspended", "completed", "failed", "deleted", "completed, then deleted"],
 )
 def test_the_state_of_a_jobset_follows_from_spec_conditions_and_deletion(
     parts: dict[str, Any], state: WorkloadState
