@@ -121,7 +121,9 @@ class _Run:
         yield self._row("refused by GKE", "calls", [len(refused)])
         for method, count in sorted(Counter(each.method for each in self._calls).items()):
             yield self._row(f"{method}, of a slice", "calls", [count / burst.slices])
-        yield self._row("decisions, of a slice", "calls", [self._decisions() / burst.slices])
+        waited = self._waited()
+        yield self._row("decisions, of a slice", "calls", [len(waited) / burst.slices])
+        yield self._row("a request to reconcile waited", "s", waited)
         yield self._row("memory of functions and relay, at most", "MiB", [self._mebibytes])
 
     def _standing(self, api: Api) -> Iterator[Measure]:
@@ -212,10 +214,11 @@ class _Run:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             said = done.stdout + done.stderr
 
-    def _decisions(self) -> int:
+    def _waited(self) -> list[float]:
+        """Return, of each decision, for how many seconds the message that led to it waited."""
         lines = (self._stack.addresses.folder / "logs" / "function-reconcile.log").read_text().splitlines()
-        events = (json.loads(line).get("event") for line in lines if line.startswith("{"))
-        return Counter(events)[LogEvent.SLICE_DECIDED]
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        return [each["waited_seconds"] for each in events if each.get("event") == LogEvent.SLICE_DECIDED]
 
     def _shares(self) -> float:
         """Return the memory of functions and relay: what processes share is divided among them."""

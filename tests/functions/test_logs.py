@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import timedelta
 from typing import Any
 
 from structlog.contextvars import bound_contextvars
@@ -94,6 +95,22 @@ def test_every_line_has_the_shape_that_cloud_logging_reads(lines: Lines) -> None
 def test_every_line_has_the_version_that_was_deployed(lines: Lines) -> None:
     the_way_to_a_pool(World())
     assert {line["version"] for line in lines()} == {VERSION}
+
+
+def test_lines_say_how_long_their_message_waited_in_pub_sub(lines: Lines) -> None:
+    world = World()
+    world.clock.advance(timedelta(seconds=3))
+    the_way_to_a_pool(world)
+    waited = {line["event"]: line.get("waited_seconds") for line in lines()}
+    assert waited == {
+        "fact.published": None,
+        "fact.received": 3.0,
+        "slice.decided": 3.0,
+        "sweep.completed": 3.0,
+        "workload.reported": 3.0,
+        "cluster.counted": 3.0,
+        "inventory.checked": 3.0,
+    }
 
 
 def test_where_nothing_was_deployed_lines_have_no_version(lines: Lines) -> None:

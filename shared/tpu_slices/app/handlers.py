@@ -210,7 +210,9 @@ def _answer(event: Event, serve: Callable[[Incoming], None], deps: IntakeDeps) -
         _rejecting(event, deps, lambda: message),
     ):
         message = incoming(event.source, event.data)
-        serve(message)
+        waited = deps.clock.now() - message.published_at
+        with structlog.contextvars.bound_contextvars(waited_seconds=waited.total_seconds()):
+            serve(message)
 
 
 @contextmanager
