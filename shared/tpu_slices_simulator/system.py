@@ -182,14 +182,15 @@ class System:
         receive(fact, self.settings.cluster, self.deps, published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
-        return [*reconcile_in_turn(cluster, slice_, self.deps, Told(waiting=self.publisher.waiting.get(slice_)))]
+        waiting = self.publisher.waiting.get(slice_)
+        return [*reconcile_in_turn(cluster, slice_, self.deps, Told(waiting=waiting, slots=waiting is not None))]
 
     def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> object:
         return [*reconcile_in_turn(cluster, answer.slice_id, self.deps, Told(answer=answer))]
 
     def _follow_creation(self, ended: FakeOperation) -> object:
         slice_ = SliceId(ended.pool.rpartition("-")[0])
-        return [*reconcile_in_turn(self.settings.cluster, slice_, self.deps, Told(created=ended.name))]
+        return [*reconcile_in_turn(self.settings.cluster, slice_, self.deps, Told(created=ended.name, slots=True))]
 
     def _sweep(self) -> object:
         return sweep(self.deps)

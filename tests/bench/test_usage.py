@@ -11,9 +11,10 @@ from infra.local import messaging
 from tests.bench import cost, counters, metered, usage
 from tests.bench.counters import Counts
 from tests.bench.meter import MeteredWorld
-from tests.builders import CLUSTER, a_record, self_managed
+from tests.builders import CLUSTER, a_record, self_managed, settings
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices_simulator.fakes.store import FakeStore
 
@@ -89,6 +90,24 @@ def test_a_pod_that_cannot_be_scheduled_waits_for_four_calls_of_firestore_and_a_
     received = received.rpartition(counters.RECEIVE)[2]
     assert received.split() == ["together", "commit", "request_reconcile"]
     assert reconciled.split() == ["together", "commit"]
+
+
+def test_from_a_creations_end_to_the_next_one_are_twelve_calls_of_firestore_and_no_message_to_wait_for() -> None:
+    world = MeteredWorld(settings(limits=Limits(operations=1)))
+    world.minutes(2)
+    for name in ("llama", "gemma"):
+        world.jobset_appears(name)
+    world.minutes(1)
+    (created,) = world.pools
+    world.calls.clear()
+    world.operation_ends(PoolName(created))
+    before, created_next, _ = " ".join(world.calls).partition(" create ")
+    assert created_next
+    assert before.removeprefix(counters.RECONCILE).split() == [
+        *("settings_at", "together", "together", "commit", "limiter"),
+        *("awaits_slot", "deletions_awaiting_slot", "creations_awaiting_slot", "creations_awaiting_slot", "commit"),
+        *("announce", "together", "announce", "commit"),
+    ]
 
 
 def test_nothing_is_used_while_no_time_passes() -> None:

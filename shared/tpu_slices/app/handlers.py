@@ -85,7 +85,8 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
             return
         match decode_reconcile_request(message.data, message.attributes):
             case ReconcileRequest(cluster, slice_, answer, waiting):
-                _log_each(reconcile_in_turn(cluster, slice_, deps, Told(answer=answer, waiting=waiting)))
+                told = Told(answer=answer, waiting=waiting, slots=waiting is not None)
+                _log_each(reconcile_in_turn(cluster, slice_, deps, told))
             case EchoRequest(cluster, asked_at):
                 echo_reconciled(asked_at, cluster, deps)
             case JoinRequest(cluster, token):
@@ -108,7 +109,7 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
 
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
     for settings in _clusters_of(ended, deps):
-        told = Told(settings, ended.operation if ended.created else None)
+        told = Told(settings, ended.operation if ended.created else None, slots=True)
         _log_each(reconcile_in_turn(settings.cluster, ended.slice_id, deps, told))
 
 

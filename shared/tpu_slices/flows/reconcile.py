@@ -71,6 +71,8 @@ class Told:
     """What the relay answered about the slice's hosts, and is not on record."""
     waiting: WorkloadUid | None = None
     """Whose pods wait for the slice: its creation is likely, so that what it needs is read with the slice."""
+    slots: bool = False
+    """Whether the slice is likely to take a slot, or to hand one on: they are read with it."""
 
 
 NOTHING = Told()
@@ -103,7 +105,7 @@ def reconcile_in_turn(
     if not served:
         return
     try:
-        follows = reconcile(cluster, served[0], deps)
+        follows = reconcile(cluster, served[0].id, deps, Told(waiting=served[0].owner.uid))
     except Exception:  # noqa: BLE001 - it is told by the message of the slice that it is about
         _request(cluster, served[:1], deps)
     else:
@@ -112,9 +114,9 @@ def reconcile_in_turn(
 
 def _reconciled(
     cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps
-) -> tuple[Reconciled | None, list[SliceId]]:
+) -> tuple[Reconciled | None, list[SliceRecord]]:
     """Return what came of it, and who got a slot and is to be reconciled."""
-    served: list[SliceId] = []
+    served: list[SliceRecord] = []
     try:
         return retry_on_conflict(lambda: _once(cluster, slice_, told, deps, served), deps.clock), served
     except Exception:
@@ -122,9 +124,9 @@ def _reconciled(
         raise
 
 
-def _request(cluster: ClusterId, slices: Sequence[SliceId], deps: ReconcileDeps) -> None:
+def _request(cluster: ClusterId, slices: Sequence[SliceRecord], deps: ReconcileDeps) -> None:
     if slices:
-        deps.publisher.request_reconcile(cluster, slices)
+        deps.publisher.request_reconcile(cluster, [each.id for each in slices])
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explain
 
 
 def _once(
-    cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps, served: list[SliceId]
+    cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps, served: list[SliceRecord]
 ) -> Reconciled | None:
     """Reconcile the slice as it is now; add to `served` who gets a slot that it frees."""
     looked = _look(cluster, slice_, told, deps)
@@ -197,7 +199,7 @@ def _once(
         decision = _decide(looked, taking)
     stored = looked.stored.value
     announce(stored, stored.announced_count, deps)  # once more: whoever saved them may have ended before
-    settling = slots.Settling(stored, decision.record, looked.settings, deps)
+    settling = slots.Settling(stored, decision.record, looked.settings, deps, looked.slots)
     remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
     acted = _act(remembered.value, decision.actions, looked, deps)
     served += settling.saved(looked.seen)
@@ -242,8 +244,8 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
 
 def _names(slice_: SliceId, told: Told) -> Names:
     """Return what is read first: with a slice that pods wait for, what its creation needs."""
-    first = Names(settings=told.settings is None, slices=[slice_], heartbeat=True)
-    return first if told.waiting is None else replace(first, workloads=[told.waiting], limiter=True, slots=True)
+    first = Names(settings=told.settings is None, slices=[slice_], heartbeat=True, slots=told.slots)
+    return first if told.waiting is None else replace(first, workloads=[told.waiting], limiter=True)
 
 
 def _beside(
@@ -378,7 +380,7 @@ def _note(
     remembered: Stored[SliceRecord],
     acted: SliceRecord,
     deps: ReconcileDeps,
-    served: list[SliceId],
+    served: list[SliceRecord],
 ) -> SliceRecord:
     """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
     settings = looked.settings

@@ -100,10 +100,12 @@ class Settling:
     after: SliceRecord
     settings: ClusterSettings
     deps: ReconcileDeps
-    taken: Sequence[Stored[Slot]] = field(init=False)
+    taken: Sequence[Stored[Slot]] | None = None
+    """None: not read yet."""
 
     def __post_init__(self) -> None:
-        self.taken = self.deps.store.slots(self.settings.cluster) if self._concerns_slots else ()
+        if self.taken is None and self._concerns_slots:
+            self.taken = self.deps.store.slots(self.settings.cluster)
 
     @property
     def _freed(self) -> frozenset[int]:
@@ -114,15 +116,26 @@ class Settling:
         ran_out = self.after.reason is Reason.STOCKOUT and self.after.transition_count > self.before.transition_count
         return bool(self._freed) or ran_out
 
-    def saved(self, seen: PoolObservations) -> list[SliceId]:
+    def saved(self, seen: PoolObservations) -> list[SliceRecord]:
         """Let the limiter learn from the step; hand on the slots that it freed, and return to whom."""
-        if not self._concerns_slots:
+        if self.taken is None or not self._concerns_slots:
             return []
-        before, after = self.before, self.after
+        before, after, limiter = self.before, self.after, None
         if after.reason is Reason.STOCKOUT or before.slot is not None:
-            change_limiter(lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps)
+            limiter = change_limiter(
+                lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps
+            )
         ours = {slot.value.number for slot in self.taken if slot.value.slice_id == after.id}
-        return hand_on(self.taken, self._freed & ours, self.settings, self.deps)
+        return hand_on(self.taken, self._freed & ours, self.settings, self.deps, limiter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is taken, and how much may be."""
+
+    taken: Sequence[Stored[Slot]]
+    limiter: ConcurrencyLimiter | None = None
+    """None: not read yet."""
 
 
 def hand_on(
@@ -130,18 +143,20 @@ def hand_on(
     freed: Collection[int],
     settings: ClusterSettings,
     deps: ReconcileDeps,
-) -> list[SliceId]:
+    limiter: ConcurrencyLimiter | None = None,
+) -> list[SliceRecord]:
     """Hand freed slots, and others that may be taken, on to the operations that come first; delete what is left.
 
-    Return the slices that got one: they are to be reconciled, and wait for nothing else. A slot and the record of the
-    slice that gets it are written in one commit, so that no operation gets two. Of several slots that are handed on at
-    the same time, all but the first find that somebody else served who comes first: then more of the queue is read. If
-    others get in the way again and again, the sweep hands the slots on. Temporary: nobody got one.
+    Return the slices that got one, as they were: they are to be reconciled, and wait for nothing else. A slot and the
+    record of the slice that gets it are written in one commit, so that no operation gets two. Of several slots that are
+    handed on at the same time, all but the first find that somebody else served who comes first: then more of the
+    queue is read. If others get in the way again and again, the sweep hands the slots on. `limiter`: as it was read or
+    written last; None: it is read. Temporary: nobody got one.
     """
     left = {slot.value.number: slot for slot in taken if slot.value.number in freed}
-    served: list[SliceId] = []
+    served: list[SliceRecord] = []
     try:
-        _hand_on(taken, left, served, settings, deps)
+        _hand_on(_Read(taken, limiter), left, served, settings, deps)
     except Temporary:
         if not served:
             raise
@@ -149,9 +164,9 @@ def hand_on(
 
 
 def _hand_on(
-    taken: Sequence[Stored[Slot]],
+    read: _Read,
     left: dict[int, Stored[Slot]],
-    served: list[SliceId],
+    served: list[SliceRecord],
     settings: ClusterSettings,
     deps: ReconcileDeps,
 ) -> None:
@@ -161,10 +176,10 @@ def _hand_on(
         if pause:
             deps.clock.pause(pause)
         if pause is not None:
-            taken = deps.store.slots(settings.cluster)
-            for number in [number for number, slot in left.items() if slot not in taken]:
+            read = _Read(deps.store.slots(settings.cluster))
+            for number in [number for number, slot in left.items() if slot not in read.taken]:
                 del left[number]
-        turn = _turn(taken, left, settings, deps, more=0 if pause is None else AT_ONCE)
+        turn = _turn(read, left, settings, deps, more=0 if pause is None else AT_ONCE)
         if turn is None or turn.serve_all(left, served, deps):
             break
     for unused in left.values():
@@ -192,14 +207,17 @@ def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, limits: Limi
 
 def change_limiter(
     change: Callable[[ConcurrencyLimiter, datetime], ConcurrencyLimiter], settings: ClusterSettings, deps: ReconcileDeps
-) -> None:
-    """Change the limiter; if another process changes it at the same time, only its change is kept."""
+) -> ConcurrencyLimiter | None:
+    """Change the limiter and return it; None: another process changed it at the same time, and its change is kept."""
     now, stored = deps.clock.now(), deps.store.limiter(settings.cluster)
     before = limiter_of(stored, settings, now)
     after = change(before, now)
     if after != before:
-        with suppress(StaleRecord):
+        try:
             deps.store.commit(Change(stored, after))
+        except StaleRecord:
+            return None
+    return after
 
 
 def raise_limit(settings: ClusterSettings, deps: ReconcileDeps) -> None:
@@ -224,7 +242,7 @@ class _Turn:
     settings: ClusterSettings
     now: datetime
 
-    def serve_all(self, left: dict[int, Stored[Slot]], served: list[SliceId], deps: ReconcileDeps) -> bool:
+    def serve_all(self, left: dict[int, Stored[Slot]], served: list[SliceRecord], deps: ReconcileDeps) -> bool:
         """Hand on slots; return whether all are, or nobody waits for them, as far as others did not get in the way."""
         cluster, limits = self.settings.cluster, self.settings.limits
         records = [each.value for each in self.waiting.values()]
@@ -244,12 +262,12 @@ class _Turn:
             else:
                 left.pop(number, None)
                 self.running.append(slot)
-                served.append(candidate.slice_id)
+                served.append(record.value)
         return not overtaken or not free_numbers(self.running, self.limiter, self.now, limits)
 
 
 def _turn(
-    taken: Sequence[Stored[Slot]],
+    read: _Read,
     left: Mapping[int, Stored[Slot]],
     settings: ClusterSettings,
     deps: ReconcileDeps,
@@ -257,10 +275,10 @@ def _turn(
 ) -> _Turn | None:
     """Read who waits for the slots that are free, and `more`; None: none is free, or nobody waits."""
     cluster, now, limits = settings.cluster, deps.clock.now(), settings.limits
-    running = [slot.value for slot in taken if slot.value.number not in left]
+    running = [slot.value for slot in read.taken if slot.value.number not in left]
     if settings.paused is not None or not deps.store.awaits_slot(cluster):
         return None
-    limiter = limiter_of(deps.store.limiter(cluster), settings, now)
+    limiter = read.limiter or limiter_of(deps.store.limiter(cluster), settings, now)
     free = len(free_numbers(running, limiter, now, limits))
     if not free:
         return None
@@ -268,7 +286,7 @@ def _turn(
     if len(waiting) < free + more:
         able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
         walk = _Walk(cluster, free + more, lambda pool: able.get(pool, True), deps)
-        waiting += walk.creations(_last_queue(slot.value for slot in taken))
+        waiting += walk.creations(_last_queue(slot.value for slot in read.taken))
     return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now)
 
 

@@ -134,7 +134,7 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
     if finished:
         deps.publisher.request_reconcile(settings.cluster, finished)
     if served := slots.hand_on(taken, left, settings, deps):
-        deps.publisher.request_reconcile(settings.cluster, served)
+        deps.publisher.request_reconcile(settings.cluster, [each.id for each in served])
     return len(finished)
 
 
