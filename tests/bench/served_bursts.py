@@ -1,13 +1,16 @@
 """Bursts on the whole local stack: how well slots are used, what comes back, and what each program takes for a slice.
 
-Simulated: GKE, whose operations take seconds, the cluster and JobSet's controller. Real: as in `path`. The floor of a
-creation is a slot that is never free; the slots and the seconds of an operation are chosen so that this machine's
-processors are not what is measured, except for the largest.
+Simulated: GKE, whose operations take seconds, the cluster and JobSet's controller. Real: as in `path`. The floor is
+slots that are never free, each operation taking as long as it took: GKE ends a creation when all hosts have joined. The
+slots and the seconds of an operation are chosen so that this machine's processors are not what is measured, except for
+the largest.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
+import math
 import os
 import subprocess
 import sys
@@ -45,6 +48,7 @@ from tpu_slices.domain.reconciling.brake import too_many
 from tpu_slices.ports.log_events import LogEvent
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
+KINDS = {CREATE: "CREATE_NODE_POOL", DELETE: "DELETE_NODE_POOL"}
 LOOK_SECONDS, LOOK_SECONDS_OF_A_CALL, PATIENCE_SECONDS = 2.0, 0.002, 120.0
 """Between two looks: more, the more calls there are to read; until a burst that stands still has failed."""
 OURS = ("function-receive", "function-reconcile", "function-sweep", "relay")
@@ -68,10 +72,6 @@ class Burst:
     def slices(self) -> int:
         return self.jobsets * self.each
 
-    def floor(self, operations: int) -> float:
-        """Return the seconds from the first operation's start to the last one's, if slots are never free."""
-        return (operations - 1) // self.slots * self.seconds
-
     @property
     def name(self) -> str:
         runs = "" if self.runs is None else f", each runs {self.runs:g} s"
@@ -82,8 +82,27 @@ BURSTS = (
     Burst(jobsets=1, each=256, slots=5, seconds=5),
     Burst(jobsets=64, slots=9, seconds=5),
     Burst(jobsets=1_000, slots=9, seconds=5, topology="2x2"),
-    Burst(jobsets=5_000, slots=9, seconds=2, topology="2x2", runs=5),
+    Burst(jobsets=5_000, slots=9, seconds=1, topology="2x2", runs=5),
 )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Operation:
+    """Of GKE: when it began and when it ended, in seconds since 1970; infinity: not yet."""
+
+    began: float
+    ended: float
+    kind: str
+
+
+def floor(operations: Sequence[Operation], slots: int) -> float:
+    """Return the seconds from the first operation to the last one, if each began as soon as a slot was free."""
+    free = [0.0] * slots
+    began = 0.0
+    for each in operations:
+        began = heapq.heappop(free)
+        heapq.heappush(free, began + each.ended - each.began)
+    return began
 
 
 def rows(bursts: Sequence[Burst] = BURSTS) -> Iterator[Measure]:
@@ -99,6 +118,7 @@ def _pace(burst: Burst) -> tuple[str, ...]:
     return (
         *("--create-seconds", lasts, "--delete-seconds", lasts, "--concurrent-operations", str(burst.slots)),
         *("--join-seconds", "0.2", "--ready-seconds", "0.2", "--chips-seconds", "0.2", "--log-seconds", "0.1"),
+        *("--history-seconds", "600"),
     )
 
 
@@ -108,6 +128,7 @@ class _Run:
     def __init__(self, burst: Burst, stack: Stack) -> None:
         self._burst, self._stack = burst, stack
         self._calls: Sequence[Call] = ()
+        self._operations: dict[str, Operation] = {}
         self._mebibytes = 0.0
 
     def measured(self) -> Iterator[Measure]:
@@ -129,7 +150,8 @@ class _Run:
     def _standing(self, api: Api) -> Iterator[Measure]:
         """Let all slices stand before the JobSets are deleted."""
         burst, before = self._burst, self._spent()
-        yield from self._pace_of("created", self._until_all(CREATE))
+        self._until_all(CREATE)
+        yield from self._pace_of("created", CREATE)
         ready = self._until(burst.slices, lambda store, own: store.phase_count(own, Phase.READY), "are READY")
         yield self._row("from the last creation until all slices are READY", "s", [ready])
         yield from self._processors("until READY", before)
@@ -137,12 +159,14 @@ class _Run:
             api.delete("jobsets", DEMO_NAMESPACE, name)
         if too_many(burst.jobsets, live=0):
             self._confirm()
-        yield from self._pace_of("deleted", self._until_all(DELETE))
+        self._until_all(DELETE)
+        yield from self._pace_of("deleted", DELETE)
 
     def _passing(self) -> Iterator[Measure]:
         """Let the JobSets complete one by one, so that creations and deletions share the slots."""
         before = self._spent()
-        yield from self._pace_of("created and deleted", self._until_all(CREATE, DELETE))
+        self._until_all(CREATE, DELETE)
+        yield from self._pace_of("created and deleted", CREATE, DELETE)
         yield from self._processors("until it is deleted", before)
 
     def _names(self) -> list[str]:
@@ -155,15 +179,17 @@ class _Run:
     def _row(self, what: str, unit: str, found: Sequence[float], floor: Sequence[float] = ()) -> Measure:
         return measure(f"{self._burst.name}: {what}", unit, found, floor)
 
-    def _pace_of(self, what: str, at: Sequence[float]) -> Iterator[Measure]:
+    def _pace_of(self, what: str, *methods: str) -> Iterator[Measure]:
         """Yield how long all operations of a kind took to start, and the seconds from an end to the next start."""
-        burst = self._burst
-        waits = [start - (before + burst.seconds) for before, start in zip(at, at[burst.slots :], strict=False)]
-        yield self._row(what, "s", [at[-1] - at[0]], [burst.floor(len(at))])
+        slots, kinds = self._burst.slots, {KINDS[each] for each in methods}
+        operations = sorted(each for each in self._operations.values() if each.kind in kinds)
+        ends = sorted(each.ended for each in operations)
+        waits = [each.began - ended for ended, each in zip(ends, operations[slots:], strict=False)]
+        yield self._row(what, "s", [operations[-1].began - operations[0].began], [floor(operations, slots)])
         yield self._row(f"{what}: hand-over", "s", waits)
 
-    def _until_all(self, *methods: str) -> list[float]:
-        """Return when the pool of each slice was created, or deleted.
+    def _until_all(self, *methods: str) -> None:
+        """Wait until the pool of each slice was created, or deleted.
 
         Raise AssertionError if there were more pools than slices, or nothing happened for minutes.
         """
@@ -174,14 +200,18 @@ class _Run:
             assert time.monotonic() < deadline, f"{len(found)} of {awaited}: {methods}"
             time.sleep(LOOK_SECONDS + len(self._calls) * LOOK_SECONDS_OF_A_CALL)
             self._mebibytes = max(self._mebibytes, self._shares())
-            self._calls = [call(each) for each in get_json(f"{self._stack.addresses.buttons}/calls")["calls"]]
+            self._calls = [call(each) for each in self._look("calls")]
+            self._operations.update({each["name"]: _operation(each) for each in self._look("operations")})
             taken = [each for each in self._calls if each.method in methods and each.code == OK]
             if len(taken) > found.total():
                 deadline = time.monotonic() + PATIENCE_SECONDS
             found = Counter((each.method, each.pool) for each in taken)
         operations = Counter(each.method for each in taken)
         assert {*operations.values()} == {*Counter(method for method, _ in found).values()} == {awaited / len(methods)}
-        return sorted(each.at.timestamp() for each in taken)
+
+    def _look(self, what: str) -> list[Object]:
+        found: list[Object] = get_json(f"{self._stack.addresses.buttons}/{what}")[what]
+        return found
 
     def _until(self, awaited: int, count: Callable[[FirestoreStore, ClusterId], int], what: str) -> float:
         """Return the seconds until so many are on record. Raise AssertionError if they are not for minutes."""
@@ -229,6 +259,11 @@ class _Run:
         """Return the seconds of a processor that each program took so far."""
         children = self._stack.processes.children()
         return {each.program.name: sum(map(cpu_seconds, family(each.process.pid))) for each in children}
+
+
+def _operation(shown: Object) -> Operation:
+    ended = math.inf if shown["ended"] is None else shown["ended"]
+    return Operation(began=shown["started"], ended=ended, kind=shown["type"])
 
 
 def _jobset(name: str, burst: Burst) -> Object:

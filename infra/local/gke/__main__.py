@@ -24,7 +24,7 @@ from infra.local.timed import Outside
 
 _PACES = (
     *("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log"),
-    *("shutdown", "unhealthy", "fill", "run"),
+    *("shutdown", "unhealthy", "fill", "run", "history"),
 )
 SIGNAL_SECONDS = 0.5
 """How late a signal is noticed at most: one that comes as the main thread begins to wait does not wake it."""
