@@ -15,7 +15,7 @@ from tests.world import World
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, capacity_pool_of, slot_awaited
-from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
+from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
 from tpu_slices.flows.slots import MOST_QUEUES
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.errors import Temporary
@@ -116,6 +116,18 @@ def test_who_gets_a_freed_slot_is_reconciled_without_a_message() -> None:
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
     assert handed_on_to(world, second) is None
     assert world.publisher.take_requests() == []
+
+
+def test_a_slot_is_freed_that_was_taken_while_it_was_read_with_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    (ended,) = running(world, 1)
+    ends_unseen(world, ended)
+    together = FakeStore.together
+    monkeypatch.setattr(FakeStore, "together", lambda *asked: replace(together(*asked), slots=()))
+    told = Told(created=world.records[ended.id].operation, slots=True)
+    assert reconcile(CLUSTER, ended.id, world.deps, told) is not None
+    assert world.records[ended.id].slots == frozenset()
+    assert slots(world) == {}
 
 
 def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:

@@ -101,15 +101,20 @@ class Settling:
     settings: ClusterSettings
     deps: ReconcileDeps
     taken: Sequence[Stored[Slot]] | None = None
-    """None: not read yet."""
+    """As read with the slice; None: not read yet."""
 
     def __post_init__(self) -> None:
-        if self.taken is None and self._concerns_slots:
+        """Read the slots, unless those that were read with the slice show what it frees."""
+        if self._concerns_slots and (self.taken is None or not self._freed <= self._ours):
             self.taken = self.deps.store.slots(self.settings.cluster)
 
     @property
     def _freed(self) -> frozenset[int]:
         return self.before.slots - self.after.slots
+
+    @property
+    def _ours(self) -> frozenset[int]:
+        return frozenset(slot.value.number for slot in self.taken or () if slot.value.slice_id == self.after.id)
 
     @property
     def _concerns_slots(self) -> bool:
@@ -125,8 +130,7 @@ class Settling:
             limiter = change_limiter(
                 lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps
             )
-        ours = {slot.value.number for slot in self.taken if slot.value.slice_id == after.id}
-        return hand_on(self.taken, self._freed & ours, self.settings, self.deps, limiter)
+        return hand_on(self.taken, self._freed & self._ours, self.settings, self.deps, limiter)
 
 
 @dataclass(frozen=True, slots=True)
