@@ -49,8 +49,11 @@ from tpu_slices.ports.log_events import LogEvent
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
 KINDS = {CREATE: "CREATE_NODE_POOL", DELETE: "DELETE_NODE_POOL"}
-LOOK_SECONDS, LOOK_SECONDS_OF_A_CALL, PATIENCE_SECONDS = 2.0, 0.002, 120.0
-"""Between two looks: more, the more calls there are to read; until a burst that stands still has failed."""
+LOOK_SECONDS, LOOK_SECONDS_OF_A_CALL, PATIENCE_SECONDS = 2.0, 0.002, 900.0
+"""Between two looks: more, the more calls there are to read; until a burst that stands still has failed.
+
+Two processors take minutes to queue 5,000 slices, and what is told of an operation's end waits behind that.
+"""
 OURS = ("function-receive", "function-reconcile", "function-sweep", "relay")
 
 
