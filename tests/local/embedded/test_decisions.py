@@ -95,6 +95,25 @@ def planned(of: dict[str, Any], *pods: dict[str, Any]) -> Plan:
     return plan(of, pods, NOW + timedelta(seconds=60), timedelta(seconds=10))
 
 
+def test_pods_that_are_alike_are_placed_and_told_as_each_is_on_a_board_of_its_own() -> None:
+    nodes = [node("c"), node("a"), node("b", unschedulable=True), node("d", chips="8")]
+    board = Board()
+    there: list[dict[str, Any]] = []
+    for each in nodes:
+        board.offer(each)
+    for number in range(5):
+        wanted = pod(f"p{number}")
+        found = choose(wanted, board)
+        assert (found.message if isinstance(found, Condition) else found) == chosen(wanted, nodes, there)
+        if isinstance(found, str):
+            wanted["spec"]["nodeName"] = found
+            board.place(wanted)
+            there.append(wanted)
+    assert [each["spec"]["nodeName"] for each in there] == ["a", "c", "d", "d"]
+    other = pod("other", tolerations=[{"operator": "Exists"}])
+    assert choose(other, board) == "b" == chosen(other, nodes, there)
+
+
 def test_a_job_has_as_many_pods_as_may_run_at_once() -> None:
     assert planned(job()).missing == (0, 1)
     assert planned(job(), ran(job(), 0, "Running")).missing == (1,)

@@ -27,6 +27,8 @@ _UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
 Term = Mapping[str, Any]
 """v1.PodAffinityTerm."""
 
+Reasons = tuple[str, ...]
+
 Domains = set[tuple[str, str]]
 """Node labels, key and value, that nodes share."""
 
@@ -38,12 +40,15 @@ class Board:
     nodes: dict[str, Object] = field(default_factory=dict)
     free: dict[str, dict[str, int]] = field(default_factory=dict)
     placed: list[tuple[Object, Object]] = field(default_factory=list)
+    _alike: dict[str, "tuple[Fit, dict[str, Reasons]]"] = field(default_factory=dict)
+    """Why each node, looked at alone, rejects pods that do not differ in what is looked at then."""
 
     def offer(self, node: Object) -> None:
         """Add a node. Raise ValueError if it cannot be read."""
         name = node["metadata"]["name"]
         self.free[name] = dict(amounts(node.get("status", {}).get("allocatable")))
         self.nodes[name] = node
+        self._alike.clear()
 
     def place(self, pod: Object) -> None:
         """Add a pod that is on a node; on one that is not there it holds nothing. Raise ValueError."""
@@ -54,6 +59,14 @@ class Board:
             self.placed.append((pod, self.nodes[name]))
             for resource in self.free[name].keys() & wanted.keys():
                 self.free[name][resource] -= wanted[resource]
+            for fit, reasons in self._alike.values():
+                reasons[name] = fit.why_not_alone(self.nodes[name])
+
+    def alone(self, fit: "Fit") -> Mapping[str, "Reasons"]:
+        """Return, by name and in its order, why each node rejects a pod whatever other pods are there."""
+        if fit.likeness not in self._alike:
+            self._alike[fit.likeness] = fit, {name: fit.why_not_alone(self.nodes[name]) for name in sorted(self.nodes)}
+        return self._alike[fit.likeness][1]
 
 
 @dataclass(frozen=True)
@@ -63,8 +76,15 @@ class Fit:
     pod: Object
     board: Board
 
-    def why_not(self, node: Object) -> tuple[str, ...]:
-        """Return the reasons of the first filter that rejects this node of the board; none if the pod fits."""
+    @cached_property
+    def likeness(self) -> str:
+        """Return all of the pod that `why_not_alone` reads."""
+        spec = self.pod["spec"]
+        asked = spec.get("tolerations"), spec.get("nodeSelector"), (spec.get("affinity") or {}).get("nodeAffinity")
+        return repr((asked, sorted(self._wanted.items())))
+
+    def why_not_alone(self, node: Object) -> Reasons:
+        """Return the reasons of the first filter that rejects this node whatever pods are near, if there is one."""
         spec, labels = self.pod["spec"], node["metadata"].get("labels") or {}
         if node["spec"].get("unschedulable") and not tolerates(self.pod, CORDON):
             return ("node(s) were unschedulable",)
@@ -77,10 +97,9 @@ class Fit:
             return ("node(s) didn't match Pod's node affinity/selector",)
         free = self.board.free[node["metadata"]["name"]]
         lacking = (name for name in sorted(self._wanted) if self._wanted[name] > free.get(name, 0))
-        reasons = tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)
-        return reasons or self._company(labels)
+        return tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)
 
-    def _company(self, labels: Labels) -> tuple[str, ...]:
+    def company(self, labels: Labels) -> Reasons:
         """Return why the pod cannot be where these labels are, for the pods that are there or must be."""
         domains = set(labels.items())
         near, alone = self._near
@@ -212,15 +231,15 @@ def choose(pod: Object, board: Board) -> str | Condition:
     if uncovered := not_covered(pod):
         return _waiting("SchedulerError", f"not implemented by the embedded scheduler: {', '.join(uncovered)}")
     fit, refused = Fit(pod, board), []
-    for name in sorted(board.nodes):
-        reasons = fit.why_not(board.nodes[name])
+    for name, alone in board.alone(fit).items():
+        reasons = alone or fit.company(board.nodes[name]["metadata"].get("labels") or {})
         if not reasons:
             return name
         refused.append(reasons)
     return _waiting("Unschedulable", explanation(refused) if refused else "no nodes available to schedule pods")
 
 
-def explanation(refused: Collection[tuple[str, ...]]) -> str:
+def explanation(refused: Collection[Reasons]) -> str:
     """Return the summary of all nodes' reasons, in kube-scheduler's format (framework.FitError)."""
     counted = Counter(reason for reasons in refused for reason in reasons)
     listed = ", ".join(sorted(f"{nodes} {reason}" for reason, nodes in counted.items()))
