@@ -49,11 +49,8 @@ from tpu_slices.ports.log_events import LogEvent
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
 KINDS = {CREATE: "CREATE_NODE_POOL", DELETE: "DELETE_NODE_POOL"}
-LOOK_SECONDS, LOOK_SECONDS_OF_A_CALL, PATIENCE_SECONDS = 2.0, 0.002, 900.0
-"""Between two looks: more, the more calls there are to read; until a burst that stands still has failed.
-
-Two processors take minutes to queue 5,000 slices, and what is told of an operation's end waits behind that.
-"""
+LOOK_SECONDS, LOOK_SECONDS_OF_A_CALL, PATIENCE_SECONDS = 2.0, 0.002, 120.0
+"""Between two looks: more, the more calls there are to read; until a burst that stands still has failed."""
 OURS = ("function-receive", "function-reconcile", "function-sweep", "relay")
 
 
@@ -121,7 +118,7 @@ def _pace(burst: Burst) -> tuple[str, ...]:
     return (
         *("--create-seconds", lasts, "--delete-seconds", lasts, "--concurrent-operations", str(burst.slots)),
         *("--join-seconds", "0.2", "--ready-seconds", "0.2", "--chips-seconds", "0.2", "--log-seconds", "0.1"),
-        *("--history-seconds", "600"),
+        *("--history-seconds", "600"),  # GKE reads all it remembers at each call; a look comes more often
     )
 
 

@@ -70,7 +70,7 @@ class Told:
     answer: HostsChanged | None = None
     """What the relay answered about the slice's hosts, and is not on record."""
     waiting: WorkloadUid | None = None
-    """Whose pods wait for the slice: its creation is likely, so that what it needs is read with the slice."""
+    """Whose pods wait for the slice, or whose slice got a slot: what its creation needs is read with the slice."""
     slots: bool = False
     """Whether the slice is likely to take a slot, or to hand one on: they are read with it."""
 

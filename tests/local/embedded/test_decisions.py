@@ -112,6 +112,8 @@ def test_pods_that_are_alike_are_placed_and_told_as_each_is_on_a_board_of_its_ow
     assert [each["spec"]["nodeName"] for each in there] == ["a", "c", "d", "d"]
     other = pod("other", tolerations=[{"operator": "Exists"}])
     assert choose(other, board) == "b" == chosen(other, nodes, there)
+    board.offer(node("e"))
+    assert choose(pod("late"), board) == "e"
 
 
 def test_a_job_has_as_many_pods_as_may_run_at_once() -> None:

@@ -62,7 +62,7 @@ class Board:
             for fit, reasons in self._alike.values():
                 reasons[name] = fit.why_not_alone(self.nodes[name])
 
-    def alone(self, fit: "Fit") -> Mapping[str, "Reasons"]:
+    def alone(self, fit: "Fit") -> Mapping[str, Reasons]:
         """Return, by name and in its order, why each node rejects a pod whatever other pods are there."""
         if fit.likeness not in self._alike:
             self._alike[fit.likeness] = fit, {name: fit.why_not_alone(self.nodes[name]) for name in sorted(self.nodes)}
@@ -85,7 +85,7 @@ class Fit:
 
     def why_not_alone(self, node: Object) -> Reasons:
         """Return the reasons of the first filter that rejects this node whatever pods are near, if there is one."""
-        spec, labels = self.pod["spec"], node["metadata"].get("labels") or {}
+        spec, labels = self.pod["spec"], _labels(node)
         if node["spec"].get("unschedulable") and not tolerates(self.pod, CORDON):
             return ("node(s) were unschedulable",)
         for taint in node["spec"].get("taints") or ():
@@ -99,8 +99,9 @@ class Fit:
         lacking = (name for name in sorted(self._wanted) if self._wanted[name] > free.get(name, 0))
         return tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in lacking)
 
-    def company(self, labels: Labels) -> Reasons:
-        """Return why the pod cannot be where these labels are, for the pods that are there or must be."""
+    def company(self, node: Object) -> Reasons:
+        """Return why the pod cannot be near this node, for the pods that are there or must be."""
+        labels = _labels(node)
         domains = set(labels.items())
         near, alone = self._near
         for term in _terms(self.pod, "podAffinity"):
@@ -138,6 +139,10 @@ class Fit:
         return {d for other, node, term in theirs if _picks(other, term, self.pod) for d in _domains([term], node)}
 
 
+def _labels(node: Object) -> Labels:
+    return node["metadata"].get("labels") or {}
+
+
 def tolerates(pod: Object, taint: Object) -> bool:
     return any(matches(toleration, taint) for toleration in pod["spec"].get("tolerations") or ())
 
@@ -153,7 +158,7 @@ def not_covered(pod: Object) -> tuple[str, ...]:
 
 
 def _node_picked(selector: Mapping[str, Any], node: Object) -> bool:
-    labels, names = node["metadata"].get("labels") or {}, {"metadata.name": node["metadata"]["name"]}
+    labels, names = _labels(node), {"metadata.name": node["metadata"]["name"]}
     for term in selector["nodeSelectorTerms"]:
         wanted = [(labels, each) for each in term.get("matchExpressions") or ()]
         wanted += [(names, each) for each in term.get("matchFields") or ()]
@@ -167,7 +172,7 @@ def _terms(pod: Object, kind: str) -> list[Term]:
 
 
 def _domains(terms: Iterable[Term], node: Object) -> Iterator[tuple[str, str]]:
-    labels = node["metadata"].get("labels") or {}
+    labels = _labels(node)
     yield from ((term["topologyKey"], labels[term["topologyKey"]]) for term in terms if term["topologyKey"] in labels)
 
 
@@ -232,7 +237,7 @@ def choose(pod: Object, board: Board) -> str | Condition:
         return _waiting("SchedulerError", f"not implemented by the embedded scheduler: {', '.join(uncovered)}")
     fit, refused = Fit(pod, board), []
     for name, alone in board.alone(fit).items():
-        reasons = alone or fit.company(board.nodes[name]["metadata"].get("labels") or {})
+        reasons = alone or fit.company(board.nodes[name])
         if not reasons:
             return name
         refused.append(reasons)
