@@ -7,28 +7,35 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import CLUSTER
+from tests.journeys.serving import crossed, reason
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.flows import edits
+from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
 
 SECOND = timedelta(seconds=1)
 
 
+def _until_deleted(world: World, jobset: LiveWorkload) -> timedelta:
+    """Return the time until a slice's deletion is requested, a minute at most: messages take none, no sweep helps."""
+    began, pool = world.clock.now(), world.record(jobset).pool_of(1)
+    while pool not in world.backend.ordered(Verb.DELETE) and world.clock.now() < began + 60 * SECOND:
+        world.deliver()
+        world.clock.advance(SECOND)
+        world.cluster_lives()
+    return world.clock.now() - began
+
+
 @pytest.mark.parametrize("state", [WorkloadState.COMPLETED, WorkloadState.FAILED, WorkloadState.DELETED])
 def test_the_deletion_is_requested_within_30_seconds_of_the_end(state: WorkloadState) -> None:
-    """Only what the relay and the functions wait for counts here: messages take no time, and no sweep helps."""
     world = World()
     jobset = world.jobset_appears()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     world.ends(jobset, state)
-    end = world.clock.now()
-    while not world.backend.ordered(Verb.DELETE) and world.clock.now() < end + 60 * SECOND:
-        world.deliver()
-        world.clock.advance(SECOND)
-        world.cluster_lives()
-    assert world.clock.now() - end <= 30 * SECOND
+    assert _until_deleted(world, jobset) <= 30 * SECOND
 
 
 def test_a_release_that_an_operator_requests_is_as_prompt_although_the_job_still_runs() -> None:
@@ -36,9 +43,21 @@ def test_a_release_that_an_operator_requests_is_as_prompt_although_the_job_still
     jobset = world.jobset_appears()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     edits.edit(CLUSTER, world.record(jobset).id, edits.release, world.deps)
-    end = world.clock.now()
-    while not world.backend.ordered(Verb.DELETE) and world.clock.now() < end + 60 * SECOND:
-        world.deliver()
-        world.clock.advance(SECOND)
-        world.cluster_lives()
-    assert world.clock.now() - end <= 30 * SECOND
+    assert _until_deleted(world, jobset) <= 30 * SECOND
+
+
+@pytest.mark.parametrize("state", [WorkloadState.COMPLETED, WorkloadState.DELETED, WorkloadState.SUSPENDED])
+def test_it_is_as_prompt_if_another_job_ran_there_whose_end_is_told_after_its_leader_has_left(
+    state: WorkloadState,
+) -> None:
+    world, llama, gemma = crossed()
+    world.ends(llama)
+    gemma.absent = True
+    world.leaves(gemma)
+    world.steps()
+    assert reason(world, llama) is Reason.RESTART_POSSIBLE
+    if state is WorkloadState.SUSPENDED:
+        world.suspends(gemma)
+    else:
+        world.ends(gemma, state)
+    assert _until_deleted(world, llama) <= 30 * SECOND

@@ -44,7 +44,7 @@ from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, lowered
-from tpu_slices.domain.reconciling.occupancy import is_left, slices_of_guests, with_report
+from tpu_slices.domain.reconciling.occupancy import is_left, kept_for, slices_of_guests, with_report
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.presumed import presumed
 from tpu_slices.flows import slots
@@ -202,6 +202,8 @@ def _once(
     settling = slots.Settling(stored, decision.record, looked.settings, deps, looked.slots)
     remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
     acted = _act(remembered.value, decision.actions, looked, deps)
+    if (kept := kept_for(stored, decision.record)) is not None:
+        deps.publisher.request_reconcile(cluster, [kept])
     served += settling.saved(looked.seen)
     after = _note(looked, remembered, acted, deps, served)
     return Reconciled(stored, decision, after)

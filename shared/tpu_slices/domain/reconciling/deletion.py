@@ -129,7 +129,7 @@ def _in_use(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits:
     if evidence.users.restarting:
         last = evidence.users.restarting[-1]
         until = max(each.at for each in evidence.users.restarting) + limits.restart_grace
-        until = min(until, now + limits.requeue_after)  # their workloads may end before, which nobody tells this slice
+        until = min(until, now + limits.requeue_after)  # their workloads may end before, and word of it be lost
         message = f"{last.user.owner.full_name} ran on its hosts at {last.at:%H:%M:%S} UTC, and may restart there"
         return Assessment(Step.WAIT, Reason.RESTART_POSSIBLE, message, until)
     until = max(pool.spared_until or now, known_after_silence(pool, evidence.relay, limits) or now)

@@ -294,6 +294,12 @@ def _place(count: NewCount, occupant: Occupant) -> RunsOn:
     )
 
 
+def kept_for(before: SliceRecord, after: SliceRecord) -> SliceId | None:
+    """Return the slice that was kept for the Job of another one, which is not wanted any more: it may go now."""
+    ended = before.wanted and not after.wanted
+    return before.runs_on.slice_id if before.runs_on is not None and ended else None
+
+
 def slices_of_guests(record: SliceRecord) -> Iterator[SliceId]:
     """Yield the slices of the Jobs that took a slice's hosts, if its own Job is not there."""
     if not record.on(record.hosts):
