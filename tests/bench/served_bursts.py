@@ -163,9 +163,12 @@ class _Run:
         yield from self._pace_of("deleted", DELETE)
 
     def _passing(self) -> Iterator[Measure]:
-        """Let the JobSets complete one by one, so that creations and deletions share the slots."""
+        """Let the JobSets complete one by one, so that creations and deletions share the slots.
+
+        One whose Job is served by the hosts that another has left needs no slice of its own.
+        """
         before = self._spent()
-        self._until_all(CREATE, DELETE)
+        self._until_over()
         yield from self._pace_of("created and deleted", CREATE, DELETE)
         yield from self._processors("until it is deleted", before)
 
@@ -188,26 +191,40 @@ class _Run:
         yield self._row(what, "s", [operations[-1].began - operations[0].began], [floor(operations, slots)])
         yield self._row(f"{what}: hand-over", "s", waits)
 
-    def _until_all(self, *methods: str) -> None:
-        """Wait until the pool of each slice was created, or deleted.
+    def _until_all(self, method: str) -> None:
+        """Wait until the pool of each slice was created, or deleted. Raise AssertionError if that stands still."""
+        self._follow(lambda pools: pools[method] == self._burst.slices, method)
 
-        Raise AssertionError if there were more pools than slices, or nothing happened for minutes.
+    def _until_over(self) -> None:
+        """Wait until all pools that were created are deleted, and no slice is needed any more. As `_until_all`."""
+        cluster = ClusterId(self._stack.addresses.cluster_id)
+        with database(self._stack.addresses) as client:
+            store = FirestoreStore(client)
+
+            def is_over(pools: Counter[str]) -> bool:
+                gone = pools[CREATE] == pools[DELETE] and store.phase_count(cluster, Phase.GONE)
+                return gone == self._burst.slices
+
+            self._follow(is_over, CREATE, DELETE)
+
+    def _follow(self, is_over: Callable[[Counter[str]], bool], *methods: str) -> None:
+        """Look at the calls until it is over; `is_over` is told how many pools were created, and how many deleted.
+
+        Raise AssertionError if nothing happened for minutes, or if a pool was created or deleted twice.
         """
-        found: Counter[tuple[str, str]] = Counter()
-        awaited = self._burst.slices * len(methods)
+        taken: list[Call] = []
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while len(found) < awaited:
-            assert time.monotonic() < deadline, f"{len(found)} of {awaited}: {methods}"
+        while not is_over(pools := Counter(method for method, _ in {(each.method, each.pool) for each in taken})):
+            assert time.monotonic() < deadline, f"{pools} of {self._burst.slices}"
             time.sleep(LOOK_SECONDS + len(self._calls) * LOOK_SECONDS_OF_A_CALL)
             self._mebibytes = max(self._mebibytes, self._shares())
             self._calls = [call(each) for each in self._look("calls")]
             self._operations.update({each["name"]: _operation(each) for each in self._look("operations")})
+            before = len(taken)
             taken = [each for each in self._calls if each.method in methods and each.code == OK]
-            if len(taken) > found.total():
+            if len(taken) > before:
                 deadline = time.monotonic() + PATIENCE_SECONDS
-            found = Counter((each.method, each.pool) for each in taken)
-        operations = Counter(each.method for each in taken)
-        assert {*operations.values()} == {*Counter(method for method, _ in found).values()} == {awaited / len(methods)}
+        assert Counter(each.method for each in taken) == pools
 
     def _look(self, what: str) -> list[Object]:
         found: list[Object] = get_json(f"{self._stack.addresses.buttons}/{what}")[what]
