@@ -5,6 +5,7 @@ same type, reason and action; what they say may differ. The first repeat within 
 """
 
 import logging
+import threading
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -45,26 +46,34 @@ class _Known:
 
 
 class Recorder:
-    """Records the Events of one component, `source`. One that the server refuses is lost: nobody could read it."""
+    """Records the Events of one component, `source`. One that the server refuses is lost: nobody could read it.
+
+    It may be used from several threads.
+    """
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._lock = threading.Lock()
         self._known: dict[Key, _Known] = {}
+        """Who was seen longest ago comes first."""
         self._number = 0
 
     def record(self, objects: Objects, happening: Happening, now: datetime) -> None:
         """Record something that happened now."""
-        self._known = {key: known for key, known in self._known.items() if now < known.seen + _SERIES_LIFE}
         metadata = happening.regarding["metadata"]
         version = metadata.get("resourceVersion", "")
         key = (metadata["uid"], version, happening.reason, happening.action, happening.warns)
-        try:
-            if key in self._known:
-                self._repeat(objects, self._known[key], now)
-            else:
-                event = self._event(happening, now)
+        with self._lock:
+            before = self._seen(key, now)
+            event = self._event(happening, now)
+            if before is None:
                 self._known[key] = _Known(event["metadata"]["namespace"], event["metadata"]["name"], now)
+        try:
+            if before is None:
                 objects.create("events", event)
+            elif before.count == 2:
+                series = {"count": before.count, "lastObservedTime": exact_timestamp(now)}
+                objects.patch("events", before.namespace, before.name, {"series": series})
         except Unreachable:
             raise
         except ApiError as error:
@@ -83,12 +92,16 @@ class Recorder:
 
         return doubt
 
-    def _repeat(self, objects: Objects, known: _Known, now: datetime) -> None:
-        known.seen = now
-        known.count += 1
-        if known.count == 2:
-            series = {"count": known.count, "lastObservedTime": exact_timestamp(now)}
-            objects.patch("events", known.namespace, known.name, {"series": series})
+    def _seen(self, key: Key, now: datetime) -> _Known | None:
+        """Note that a series was seen again, after those that are over were forgotten; None: it is new."""
+        while self._known and now >= next(iter(self._known.values())).seen + _SERIES_LIFE:
+            del self._known[next(iter(self._known))]
+        known = self._known.pop(key, None)
+        if known is not None:
+            self._known[key] = known
+            known.seen = now
+            known.count += 1
+        return known
 
     def _event(self, happening: Happening, now: datetime) -> Object:
         """Return the Event; one about an object of the cluster is in the default namespace."""

@@ -1,6 +1,7 @@
 """One round of a controller: every object once, and when to run again even without a change."""
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,11 @@ _Outcome = tuple[Object, datetime | None, Exception | None]
 
 Across = Callable[[Callable[[Object], Any], Iterable[Object]], Iterable[Any]]
 """Calls a function for every object: `map`, or that of an executor if each takes its time."""
+
+
+def crew(most: int) -> Across:
+    """Return a `map` that works on several objects at a time: mostly, that is waiting for the server."""
+    return ThreadPoolExecutor(most).map
 
 
 def soonest(wakes: Iterable[datetime | None]) -> datetime | None:

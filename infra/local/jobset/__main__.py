@@ -9,6 +9,7 @@ from infra.local.clients.cache import watching
 from infra.local.clients.installing import answering
 from infra.local.clients.program import main, now
 from infra.local.clients.reviews import review
+from infra.local.clients.rounds import crew
 from infra.local.clients.run import Program
 from infra.local.jobset.controller import JobSets
 from infra.local.jobset.installation import called, install_crd, is_installed_by_others
@@ -19,6 +20,7 @@ from infra.local.jobset.placement import Placement
 _OF_JOBSETS = {"labelSelector": JOBSET_NAME}
 _WATCHED = {"jobsets": {}, "jobs": {}, "pods": _OF_JOBSETS, "services": {}, "nodes": {}}
 """Kinds, with selectors."""
+_AT_A_TIME = 12
 
 
 def run(api: Api) -> None:
@@ -35,7 +37,7 @@ def run(api: Api) -> None:
 
         with answering(api, answer, configurations, lambda: called(api)):
             print("ready", flush=True)
-            Program([JobSets().reconcile, Placement().reconcile], None, now).run(objects)
+            Program([JobSets(crew(_AT_A_TIME)).reconcile, Placement().reconcile], None, now).run(objects)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects
 from infra.local.clients.owners import by_controller, controlled_by
-from infra.local.clients.rounds import each
+from infra.local.clients.rounds import Across, each
 from infra.local.jobset import lifetime
 from infra.local.jobset.child_jobs import replicated_job_name, subdomain
 from infra.local.jobset.keys import JOBSET_CONTROLLER, JOBSET_NAME
@@ -34,9 +34,10 @@ class _NotCreated(Exception):
 
 
 class JobSets:
-    """The controller, and what it remembers: its Events, and what was refused."""
+    """The controller, and what it remembers: its Events, and what was refused. `across` processes the JobSets."""
 
-    def __init__(self) -> None:
+    def __init__(self, across: Across = map) -> None:
+        self._across = across
         self._recorder = Recorder(SOURCE)
         self._backoff = Backoff()
 
@@ -48,7 +49,7 @@ class JobSets:
         def control(jobset: Object) -> datetime | None:
             return self._control(objects, jobset, jobs[jobset["metadata"]["uid"]], now)
 
-        return each(jobsets, control, self._recorder.doubting(objects, now))
+        return each(jobsets, control, self._recorder.doubting(objects, now), across=self._across)
 
     def _control(self, objects: Objects, jobset: Object, jobs: Sequence[Object], now: datetime) -> datetime | None:
         expiry = lifetime.expiry(jobset, FINAL)

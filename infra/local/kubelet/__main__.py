@@ -2,13 +2,12 @@
 
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 from infra.local.clients.api import Api
 from infra.local.clients.cache import watching
 from infra.local.clients.labels import HOSTS
 from infra.local.clients.program import main, now
-from infra.local.clients.rounds import Across
+from infra.local.clients.rounds import crew
 from infra.local.clients.run import Program
 from infra.local.kubelet.leases import Leases
 from infra.local.kubelet.pace import Pace
@@ -24,14 +23,9 @@ def run(api: Api) -> None:
     api.list("nodes", limit="1")
     with watching(api, _WATCHED) as objects:
         print("ready", flush=True)
-        leases = Program([Leases(_crew()).reconcile], Pace(), now)
+        leases = Program([Leases(crew(_AT_A_TIME)).reconcile], Pace(), now)
         threading.Thread(target=leases.run, args=(objects,), daemon=True).start()
-        Program([Pods(_crew()).reconcile], Pace(), now).run(objects)
-
-
-def _crew() -> Across:
-    """Return a `map` that works on several objects at a time: mostly, that is waiting for the server."""
-    return ThreadPoolExecutor(_AT_A_TIME).map
+        Program([Pods(crew(_AT_A_TIME)).reconcile], Pace(), now).run(objects)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,22 @@ from infra.local.clients.errors import ApiError
 from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects
 from infra.local.clients.owners import by_controller
-from infra.local.clients.rounds import each, soonest
+from infra.local.clients.rounds import Across, each, soonest
 from infra.local.embedded.controllers.job_plan import FINAL, Plan, is_tracked, new_pod, not_covered, plan, released
 from infra.local.embedded.controllers.nodes import Pace
+
+AT_A_TIME = 5
+"""How many Jobs are worked on at a time: as in the original (--concurrent-job-syncs)."""
 
 
 @dataclass(slots=True)
 class JobController:
-    """Remembers which Jobs were told to be unsupported, and when to try again what was refused."""
+    """Remembers which Jobs were told to be unsupported, and when to try again what was refused.
 
+    `across` processes the Jobs.
+    """
+
+    across: Across = map
     _recorder: Recorder = field(default_factory=lambda: Recorder("job-controller"))
     _unsupported: set[str] = field(default_factory=set)
     _retries: dict[str, datetime] = field(default_factory=dict)
@@ -44,7 +51,7 @@ class JobController:
             return soonest([end, decided.wake, self._retries.get(uid)])
 
         each([pod for uid in pods if uid not in living for pod in pods[uid]], let_go, doubt)
-        return each(jobs, control, doubt)
+        return each(jobs, control, doubt, across=self.across)
 
     def _refused(self, objects: Objects, job: Object, now: datetime) -> bool:
         uncovered, uid = not_covered(job), job["metadata"]["uid"]

@@ -25,6 +25,8 @@ class Pace:
     """How long until a scheduler's message, a pod and its creation come anew, a node is lost, and an Event goes."""
 
     scheduling_backoff: timedelta = timedelta(seconds=1)
+    told_again_at_once: int = 50
+    """How many pods are told anew in one round of the scheduler."""
     pod_backoff: timedelta = timedelta(seconds=10)
     creation_backoff: timedelta = timedelta(seconds=1)
     node_grace: timedelta = timedelta(seconds=40)

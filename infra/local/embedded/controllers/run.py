@@ -1,14 +1,16 @@
-"""The controllers in a thread of their own, and the store as they see it."""
+"""The controllers, each in a thread of its own, and the store as they see it."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import wait
 from datetime import datetime
 from typing import Any, TypeVar
 
 from infra.local.clients.objects import copied
+from infra.local.clients.rounds import crew
 from infra.local.clients.run import Program
-from infra.local.embedded.controllers.job import JobController
+from infra.local.embedded.controllers.job import AT_A_TIME, JobController
 from infra.local.embedded.controllers.nodes import NodeController, Pace, collect
 from infra.local.embedded.controllers.scheduler import Scheduler
 from infra.local.embedded.store import patches
@@ -19,9 +21,12 @@ from infra.local.embedded.store.writes import Writes, bound
 
 T = TypeVar("T")
 
+_LOOK_SECONDS = 1.0
+"""Until a thread that waits for the event loop looks whether all is over."""
+
 
 class Local:
-    """Implements `infra.local.clients.run.Changing` for another thread than the event loop's, which does all writes."""
+    """Implements `infra.local.clients.run.Changing` for other threads than the event loop's, which does all writes."""
 
     def __init__(self, objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> None:
         self._objects = objects
@@ -86,7 +91,11 @@ class Local:
         if self._over:
             work.close()
             raise SystemExit
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        done = asyncio.run_coroutine_threadsafe(work, self._loop)
+        while not wait([done], _LOOK_SECONDS).done:
+            if self._over:  # then the loop may have ended before it began this
+                raise SystemExit
+        return done.result()
 
     def _wake(self) -> None:
         with self._changed:
@@ -98,9 +107,10 @@ async def _called(do: Callable[[], T]) -> T:
 
 
 def started(objects: Objects, writes: Writes, clock: Callable[[], datetime]) -> Callable[[], None]:
-    """Start all controllers in a thread that ends with the process; return what ends it before."""
+    """Start each controller in a thread that ends with the process; return what ends them before."""
     local = Local(objects, writes, clock)
-    rounds = (NodeController().reconcile, JobController().reconcile, Scheduler(local.bind).reconcile, collect)
-    program = Program(rounds, Pace(), clock)
-    threading.Thread(target=program.run, args=[local], name="controllers", daemon=True).start()
+    jobs, scheduler = JobController(crew(AT_A_TIME)), Scheduler(local.bind)
+    for each in (NodeController().reconcile, jobs.reconcile, scheduler.reconcile, collect):
+        program = Program([each], Pace(), clock)
+        threading.Thread(target=program.run, args=[local], name="controller", daemon=True).start()
     return local.end

@@ -6,7 +6,7 @@ Reasons are the scheduler's (pkg/scheduler/framework/plugins). What has no filte
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,8 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _NO_COMPANY = "node(s) didn't match pod affinity rules"
 _UNWANTED = "node(s) didn't match pod anti-affinity rules"
 _UNWELCOME = "node(s) didn't satisfy existing pods anti-affinity rules"
+_MOMENT = timedelta(milliseconds=100)
+"""Until others are told, if there are too many."""
 
 Term = Mapping[str, Any]
 """v1.PodAffinityTerm."""
@@ -194,39 +196,64 @@ class Scheduler:
     _recorder: Recorder = field(default_factory=lambda: Recorder("default-scheduler"))
 
     def reconcile(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
-        """Schedule every waiting pod, by descending priority and then by age."""
+        """Schedule every waiting pod, by descending priority and then by age; tell the others why they wait."""
         waiting = sorted(filter(_waits, objects.stored("pods")), key=_place)
         board, doubt = Board(), self._recorder.doubting(objects, now)
+        refused: dict[str, Condition] = {}
         if waiting:
             each_of(objects.stored("nodes"), board.offer, doubt)
             there = (pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") and not finished(pod))
             each_of(there, board.place, doubt)
 
-        def schedule(pod: Object) -> datetime | None:
+        def schedule(pod: Object) -> None:
             chosen = choose(pod, board)
             if isinstance(chosen, Condition):
-                return self._explain(objects, pod, chosen, now, pace)
+                refused[pod["metadata"]["uid"]] = chosen
+                return
             board.place(self.bind(pod, chosen))
             message = f"Successfully assigned {pod['metadata']['namespace']}/{pod['metadata']['name']} to {chosen}"
             self._recorder.record(objects, Happening(pod, "Scheduled", message, action="Binding"), now)
-            return None
 
-        return each_of(waiting, schedule, doubt)
+        def explain(pod: Object) -> None:
+            self._explain(objects, pod, refused[pod["metadata"]["uid"]], now)
 
-    def _explain(self, objects: Objects, pod: Object, why: Condition, now: datetime, pace: Pace) -> datetime | None:
-        """Write why the pod waits, unless that is unchanged or was last written less than the back-off ago."""
-        known = find(of(pod), "PodScheduled")
-        if known and (known.get("reason"), known.get("message")) == (why.reason, why.message):
-            return None
-        if known and (again := moment(known["lastProbeTime"]) + pace.scheduling_backoff) > now:
-            return again
+        each_of(waiting, schedule, doubt)
+        told, wake = _to_be_told(waiting, refused, now, pace)
+        each_of(told, explain, doubt)
+        return wake
+
+    def _explain(self, objects: Objects, pod: Object, why: Condition, now: datetime) -> None:
         conditions = with_condition(of(pod), why, now)
         probed = [c | ({"lastProbeTime": timestamp(now)} if c["type"] == "PodScheduled" else {}) for c in conditions]
         objects.update("pods", pod | {"status": pod["status"] | {"conditions": probed}}, status=True)
         if why.reason != "SchedulingGated":
             event = Happening(pod, "FailedScheduling", why.message, warns=True, action="Scheduling")
             self._recorder.record(objects, event, now)
-        return None
+
+
+def _to_be_told(
+    waiting: Iterable[Object], refused: Mapping[str, Condition], now: datetime, pace: Pace
+) -> tuple[list[Object], datetime | None]:
+    """Return the pods that are told now why they wait, and when others may be; None: no other has news (pure).
+
+    A pod for which there is another reason, or none yet, is told at once. One that waits for the same reason, of which
+    the message has changed, is told a back-off after the last time, and who was told longest ago first: a new node
+    changes the messages of all, and the original writes only so many a second (kube-scheduler's clientConnection.qps).
+    """
+    first: list[Object] = []
+    again: list[tuple[datetime, Object]] = []
+    for pod in waiting:
+        known, why = find(of(pod), "PodScheduled"), refused.get(pod["metadata"]["uid"])
+        if why is None:
+            continue
+        if known is None or known.get("reason") != why.reason:
+            first.append(pod)
+        elif known.get("message") != why.message:
+            again.append((moment(known["lastProbeTime"]) + pace.scheduling_backoff, pod))
+    again.sort(key=lambda each: each[0])
+    due = [pod for at, pod in again if at <= now][: pace.told_again_at_once]
+    later = again[len(due) :]
+    return [*first, *due], max(now + _MOMENT, later[0][0]) if later else None
 
 
 def choose(pod: Object, board: Board) -> str | Condition:
