@@ -53,6 +53,7 @@ def test_workloads_of_slices_that_changed_lately_come_once_each_the_earliest_cha
     assert bench.store.changed_workloads(CLUSTER, NOW - MINUTE, 10) == ("a", "b")
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 2) == ("b", "a"), "however many slices one has"
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 1) == ("b",)
+    assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 0) == (), "others' reports left no room"
 
 
 def test_the_demand_of_workloads_that_are_active_is_read_by_digests_and_added_up(bench: Bench) -> None:

@@ -201,7 +201,7 @@ class FirestoreStore(FirestoreReads):
     def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
         asked = self._asked(CHANGED_SLICES, cluster, since).select(["owner.uid", CHANGED_SLICES.order])
         found: dict[WorkloadUid, None] = {}
-        for snapshot in self._snapshots(asked, self._page):
+        for snapshot in self._snapshots(asked, self._page) if most else ():
             uid = snapshot.get("owner.uid")
             if isinstance(uid, str):
                 found[WorkloadUid(uid)] = None
