@@ -28,7 +28,7 @@ _log = structlog.get_logger()
 
 
 REMEMBERED = 10_000
-"""The most workloads for which it is kept which report came last."""
+"""The most workloads for which it is kept which report came last, and the most messages that were handled."""
 
 
 class Cluster(Workloads, Groups, Bootstrap, Protocol):
@@ -67,10 +67,19 @@ class Inbox:
         """Whether Node objects of pools that are gone are deleted: in a self-managed cluster."""
         self._last_reports: OrderedDict[WorkloadUid, tuple[int, datetime]] = OrderedDict()
         """By number and time."""
+        self._handled: OrderedDict[str, None] = OrderedDict()
+        """The messages that were handled last, by id."""
         self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
-        """Handle one delivery; acknowledge it unless Pub/Sub should deliver it again."""
+        """Handle one delivery; acknowledge it unless Pub/Sub should deliver it again.
+
+        One that was handled already comes again if it waited here for longer than it was leased: the more of these
+        there are, the longer the others wait, and are delivered again. So it costs nothing.
+        """
+        if self._was_handled(delivery.message_id):
+            delivery.ack()
+            return
         try:
             self._serve(delivery)
         except Temporary as trouble:
@@ -81,7 +90,18 @@ class Inbox:
             delivery.ack()
         else:
             delivery.ack()
+            self._remember(delivery.message_id)
             _log.info(LogEvent.MESSAGE_HANDLED, id=delivery.message_id, **about(delivery.attributes))
+
+    def _was_handled(self, message_id: str) -> bool:
+        with self._lock:
+            return message_id in self._handled
+
+    def _remember(self, message_id: str) -> None:
+        with self._lock:
+            self._handled[message_id] = None
+            if len(self._handled) > REMEMBERED:
+                self._handled.popitem(last=False)
 
     def _is_newest(self, update: WorkloadUpdate) -> bool:
         """Record a report; return whether no newer one on the workload came first: messages may be late or repeated."""

@@ -1,6 +1,7 @@
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 import pytest
@@ -116,8 +117,8 @@ class FakeClusterView:
 
 
 class FakeDelivery:
-    def __init__(self, message: Message) -> None:
-        self.message_id = "17"
+    def __init__(self, message: Message, message_id: str) -> None:
+        self.message_id = message_id
         self.data = message.data
         self.attributes = message.attributes
         self.answers: list[str] = []
@@ -134,12 +135,14 @@ class Setup:
     cluster: FakeCluster = field(default_factory=FakeCluster)
     view: FakeClusterView = field(default_factory=FakeClusterView)
     posted: list[Fact] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
         self.inbox = Inbox(DEMO, self.cluster, self.view, self.posted.extend, lambda: NOW)
 
-    def handle(self, message: Message) -> list[str]:
-        delivery = FakeDelivery(message)
+    def handle(self, message: Message, message_id: str = "") -> list[str]:
+        """Deliver a message, and return how it was answered; each has an id of its own, unless the test gives one."""
+        delivery = FakeDelivery(message, message_id or f"{next(self.numbers)}")
         self.inbox.handle(delivery)
         return delivery.answers
 
@@ -296,6 +299,25 @@ def test_a_message_that_cannot_be_handled_now_is_redelivered(setup: Setup, messa
     setup.cluster.error = Temporary("the API server does not answer")
     assert setup.handle(message) == ["nack"]
     assert setup.posted == []
+
+
+def test_a_message_that_comes_again_although_it_was_handled_is_acknowledged_and_not_handled_again(setup: Setup) -> None:
+    message = encode_update(DEMO, update())
+    setup.cluster.error = Temporary("the API server does not answer")
+    assert setup.handle(message, "17") == ["nack"]
+    setup.cluster.error = None
+    assert [setup.handle(message, "17"), setup.handle(message, "17")] == [["ack"], ["ack"]]
+    assert len(setup.cluster.events) == 1
+    setup.handle(message, "18")
+    assert len(setup.cluster.events) == 2
+
+
+def test_only_the_messages_that_were_handled_last_are_remembered(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay.inbox.REMEMBERED", 2)
+    message = encode_update(DEMO, update())
+    for message_id in ("1", "2", "3", "2", "1"):
+        setup.handle(message, message_id)
+    assert len(setup.cluster.events) == 4
 
 
 @pytest.mark.parametrize(
