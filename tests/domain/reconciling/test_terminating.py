@@ -105,6 +105,20 @@ def followed(
             (CloseHosts(1, NOW - MINUTE),),
             id="being closed for a minute: the same question again",
         ),
+        pytest.param(
+            replace(ASKED, hosts=some_hosts(answered=ASKED.close_requested_at, vacant_since=NOW - MINUTE)),
+            OURS,
+            Reason.CLOSING_HOSTS,
+            (),
+            id="answered before all hosts could be closed",
+        ),
+        pytest.param(
+            replace(ASKED, hosts=some_hosts(answered=ASKED.close_requested_at, vacant_since=NOW - SECOND)),
+            OURS,
+            Reason.CLOSING_HOSTS,
+            (CloseHosts(1, NOW),),
+            id="answered that a Job was there, which has left since: asked anew",
+        ),
         pytest.param(in_use(GUEST), OURS, Reason.OCCUPIED, (), id="in use"),
         pytest.param(
             in_use(GUEST, close_requested_at=NOW - SECOND),

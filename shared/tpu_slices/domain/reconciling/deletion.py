@@ -102,8 +102,9 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | `restart_grace` ago                                       |                                                   |
     | too many JobSets of the cluster were deleted at once      | wait: ReleasesStopped                             |
     | the relay was not asked, or answered a later question, or | close: ClosingHosts                               |
-    | too long ago: `restart_grace` about closed hosts, half a  |                                                   |
-    | minute about none, a minute and a half about open ones    |                                                   |
+    | that a Job was there, which has left since, or too long   |                                                   |
+    | ago: `restart_grace` about closed hosts, half a minute    |                                                   |
+    | about none, a minute and a half about open ones           |                                                   |
     | the relay was asked and has not answered, or a host is    | wait: ClosingHosts, asked again                   |
     | open, unless it could not be closed although the hosts    |                                                   |
     | have been vacant for `restart_grace`, or an operator      |                                                   |
@@ -153,7 +154,7 @@ def _stopped(evidence: Evidence) -> Assessment | None:
 def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     asked, answered = pool.close_requested_at, pool.hosts.answered
     message = "its hosts are being closed to new pods"
-    if asked is None or _overtaken(pool) or (answered == asked and now - asked > _lasts(pool.hosts, limits)):
+    if asked is None or _overtaken(pool) or (answered == asked and _counts_no_more(pool.hosts, asked, now, limits)):
         return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
     evicted = evidence.released and bool(pool.hosts.occupants)  # the relay closes no hosts that a Job is on
     if answered != asked or not (evicted or _closed(pool.hosts, now, limits)):
@@ -178,6 +179,12 @@ def _evicted(pool: TerminatingAttempt, evict_by: datetime, now: datetime, limits
     message = f"its hosts are closed, and pods on them evicted, until {evict_by:%H:%M:%S} UTC at the latest"
     step = Step.CLOSE if again else Step.WAIT
     return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
+
+
+def _counts_no_more(hosts: Hosts, asked: datetime, now: datetime, limits: Limits) -> bool:
+    """Return whether an answer is too old, or was that a Job was there, which has left since: then none was closed."""
+    declined = hosts.vacant_since is not None and hosts.vacant_since > asked
+    return now - asked > _lasts(hosts, limits) or (declined and not _closed(hosts, now, limits))
 
 
 def _lasts(hosts: Hosts, limits: Limits) -> timedelta:
