@@ -202,9 +202,9 @@ def _once(
     settling = slots.Settling(stored, decision.record, looked.settings, deps, looked.slots)
     remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
     acted = _act(remembered.value, decision.actions, looked, deps)
+    served += settling.saved(looked.seen)
     if (kept := kept_for(stored, decision.record)) is not None:
         deps.publisher.request_reconcile(cluster, [kept])
-    served += settling.saved(looked.seen)
     after = _note(looked, remembered, acted, deps, served)
     return Reconciled(stored, decision, after)
 
