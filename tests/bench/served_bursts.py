@@ -55,7 +55,8 @@ KINDS = {CREATE: "CREATE_NODE_POOL", DELETE: "DELETE_NODE_POOL"}
 LOOK_SECONDS, LOOK_SECONDS_OF_A_CALL, PATIENCE_SECONDS = 2.0, 0.002, 240.0
 """Between two looks: more, the more calls there are to read; until a burst that stands still has failed.
 
-A creation that is in doubt is settled up to three minutes after its pool is gone."""
+A creation that is in doubt is settled up to three minutes after its pool is gone.
+"""
 OURS = ("function-receive", "function-reconcile", "function-sweep", "relay")
 
 

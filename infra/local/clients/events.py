@@ -65,8 +65,8 @@ class Recorder:
         key = (metadata["uid"], version, happening.reason, happening.action, happening.warns)
         with self._lock:
             before = self._seen(key, now)
-            event = self._event(happening, now)
             if before is None:
+                event = self._event(happening, now)
                 self._known[key] = _Known(event["metadata"]["namespace"], event["metadata"]["name"], now)
         try:
             if before is None:

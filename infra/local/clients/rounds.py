@@ -17,7 +17,7 @@ Across = Callable[[Callable[[Object], Any], Iterable[Object]], Iterable[Any]]
 """Calls a function for every object: `map`, or that of an executor if each takes its time."""
 
 
-def crew(most: int) -> Across:
+def crew(most: int = 12) -> Across:
     """Return a `map` that works on several objects at a time: mostly, that is waiting for the server."""
     return ThreadPoolExecutor(most).map
 

@@ -20,7 +20,6 @@ from infra.local.jobset.placement import Placement
 _OF_JOBSETS = {"labelSelector": JOBSET_NAME}
 _WATCHED = {"jobsets": {}, "jobs": {}, "pods": _OF_JOBSETS, "services": {}, "nodes": {}}
 """Kinds, with selectors."""
-_AT_A_TIME = 12
 
 
 def run(api: Api) -> None:
@@ -37,7 +36,7 @@ def run(api: Api) -> None:
 
         with answering(api, answer, configurations, lambda: called(api)):
             print("ready", flush=True)
-            Program([JobSets(crew(_AT_A_TIME)).reconcile, Placement().reconcile], None, now).run(objects)
+            Program([JobSets(crew()).reconcile, Placement().reconcile], None, now).run(objects)
 
 
 if __name__ == "__main__":

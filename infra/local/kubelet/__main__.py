@@ -15,7 +15,6 @@ from infra.local.kubelet.pods import Pods
 
 _WATCHED = {"nodes": {"labelSelector": HOSTS}, "pods": {"fieldSelector": "spec.nodeName!="}}
 """Kinds, with selectors."""
-_AT_A_TIME = 12
 
 
 def run(api: Api) -> None:
@@ -23,9 +22,9 @@ def run(api: Api) -> None:
     api.list("nodes", limit="1")
     with watching(api, _WATCHED) as objects:
         print("ready", flush=True)
-        leases = Program([Leases(crew(_AT_A_TIME)).reconcile], Pace(), now)
+        leases = Program([Leases(crew()).reconcile], Pace(), now)
         threading.Thread(target=leases.run, args=(objects,), daemon=True).start()
-        Program([Pods(crew(_AT_A_TIME)).reconcile], Pace(), now).run(objects)
+        Program([Pods(crew()).reconcile], Pace(), now).run(objects)
 
 
 if __name__ == "__main__":
