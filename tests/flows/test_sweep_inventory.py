@@ -17,7 +17,7 @@ from tpu_slices.domain.model.facts import HostsListQuestion, WorkloadListQuestio
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY, RelayHeartbeat
+from tpu_slices.domain.reconciling.inventory import CHECK_AGAIN_AFTER, INVENTORY_CHECK_EVERY, RelayHeartbeat
 from tpu_slices.flows.sweep import Swept, sweep
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.documents import Key, key, key_of
@@ -134,6 +134,19 @@ def test_what_was_found_is_requested_although_others_write_the_jobset_that_was_t
     swept = sweep(world.deps)
     assert (swept.failures, swept.recovered) == ((), 1)
     assert orphan.id in requested(world)
+
+
+def test_a_check_goes_on_past_a_slice_that_others_write_and_comes_again_soon(world: World) -> None:
+    lost, orphan = (world.record(serving(world, name)) for name in ("llama", "gemma"))
+    world.backend.vanish(lost.pool)
+    world.store.remove_document(key_of(orphan))
+    due(world, None)
+    requested(world)
+    world.store.meanwhile(*[partial(touch, world, key_of(lost))] * 50)
+    swept = sweep(world.deps)
+    assert (swept.failures, swept.recovered) == ((), 1)
+    assert requested(world) >= {lost.id, orphan.id}
+    assert heartbeat(world).next_inventory_check_at == world.clock.now() + CHECK_AGAIN_AFTER
 
 
 def touch(world: World, place: Key) -> None:

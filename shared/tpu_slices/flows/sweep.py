@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,6 +12,7 @@ from tpu_slices.domain.model.reasons import SERVED
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
+    CHECK_AGAIN_AFTER,
     QUESTIONS_PER_LIST,
     InventoryFindings,
     Records,
@@ -150,20 +150,24 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
     known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
     live = dict(deps.store.live_standings(settings.cluster))
     recorded = {uid: each.digest for uid, each in live.items()}
-    findings = _compare(settings, {uid for uid, each in live.items() if each.active}, deps)
+    findings, is_complete = _compare(settings, {uid for uid, each in live.items() if each.active}, deps)
     questions: list[AnyQuestion] = [HostsListQuestion()] if findings.unplaced else []
     if findings.unserved:
         questions.append(RepeatQuestion(uids=findings.unserved[:QUESTIONS_PER_LIST]))
     if list_is_called_for(recorded, known, now):
         questions.append(WorkloadListQuestion(asked_at=now))
     deps.publisher.ask(settings.cluster, questions)
-    after = replace(known, next_inventory_check_at=next_check(len(recorded), known, now))
-    deps.store.commit(Change(heartbeat, after))
+    at = next_check(len(recorded), known, now) if is_complete else now + CHECK_AGAIN_AFTER
+    deps.store.commit(Change(heartbeat, replace(known, next_inventory_check_at=at)))
     return findings, len(questions)
 
 
-def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
-    """Check the inventory and write the findings; each write is guarded by the revision that the check read.
+def _compare(
+    settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps
+) -> tuple[InventoryFindings, bool]:
+    """Check the inventory and write the findings; return whether all records are still as the check read them.
+
+    What others wrote meanwhile is left to them: in a burst there is always such a record, and it holds up no other.
 
     `active`: the workloads that are; their records are only read if leaders of them wait, or slices are not SERVED.
     """
@@ -187,18 +191,23 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
         unreadable=frozenset({*others.unreadable, *gone.unreadable, *workloads.unreadable}),
     )
     findings = check_inventory(records, pools, deps.clock.now())
-    for placeholder in findings.placeholders:
-        deps.store.commit(Change(None, placeholder))
-    for recovered in findings.recovered:
-        deps.store.commit(Change(None, recovered))
-    for before, after in findings.mended:
-        deps.store.commit(Change(kept[before.id], after))
+    changes = [Change(None, placeholder) for placeholder in findings.placeholders]
+    changes += [Change(None, recovered) for recovered in findings.recovered]
+    changes += [Change(kept[before.id], after) for before, after in findings.mended]
+    written = [_is_written(change, deps) for change in changes]
     _request_found(findings, cluster, deps)
-    for uid in findings.misreported:
-        due = replace(workloads[uid].value, next_report_at=deps.clock.now())
-        with suppress(StaleRecord):  # whoever changed it calls for its report, or the next check does
-            deps.store.commit(Change(workloads[uid], due))
-    return findings
+    for uid in findings.misreported:  # whoever changed it calls for its report, or the next check does
+        _is_written(Change(workloads[uid], replace(workloads[uid].value, next_report_at=deps.clock.now())), deps)
+    return findings, all(written)
+
+
+def _is_written(change: Change, deps: ReconcileDeps) -> bool:
+    """Write a record, unless somebody has written it since it was read."""
+    try:
+        deps.store.commit(change)
+    except StaleRecord:
+        return False
+    return True
 
 
 def _request_found(findings: InventoryFindings, cluster: ClusterId, deps: ReconcileDeps) -> None:

@@ -39,7 +39,7 @@ SPARED_FOR = timedelta(minutes=10)
 OWNERLESS_AFTER = timedelta(minutes=10)
 """When the release of a slice must have begun after its JobSet ended: reconciles take seconds, or some minutes."""
 CHECK_AGAIN_AFTER = timedelta(minutes=2)
-"""When the next inventory check is if one list cannot lead to all the questions that are to be asked."""
+"""When the next inventory check is if one list cannot lead to all questions, or if others were faster to write."""
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 QUESTIONS_PER_LIST = 500
 """The most JobSets that the relay is asked about, and as many to repeat, because of one list."""
