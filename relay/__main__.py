@@ -85,7 +85,9 @@ class Process:
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now, other)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post, SystemClock().now)
         inbox.forgets_nodes = self._self_managed
-        self._subscription = Subscription(settings.subscription, MESSAGES_AT_ONCE, inbox.handle, chance)
+        self._subscriptions = [
+            Subscription(each, MESSAGES_AT_ONCE, inbox.handle, chance) for each in settings.subscriptions
+        ]
         self._probes = _probes(settings, self._health)
         self._over = threading.Event()
         self._broken = False
@@ -108,19 +110,20 @@ class Process:
         return 1 if self._broken else 0
 
     def _announce(self) -> None:
-        """Print `ready` and serve the subscription, once the cluster cache is complete: some answers come from it."""
+        """Print `ready` and serve the subscriptions, once the cluster cache is complete: some answers come from it."""
         self._relay.wait_until_complete()
         if not self._over.is_set():
             sys.stdout.write("ready\n")
             sys.stdout.flush()
-            self._listen()
+            for each in self._subscriptions:
+                self._begin(partial(self._listen, each))
 
-    def _listen(self) -> None:
-        """Serve the subscription until the relay ends. Facts are published even while it is interrupted."""
+    def _listen(self, subscription: Subscription) -> None:
+        """Serve a subscription until the relay ends. Facts are published even while it is interrupted."""
         failures = 0
         while not self._over.is_set():
             try:
-                self._subscription.run()
+                subscription.run()
             except Exception:  # noqa: BLE001 - the client's threads may raise anything
                 _log.exception(LogEvent.SUBSCRIPTION_INTERRUPTED)
             failures += 1
@@ -128,8 +131,8 @@ class Process:
 
     def _end(self, serving: threading.Thread) -> None:
         """Stop all input, then publish what was gathered."""
-        self._subscription.stop()
         for stop in (
+            *(each.stop for each in self._subscriptions),
             self._patcher.stop,
             self._keeper.stop,
             self._evictor.stop,

@@ -46,7 +46,7 @@ class ClusterView(Asked, Protocol):
 
 
 class Inbox:
-    """Handles the messages of one cluster's subscription to `slice-updates`."""
+    """Handles the messages of one cluster's subscriptions to `slice-updates` and to `relay-questions`."""
 
     def __init__(
         self,

@@ -61,8 +61,9 @@ class Settings:
         return f"projects/{self.project}/topics/facts-{self.cluster}"
 
     @property
-    def subscription(self) -> str:
-        return f"projects/{self.project}/subscriptions/relay-{self.cluster}"
+    def subscriptions(self) -> tuple[str, ...]:
+        """To updates, and to questions."""
+        return tuple(f"projects/{self.project}/subscriptions/{what}-{self.cluster}" for what in ("relay", "questions"))
 
 
 def _cluster(text: str) -> ClusterId:

@@ -22,7 +22,11 @@ class Published:
 
     def __post_init__(self) -> None:
         publisher = PublisherClient()
-        for topic, subscription in (("facts-demo", "facts"), ("slice-updates", "relay-demo")):
+        for topic, subscription in (
+            ("facts-demo", "facts"),
+            ("slice-updates", "relay-demo"),
+            ("relay-questions", "questions-demo"),
+        ):
             where = f"projects/{self.project}/topics/{topic}"
             publisher.create_topic(name=where)
             self._subscriber.create_subscription(name=self._named(subscription), topic=where)

@@ -19,14 +19,14 @@ locals {
     receive = {
       memory        = "512Mi"
       max_instances = 20
-      publishes_to  = ["reconcile-requests", "slice-updates"] # the latter to ask about JobSets
+      publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
       gke           = {}
       compute       = {}
     }
     reconcile = {
       memory        = "512Mi"
       max_instances = 20
-      publishes_to  = ["reconcile-requests", "slice-updates"]
+      publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
       gke = {
         project = [
           # A pool of tpu7x names a workload policy; whether GKE requires both was never tested.
@@ -85,7 +85,7 @@ locals {
     sweep = {
       memory        = "512Mi"
       max_instances = 1
-      publishes_to  = ["reconcile-requests", "slice-updates"]
+      publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
       # It only reads and requests reconciliation: reconcile makes all changes.
       gke = {
         project = [

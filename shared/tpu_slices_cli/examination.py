@@ -121,7 +121,7 @@ def _relay(seen: Seen) -> Finding:
         return wrong(relay_silence(silent, seen.now), relay, _warnings(seen, "receive"))
     if seen.heartbeat.received_at is None:
         return wrong("The relay was never heard.", relay, _warnings(seen, "receive"))
-    subscription, ago = f"relay-{seen.cluster}", (seen.now - seen.heartbeat.received_at).total_seconds()
+    subscription, ago = f"questions-{seen.cluster}", (seen.now - seen.heartbeat.received_at).total_seconds()
     return wrong(
         f"The relay, heard {ago:.0f} s ago, does not answer: it has ended, cannot pull {subscription}, or is of an "
         "earlier release.",

@@ -130,10 +130,11 @@ def _without_backoff(stack: Stack) -> None:
     addresses = stack.addresses
     with grpc.insecure_channel(addresses.pubsub) as channel:
         subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
-        name = subscriber.subscription_path(addresses.project, f"relay-{addresses.cluster_id}")
-        pulled = pubsub_v1.types.Subscription(name=name)
-        subscriber.update_subscription(subscription=pulled, update_mask={"paths": ["retry_policy"]})
-        assert "retry_policy" not in subscriber.get_subscription(subscription=name), name
+        for what in ("relay", "questions"):
+            name = subscriber.subscription_path(addresses.project, f"{what}-{addresses.cluster_id}")
+            pulled = pubsub_v1.types.Subscription(name=name)
+            subscriber.update_subscription(subscription=pulled, update_mask={"paths": ["retry_policy"]})
+            assert "retry_policy" not in subscriber.get_subscription(subscription=name), name
 
 
 def _pace(burst: Burst) -> tuple[str, ...]:

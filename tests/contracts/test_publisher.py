@@ -9,7 +9,7 @@ from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
-from tpu_slices.adapters.pubsub import PubSubPublisher
+from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
 from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged, HostsListQuestion, HostsQuestion, Question
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -78,19 +78,19 @@ def on_the_fake() -> Setup:
 
 
 class EmulatedTopics:
-    """The two topics on the Pub/Sub emulator, and a pull subscription on each."""
+    """The topics on the Pub/Sub emulator to which functions publish, and a pull subscription on each."""
 
     def __init__(self, project: str) -> None:
         self.publisher = PublisherClient()
         self._subscriber = SubscriberClient()
         self._project = project
-        for topic in ("reconcile-requests", "slice-updates"):
+        for topic in (RECONCILE_REQUESTS, SLICE_UPDATES, RELAY_QUESTIONS):
             path = f"projects/{project}/topics/{topic}"
             self.publisher.create_topic(name=path)
             self._subscriber.create_subscription(name=self._subscription(topic), topic=path)
 
     def delete(self) -> None:
-        for topic in ("reconcile-requests", "slice-updates"):
+        for topic in (RECONCILE_REQUESTS, SLICE_UPDATES, RELAY_QUESTIONS):
             self.publisher.delete_topic(topic=f"projects/{self._project}/topics/{topic}")
 
     def drain(self, topic: str) -> list[Any]:
@@ -119,13 +119,13 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     topics = EmulatedTopics(project)
 
     def requests() -> list[AnyRequest]:
-        drained = topics.drain("reconcile-requests")
+        drained = topics.drain(RECONCILE_REQUESTS)
         return [decode_reconcile_request(message.data, message.attributes) for message in drained]
 
-    def published() -> list[tuple[ClusterId, Update | AnyQuestion]]:
+    def published(topic: str = SLICE_UPDATES) -> list[tuple[ClusterId, Update | AnyQuestion]]:
         return [
             (ClusterId(message.attributes["cluster"]), decode_update(message.data, message.attributes))
-            for message in topics.drain("slice-updates")
+            for message in topics.drain(topic)
         ]
 
     return Setup(
@@ -139,7 +139,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         lambda: [update for _, update in published() if isinstance(update, SliceUpdate)],
         lambda: [report for _, report in published() if isinstance(report, WorkloadUpdate)],
         lambda: [(cluster, update) for cluster, update in published() if isinstance(update, NodeGroupUpdate)],
-        lambda: [(cluster, question) for cluster, question in published() if isinstance(question, AnyQuestion)],
+        lambda: [(cluster, it) for cluster, it in published(RELAY_QUESTIONS) if isinstance(it, AnyQuestion)],
         topics.delete,
         lambda: [(each.cluster, each.token) for each in requests() if isinstance(each, JoinRequest)],
     )

@@ -148,10 +148,10 @@ def test_each_relay_is_a_principal_of_its_own(folder: Path) -> None:
     }
 
 
-def test_a_relay_is_granted_the_topic_and_the_subscription_of_its_cluster_alone() -> None:
+def test_a_relay_is_granted_the_topic_and_the_subscriptions_of_its_cluster_alone() -> None:
     topics = {name for name in messaging.read().topics if "{cluster}" in name}
     pulled = {row.name for row in messaging.read().subscriptions if "{cluster}" in row.name and row.function is None}
-    assert (topics, pulled) == ({"facts-{cluster}"}, {"relay-{cluster}"})
+    assert (topics, pulled) == ({"facts-{cluster}"}, {"relay-{cluster}", "questions-{cluster}"})
     for kind in ("google_pubsub_topic_iam_member", "google_pubsub_subscription_iam_member"):
         assert resource(kind, "relay")["member"] == "${local.relays[each.value.cluster]}"
 

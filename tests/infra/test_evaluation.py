@@ -88,7 +88,10 @@ def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     found = instances(folder)
 
     assert found["google_pubsub_topic_iam_member.relay"] == ["facts-blue", "facts-red"]
-    assert found["google_pubsub_subscription_iam_member.relay"] == ["relay-blue", "relay-red"]
+    assert found["google_pubsub_subscription_iam_member.relay"] == [
+        *("questions-blue", "questions-red"),
+        *("relay-blue", "relay-red"),
+    ]
     assert found["google_pubsub_topic_iam_member.dead_letters"] == ["dead-letters"]
     dead_lettered = [row.name for row in rows().values() if row.dead_letter_topic]
     assert found["google_pubsub_subscription_iam_member.dead_letters"] == sorted(dead_lettered)

@@ -139,11 +139,13 @@ def test_functions_publish_to_the_publishers_topics_and_the_relay_to_its_own() -
     assert {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]} == {
         pubsub.RECONCILE_REQUESTS,
         pubsub.SLICE_UPDATES,
+        pubsub.RELAY_QUESTIONS,
     }
     settings = RelaySettings.read({"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project"})
     of_cluster = MESSAGING.of_cluster("demo")
     assert settings.topic.rpartition("/")[2] in of_cluster.topics
-    assert settings.subscription.rpartition("/")[2] in {row.name for row in of_cluster.subscriptions}
+    pulled = {each.rpartition("/")[2] for each in settings.subscriptions}
+    assert pulled == {row.name for row in of_cluster.subscriptions if row.name.endswith("-demo") and not row.function}
 
 
 def test_only_reconcile_may_change_a_cluster_or_act_as_its_nodes() -> None:

@@ -96,13 +96,14 @@ def test_by_default_probes_are_not_answered() -> None:
     assert Settings.read(ENVIRONMENT).probe_socket == ""
 
 
-def test_the_relays_topic_and_subscription_are_created() -> None:
+def test_the_relays_topic_and_subscriptions_are_created() -> None:
     settings = Settings.read(ENVIRONMENT)
     topics = [topic.replace("{cluster}", "demo") for topic in MESSAGING["topics"]]
     subscriptions = {name.replace("{cluster}", "demo"): row for name, row in MESSAGING["subscriptions"].items()}
     assert settings.topic.removeprefix("projects/demo-project/topics/") in topics
-    pulled = subscriptions[settings.subscription.removeprefix("projects/demo-project/subscriptions/")]
-    assert (pulled["topic"], pulled.get("function")) == ("slice-updates", None)
+    names = [each.removeprefix("projects/demo-project/subscriptions/") for each in settings.subscriptions]
+    pulled = [(subscriptions[name]["topic"], subscriptions[name].get("function")) for name in names]
+    assert pulled == [("slice-updates", None), ("relay-questions", None)]
 
 
 @pytest.mark.parametrize(

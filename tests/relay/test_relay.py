@@ -58,7 +58,11 @@ class Stage:
     received_facts: list[Fact] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for topic, subscription in (("facts-demo", "facts"), ("slice-updates", "relay-demo")):
+        for topic, subscription in (
+            ("facts-demo", "facts"),
+            ("slice-updates", "relay-demo"),
+            ("relay-questions", "questions-demo"),
+        ):
             path = f"projects/{self.project}/topics/{topic}"
             self.topics.create_topic(name=path)
             self.subscriber.create_subscription(name=self._subscription(subscription), topic=path)

@@ -30,6 +30,7 @@ from tpu_slices.wire.messages import (
 
 RECONCILE_REQUESTS = "reconcile-requests"
 SLICE_UPDATES = "slice-updates"
+RELAY_QUESTIONS = "relay-questions"
 PATIENCE = 20.0
 """Seconds within which Pub/Sub must accept all messages of a call."""
 GATHERED = 0.001
@@ -85,7 +86,7 @@ class PubSubPublisher:
         self._publish(SLICE_UPDATES, [encode_node_group(cluster, update)])
 
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
-        self._publish(SLICE_UPDATES, (encode_question(cluster, question) for question in questions))
+        self._publish(RELAY_QUESTIONS, (encode_question(cluster, question) for question in questions))
 
     def _publish(self, topic: str, messages: Iterable[Message]) -> None:
         try:

@@ -1,6 +1,6 @@
 """One round trip through every part, for `slices doctor`: each one leaves a mark in `heartbeats`.
 
-    ask -> slice-updates -> relay -> facts-{cluster} -> receive -> reconcile-requests -> reconcile
+    ask -> relay-questions -> relay -> facts-{cluster} -> receive -> reconcile-requests -> reconcile
 
 The sweep is asked for an inventory check, which lists the cluster's node pools in GKE. Nothing is created or deleted by
 any of this.

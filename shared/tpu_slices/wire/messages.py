@@ -159,7 +159,7 @@ def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
 
 
 def decode_update(data: bytes, attributes: Mapping[str, str]) -> Update | AnyQuestion:
-    """Return the value of a message of the topic `slice-updates`; raise Permanent like `decode_fact`."""
+    """Return the value of a message of `slice-updates` or `relay-questions`; raise Permanent like `decode_fact`."""
     update: Update | AnyQuestion = _decode(data, attributes, _FOR_THE_RELAY)
     return update
 

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -11,11 +12,13 @@ import pytest
 import yaml
 
 from relay.objects import Kind
+from tests.builders import CLUSTER
 from tests.local.served import Served, serving
 from tests.relay.attack.stage import PROMPTLY, Gate, running
 from tests.relay.objects import Json
+from tests.relay.test_events import update
 from tests.relay.test_relay import Stage, emptied, host, workload
-from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
+from tpu_slices.domain.model.facts import Echo, EchoQuestion, HostsChanged, SlicesWanted
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
@@ -70,6 +73,19 @@ def test_two_relays_report_the_same_and_one_is_enough(stage: Stage) -> None:
         stage.apply(*(host(number) for number in range(4)))
         assert stage.until(HostsChanged, lambda fact: fact.usable == 4).joined == 4
         assert stage.until(HostsChanged, lambda fact: len(fact.occupants) > 0).occupants[0].owner.uid == uid
+
+
+def test_a_question_is_answered_although_no_event_can_be_written(stage: Stage) -> None:
+    """Deletions wait for answers: what is only told must not hold them up."""
+    asked_at = datetime.now(UTC)
+    with running(stage.served, stage.project) as relay:
+        relay.until(lambda: relay.ready)
+        stage.served.press("answer", resource="events", verb="POST", seconds=600)
+        stage.publisher.announce(CLUSTER, [update(transition_number=number) for number in range(300)])
+        stage.publisher.ask(CLUSTER, [EchoQuestion(asked_at=asked_at)])
+        assert stage.until(Echo, lambda _: True).asked_at == asked_at
+        assert not [each for each in relay.logged("message.handled") if each["kind"] == "SliceUpdate"]
+        stage.served.proxy.clear()
 
 
 def test_the_relay_listens_on_no_port(stage: Stage) -> None:
