@@ -79,6 +79,11 @@ class Burst:
         return self.jobsets * self.each
 
     @property
+    def unit(self) -> str:
+        """What counts are given for: Jobs that complete share slices."""
+        return "slice" if self.runs is None else "Job"
+
+    @property
     def name(self) -> str:
         runs = "" if self.runs is None else f", each runs {self.runs:g} s"
         return f"{self.jobsets:,} x {self.each} of {self.topology}, {self.slots} slots, {self.seconds:g} s{runs}"
@@ -89,6 +94,7 @@ BURSTS = (
     Burst(jobsets=64, slots=9, seconds=5),
     Burst(jobsets=1_000, slots=9, seconds=5, topology="2x2"),
     Burst(jobsets=300, slots=9, seconds=1, topology="2x2", runs=5),
+    Burst(jobsets=5_000, slots=9, seconds=1, topology="2x2", runs=5),
 )
 
 
@@ -142,7 +148,7 @@ def _pace(burst: Burst) -> tuple[str, ...]:
     return (
         *("--create-seconds", lasts, "--delete-seconds", lasts, "--concurrent-operations", str(burst.slots)),
         *("--join-seconds", "0.2", "--ready-seconds", "0.2", "--chips-seconds", "0.2", "--log-seconds", "0.1"),
-        *("--history-seconds", "600"),  # GKE reads all it remembers at each call; a look comes more often
+        *("--history-seconds", str(600 + burst.jobsets / 5)),  # nobody looks while JobSets are made, five a second
     )
 
 
@@ -161,13 +167,13 @@ class _Run:
             api.apply("namespaces", {"metadata": {"name": DEMO_NAMESPACE}}, manager="bench")
             for name in self._names():
                 api.apply("jobsets", _jobset(name, burst), manager="bench")
-            yield from self._standing(api) if burst.runs is None else self._passing()
+            yield from self._standing(api) if burst.runs is None else self._passing(api)
         refused = [each for each in self._calls if each.method in (CREATE, DELETE) and each.code != OK]
         yield self._row("refused by GKE", "calls", [len(refused)])
         for method, count in sorted(Counter(each.method for each in self._calls).items()):
-            yield self._row(f"{method}, of a slice", "calls", [count / burst.slices])
+            yield self._row(f"{method}, of a {burst.unit}", "calls", [count / burst.slices])
         waited = self._waited()
-        yield self._row("decisions, of a slice", "calls", [len(waited) / burst.slices])
+        yield self._row(f"decisions, of a {burst.unit}", "calls", [len(waited) / burst.slices])
         yield self._row("a request to reconcile waited", "s", waited)
         yield self._row("memory of functions and relay, at most", "MiB", [self._mebibytes])
 
@@ -186,13 +192,13 @@ class _Run:
         self._until_all(DELETE)
         yield from self._pace_of("deleted", DELETE)
 
-    def _passing(self) -> Iterator[Measure]:
+    def _passing(self, api: Api) -> Iterator[Measure]:
         """Let the JobSets complete one by one, so that creations and deletions share the slots.
 
         One whose Job is served by the hosts that another has left needs no slice of its own.
         """
         before = self._spent()
-        self._until_over()
+        self._until_over(api)
         yield from self._pace_of("created and deleted", CREATE, DELETE)
         yield from self._processors("until it is deleted", before)
 
@@ -200,8 +206,10 @@ class _Run:
         return [f"train-{number}" for number in range(self._burst.jobsets)]
 
     def _processors(self, until: str, before: Mapping[str, float]) -> Iterator[Measure]:
+        slices = self._burst.slices
         for name, taken in self._spent().items():
-            yield self._row(f"{name}, of a slice {until}", "ms", [(taken - before[name]) / self._burst.slices * 1e3])
+            what = f"{name}, of a {self._burst.unit} {until}"
+            yield self._row(what, "ms", [(taken - before[name]) / slices * 1e3])
 
     def _row(self, what: str, unit: str, found: Sequence[float], floor: Sequence[float] = ()) -> Measure:
         return measure(f"{self._burst.name}: {what}", unit, found, floor)
@@ -219,15 +227,19 @@ class _Run:
         """Wait until the pool of each slice was created, or deleted. Raise AssertionError if that stands still."""
         self._follow(lambda pools: pools[method] == self._burst.slices, method)
 
-    def _until_over(self) -> None:
-        """Wait until all pools that were created are deleted, and no slice is needed any more. As `_until_all`."""
+    def _until_over(self, api: Api) -> None:
+        """Wait until all JobSets have completed, are recorded so, and hold neither slice nor pool. As `_until_all`."""
         cluster = ClusterId(self._stack.addresses.cluster_id)
         with database(self._stack.addresses) as client:
             store = FirestoreStore(client)
 
             def is_over(pools: Counter[str]) -> bool:
-                gone = pools[CREATE] == pools[DELETE] and store.phase_count(cluster, Phase.GONE)
-                return gone == self._burst.slices
+                return (
+                    pools[CREATE] == pools[DELETE]
+                    and not api.list("jobsets", DEMO_NAMESPACE, limit="1")["items"]
+                    and store.live_count(cluster) == 0
+                    and store.slice_count(cluster) == 0
+                )
 
             self._follow(is_over, CREATE, DELETE)
 
