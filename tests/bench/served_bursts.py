@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -187,10 +188,9 @@ class _Run:
         yield from self._processors("until READY", before)
         for name in self._names():
             api.delete("jobsets", DEMO_NAMESPACE, name)
-        if too_many(burst.jobsets, live=0):
-            self._confirm()
+        confirmed = self._confirmed() if too_many(burst.jobsets, live=0) else 0.0
         self._until_all(DELETE)
-        yield from self._pace_of("deleted", DELETE)
+        yield from self._pace_of("deleted", DELETE, since=confirmed)
 
     def _passing(self, api: Api) -> Iterator[Measure]:
         """Let the JobSets complete one by one, so that creations and deletions share the slots.
@@ -214,10 +214,13 @@ class _Run:
     def _row(self, what: str, unit: str, found: Sequence[float], floor: Sequence[float] = ()) -> Measure:
         return measure(f"{self._burst.name}: {what}", unit, found, floor)
 
-    def _pace_of(self, what: str, *methods: str) -> Iterator[Measure]:
-        """Yield how long all operations of a kind took to start, and the seconds from an end to the next start."""
+    def _pace_of(self, what: str, *methods: str, since: float = 0.0) -> Iterator[Measure]:
+        """Yield how long all operations of a kind took to start, and the seconds from an end to the next start.
+
+        Without those that began before a time, in seconds since 1970.
+        """
         slots, kinds = self._burst.slots, {KINDS[each] for each in methods}
-        operations = sorted(each for each in self._operations.values() if each.kind in kinds)
+        operations = sorted(each for each in self._operations.values() if each.kind in kinds and each.began >= since)
         ends = sorted(each.ended for each in operations)
         waits = [each.began - ended for ended, each in zip(ends, operations[slots:], strict=False)]
         yield self._row(what, "s", [operations[-1].began - operations[0].began], [floor(operations, slots)])
@@ -277,10 +280,10 @@ class _Run:
                 time.sleep(LOOK_SECONDS / 4)
         return time.monotonic() - began
 
-    def _confirm(self) -> None:
+    def _confirmed(self) -> float:
         """Let the deletions go on, as an operator does, who is asked if so many JobSets are deleted at once.
 
-        Once all are recorded: those that are recorded later are too many again.
+        Once all are recorded: those that are recorded later are too many again. Return when, in seconds since 1970.
         """
         self._until(0, FirestoreStore.live_count, "JobSets are live")
         command = [
@@ -291,11 +294,13 @@ class _Run:
             "--yes",
         ]
         environment = {**os.environ, **self._stack.addresses.environment(), "PYTHONPATH": str(REPOSITORY)}
-        deadline, said = time.monotonic() + PATIENCE_SECONDS, ""
+        deadline, said, began = time.monotonic() + PATIENCE_SECONDS, "", math.inf
         while "go on" not in said:
             assert time.monotonic() < deadline, said
+            began = datetime.now(UTC).timestamp()
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             said = done.stdout + done.stderr
+        return began
 
     def _waited(self) -> list[float]:
         """Return, of each decision, for how many seconds the message that led to it waited."""
