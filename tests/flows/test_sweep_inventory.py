@@ -136,17 +136,46 @@ def test_what_was_found_is_requested_although_others_write_the_jobset_that_was_t
     assert orphan.id in requested(world)
 
 
-def test_a_check_goes_on_past_a_slice_that_others_write_and_comes_again_soon(world: World) -> None:
-    lost, orphan = (world.record(serving(world, name)) for name in ("llama", "gemma"))
-    world.backend.vanish(lost.pool)
-    world.store.remove_document(key_of(orphan))
+@pytest.mark.parametrize("stale", [0, 1])
+def test_a_check_goes_on_past_a_slice_that_others_write_and_comes_again_soon(world: World, stale: int) -> None:
+    lost = [world.record(serving(world, name)) for name in ("llama", "gemma")]
+    for each in lost:
+        world.backend.vanish(each.pool)
     due(world, None)
     requested(world)
-    world.store.meanwhile(*[partial(touch, world, key_of(lost))] * 50)
+    world.store.meanwhile(*[partial(touch, world, key_of(lost[stale]))] * 50)
+    swept = sweep(world.deps)
+    (found,) = swept.checked.values()
+    other = lost[1 - stale]
+    assert (swept.failures, found.complete, [before.id for before, _ in found.mended]) == ((), False, [other.id])
+    assert world.store.slices(CLUSTER, [other.id])[other.id].value.next_reconcile_at is not None
+    assert requested(world) == {each.id for each in lost}
+    assert heartbeat(world).next_inventory_check_at == world.clock.now() + CHECK_AGAIN_AFTER
+
+
+def test_a_slice_whose_record_comes_back_during_a_check_is_no_orphan(world: World) -> None:
+    record = world.record(serving(world))
+    there = world.store.document(key_of(record)) or {}
+    world.store.remove_document(key_of(record))
+    due(world, None)
+    world.store.meanwhile(*[partial(world.store.put_document, key_of(record), there)] * 50)
+    (found,) = sweep(world.deps).checked.values()
+    assert (found.orphans, found.complete) == (0, False)
+
+
+def test_a_check_during_which_the_relay_is_heard_fails_nothing_asks_once_and_comes_again(world: World) -> None:
+    record = world.record(serving(world))
+    world.store.remove_document(key_of(record))
+    due(world, None)
+    beat = replace(heartbeat(world), received_at=world.clock.now(), digest="other")
+    world.store.put(beat)
+    world.store.meanwhile(*[partial(touch, world, key_of(beat))] * 50)
+    before = len(world.publisher.questions)
     swept = sweep(world.deps)
     assert (swept.failures, swept.recovered) == ((), 1)
-    assert requested(world) >= {lost.id, orphan.id}
-    assert heartbeat(world).next_inventory_check_at == world.clock.now() + CHECK_AGAIN_AFTER
+    asked = [type(question) for _, question in world.publisher.questions[before:]]
+    assert asked.count(WorkloadListQuestion) == 1
+    assert checked(world)
 
 
 def touch(world: World, place: Key) -> None:

@@ -132,7 +132,8 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
     for count in swept.counts:
         log.info(LogEvent.CLUSTER_COUNTED, cluster=count.cluster, **count.numbers)
     for cluster, found in swept.checked.items():
-        log.info(LogEvent.INVENTORY_CHECKED, cluster=cluster, orphans=found.orphans, ownerless=found.ownerless)
+        counts = {"orphans": found.orphans, "ownerless": found.ownerless}
+        log.info(LogEvent.INVENTORY_CHECKED, cluster=cluster, complete=found.complete, **counts)
         if found.left_out:
             log.error(LogEvent.ORPHANS_DEFERRED, cluster=cluster, left_out=found.left_out)
     for reported in swept.reported:

@@ -89,7 +89,7 @@ def sweep(deps: ReconcileDeps) -> Swept:
         requested += failures.attempt(cluster, settle, 0, "slots")
         asking = partial(retry_on_conflict, partial(ask_under_new_settings, settings, deps), deps.clock)
         failures.attempt(cluster, asking, None, "demand under new settings")
-        check = partial(retry_on_conflict, partial(_check_inventory_if_due, settings, deps), deps.clock)
+        check = partial(_check_inventory_if_due, settings, deps)
         found, questions = failures.attempt(cluster, check, (None, 0), "inventory check")
         if found is not None:
             checked[cluster] = found
@@ -150,22 +150,20 @@ def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> t
     known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
     live = dict(deps.store.live_standings(settings.cluster))
     recorded = {uid: each.digest for uid, each in live.items()}
-    findings, is_complete = _compare(settings, {uid for uid, each in live.items() if each.active}, deps)
+    findings = _compare(settings, {uid for uid, each in live.items() if each.active}, deps)
     questions: list[AnyQuestion] = [HostsListQuestion()] if findings.unplaced else []
     if findings.unserved:
         questions.append(RepeatQuestion(uids=findings.unserved[:QUESTIONS_PER_LIST]))
     if list_is_called_for(recorded, known, now):
         questions.append(WorkloadListQuestion(asked_at=now))
     deps.publisher.ask(settings.cluster, questions)
-    at = next_check(len(recorded), known, now) if is_complete else now + CHECK_AGAIN_AFTER
-    deps.store.commit(Change(heartbeat, replace(known, next_inventory_check_at=at)))
+    at = next_check(len(recorded), known, now) if findings.complete else now + CHECK_AGAIN_AFTER
+    _is_written(Change(heartbeat, replace(known, next_inventory_check_at=at)), deps)  # else the next sweep checks again
     return findings, len(questions)
 
 
-def _compare(
-    settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps
-) -> tuple[InventoryFindings, bool]:
-    """Check the inventory and write the findings; return whether all records are still as the check read them.
+def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
+    """Check the inventory and write the findings; return those that were written.
 
     What others wrote meanwhile is left to them: in a burst there is always such a record, and it holds up no other.
 
@@ -191,14 +189,15 @@ def _compare(
         unreadable=frozenset({*others.unreadable, *gone.unreadable, *workloads.unreadable}),
     )
     findings = check_inventory(records, pools, deps.clock.now())
-    changes = [Change(None, placeholder) for placeholder in findings.placeholders]
-    changes += [Change(None, recovered) for recovered in findings.recovered]
-    changes += [Change(kept[before.id], after) for before, after in findings.mended]
-    written = [_is_written(change, deps) for change in changes]
+    for placeholder in findings.placeholders:  # unless the workload itself was told meanwhile
+        _is_written(Change(None, placeholder), deps)
+    recovered = tuple(each for each in findings.recovered if _is_written(Change(None, each), deps))
+    mended = tuple((before, to) for before, to in findings.mended if _is_written(Change(kept[before.id], to), deps))
     _request_found(findings, cluster, deps)
     for uid in findings.misreported:  # whoever changed it calls for its report, or the next check does
         _is_written(Change(workloads[uid], replace(workloads[uid].value, next_report_at=deps.clock.now())), deps)
-    return findings, all(written)
+    complete = (recovered, mended) == (findings.recovered, findings.mended)
+    return replace(findings, recovered=recovered, mended=mended, complete=complete)
 
 
 def _is_written(change: Change, deps: ReconcileDeps) -> bool:

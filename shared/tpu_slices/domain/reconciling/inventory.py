@@ -138,14 +138,13 @@ class InventoryFindings:
     unserved: tuple[WorkloadUid, ...] = ()
     """Workloads with leaders that wait for slices which are not on record, or settled as GONE."""
     misreported: tuple[WorkloadUid, ...] = ()
-    """Workloads that were told to be READY and are not, and of which no report is to follow; not more than MISREPORTED.
-
-    Those beyond are found by the next check.
-    """
+    """Workloads that were told to be READY and are not, and of which no report is to follow: MISREPORTED at most."""
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
     ownerless: int = 0
     """Pools whose JobSet has not been active for OWNERLESS_AFTER, and that nobody is about to delete."""
+    complete: bool = True
+    """Whether all of it could be written; else others wrote some records meanwhile, and it is without these."""
 
     @property
     def orphans(self) -> int:
