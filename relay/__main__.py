@@ -125,7 +125,7 @@ class Process:
             try:
                 subscription.run()
             except Exception:  # noqa: BLE001 - the client's threads may raise anything
-                _log.exception(LogEvent.SUBSCRIPTION_INTERRUPTED)
+                _log.exception(LogEvent.SUBSCRIPTION_INTERRUPTED, subscription=subscription.path)
             failures += 1
             self._over.wait(rising_pause(1.0, failures))
 

@@ -67,8 +67,8 @@ class Inbox:
         """Whether Node objects of pools that are gone are deleted: in a self-managed cluster."""
         self._last_reports: OrderedDict[WorkloadUid, tuple[int, datetime]] = OrderedDict()
         """By number and time."""
-        self._handled: OrderedDict[str, None] = OrderedDict()
-        """The messages that were handled last, by id."""
+        self._handled: OrderedDict[tuple[str, str], None] = OrderedDict()
+        """The messages that were handled last, by kind and id: an id is unique within a topic, a kind comes by one."""
         self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
@@ -77,7 +77,8 @@ class Inbox:
         One that was handled already comes again if it waited here for longer than it was leased: the more of these
         there are, the longer the others wait, and are delivered again. So it costs nothing.
         """
-        if self._was_handled(delivery.message_id):
+        message = (delivery.attributes.get("kind", ""), delivery.message_id)
+        if self._was_handled(message):
             delivery.ack()
             return
         try:
@@ -90,16 +91,16 @@ class Inbox:
             delivery.ack()
         else:
             delivery.ack()
-            self._remember(delivery.message_id)
+            self._remember(message)
             _log.info(LogEvent.MESSAGE_HANDLED, id=delivery.message_id, **about(delivery.attributes))
 
-    def _was_handled(self, message_id: str) -> bool:
+    def _was_handled(self, message: tuple[str, str]) -> bool:
         with self._lock:
-            return message_id in self._handled
+            return message in self._handled
 
-    def _remember(self, message_id: str) -> None:
+    def _remember(self, message: tuple[str, str]) -> None:
         with self._lock:
-            self._handled[message_id] = None
+            self._handled[message] = None
             if len(self._handled) > REMEMBERED:
                 self._handled.popitem(last=False)
 

@@ -43,7 +43,7 @@ resource "google_service_account" "relay" {
   display_name = "TPU slice provisioner: relay of ${each.key}"
 }
 
-# The relay of a cluster may publish to that cluster's topic, and pull that cluster's subscription.
+# The relay of a cluster may publish to that cluster's topic, and pull that cluster's subscriptions.
 resource "google_pubsub_topic_iam_member" "relay" {
   for_each = { for name, row in local.topics : name => row if row.cluster != "" }
 

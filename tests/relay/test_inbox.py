@@ -312,6 +312,13 @@ def test_a_message_that_comes_again_although_it_was_handled_is_acknowledged_and_
     assert len(setup.cluster.events) == 2
 
 
+def test_a_question_is_answered_although_an_update_had_its_id(setup: Setup) -> None:
+    """Pub/Sub's ids are unique within a topic."""
+    setup.handle(encode_update(DEMO, update()), "17")
+    setup.handle(encode_question(DEMO, EchoQuestion(asked_at=NOW)), "17")
+    assert setup.posted == [Echo(asked_at=NOW, at=NOW)]
+
+
 def test_only_the_messages_that_were_handled_last_are_remembered(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relay.inbox.REMEMBERED", 2)
     message = encode_update(DEMO, update())

@@ -88,6 +88,21 @@ def test_a_question_is_answered_although_no_event_can_be_written(stage: Stage) -
         stage.served.proxy.clear()
 
 
+def test_a_relay_that_cannot_pull_a_subscription_logs_an_error_that_names_it(
+    quiet: Served, project_id: str, pubsub_emulator: str
+) -> None:
+    """An alert counts errors: its heartbeats look well, and no host is closed."""
+    missing = {f"projects/{project_id}/subscriptions/{name}" for name in ("relay-demo", "questions-demo")}
+    with running(quiet, project_id, PUBSUB_EMULATOR_HOST=pubsub_emulator) as relay:
+
+        def named() -> set[str]:
+            lines = [each for each in relay.lines if each["event"] == "subscription.interrupted"]
+            return {each["subscription"] for each in lines if each["severity"] == "ERROR"}
+
+        relay.until(lambda: named() == missing)
+        relay.kill()  # its end would wait for topics that there are not
+
+
 def test_the_relay_listens_on_no_port(stage: Stage) -> None:
     """Any pod can connect to a port, and keep it busy."""
     with running(stage.served, stage.project) as relay:
