@@ -21,7 +21,7 @@ from tpu_slices.wire.cluster_settings import settings_key
 from tpu_slices_cli.examination import CLOCKS_AGREE, Seen, examine, queries
 from tpu_slices_simulator.fakes.store import FakeStore
 
-NOT_SILENT = "it has ended, cannot pull relay-demo, or is of an earlier release."
+NOT_SILENT = "it has ended, cannot pull questions-demo, or is of an earlier release."
 WHY = "Ages and time limits are computed from them."
 STEP = timedelta(seconds=20)
 ANSWERED = "  ok      The relay answered, and receive recorded it, after "
