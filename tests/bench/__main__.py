@@ -23,11 +23,13 @@ def main() -> None:
     asked = sys.argv[1:] or [*PARTS]
     print(measures.heading())
     found = []
-    for name in asked:
-        for row in PARTS[name]():
-            print(measures.line(row), flush=True)
-            found.append(row)
-    print(f"\n{measures.store(found)}")
+    try:
+        for name in asked:
+            for row in PARTS[name]():
+                print(measures.line(row), flush=True)
+                found.append(row)
+    finally:
+        print(f"\n{measures.store(found)}")
 
 
 if __name__ == "__main__":

@@ -176,6 +176,7 @@ class _Run:
         waited = self._waited()
         yield self._row(f"decisions, of a {burst.unit}", "calls", [len(waited) / burst.slices])
         yield self._row("a request to reconcile waited", "s", waited)
+        yield self._row("a request to reconcile waited, at most", "s", [max(waited)])
         yield self._row("memory of functions and relay, at most", "MiB", [self._mebibytes])
 
     def _standing(self, api: Api) -> Iterator[Measure]:
@@ -228,7 +229,7 @@ class _Run:
 
     def _until_all(self, method: str) -> None:
         """Wait until the pool of each slice was created, or deleted. Raise AssertionError if that stands still."""
-        self._follow(lambda pools: pools[method] == self._burst.slices, method)
+        self._follow(lambda pools: (self._burst.slices - pools[method],), method)
 
     def _until_over(self, api: Api) -> None:
         """Wait until all JobSets have completed, are recorded so, and hold neither slice nor pool. As `_until_all`."""
@@ -236,33 +237,30 @@ class _Run:
         with database(self._stack.addresses) as client:
             store = FirestoreStore(client)
 
-            def is_over(pools: Counter[str]) -> bool:
-                return (
-                    pools[CREATE] == pools[DELETE]
-                    and not api.list("jobsets", DEMO_NAMESPACE, limit="1")["items"]
-                    and store.live_count(cluster) == 0
-                    and store.slice_count(cluster) == 0
-                )
+            def left(pools: Counter[str]) -> Sequence[int]:
+                seen = len(api.list("jobsets", DEMO_NAMESPACE)["items"]), pools[CREATE] - pools[DELETE]
+                return seen if any(seen) else (store.live_count(cluster), store.slice_count(cluster))
 
-            self._follow(is_over, CREATE, DELETE)
+            self._follow(left, CREATE, DELETE)
 
-    def _follow(self, is_over: Callable[[Counter[str]], bool], *methods: str) -> None:
-        """Look at the calls until it is over; `is_over` is told how many pools were created, and how many deleted.
+    def _follow(self, left: Callable[[Counter[str]], Sequence[int]], *methods: str) -> None:
+        """Look at the calls until nothing is left; `left` is told how many pools were created, and how many deleted.
 
         Raise AssertionError if nothing happened for minutes, or if a pool was created or deleted twice.
         """
         taken: list[Call] = []
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not is_over(pools := Counter(method for method, _ in {(each.method, each.pool) for each in taken})):
-            assert time.monotonic() < deadline, f"{pools} of {self._burst.slices}"
+        pools, before, deadline = Counter[str](), None, 0.0
+        while any(remains := left(pools)):
+            now = time.monotonic()
+            if (happened := (remains, pools)) != before:
+                before, deadline = happened, now + PATIENCE_SECONDS
+            assert now < deadline, f"{remains} left, {pools} of {self._burst.slices}"
             time.sleep(LOOK_SECONDS + len(self._calls) * LOOK_SECONDS_OF_A_CALL)
             self._mebibytes = max(self._mebibytes, self._shares())
             self._calls = [call(each) for each in self._look("calls")]
             self._operations.update({each["name"]: _operation(each) for each in self._look("operations")})
-            before = len(taken)
             taken = [each for each in self._calls if each.method in methods and each.code == OK]
-            if len(taken) > before:
-                deadline = time.monotonic() + PATIENCE_SECONDS
+            pools = Counter(method for method, _ in {(each.method, each.pool) for each in taken})
         assert Counter(each.method for each in taken) == pools
 
     def _look(self, what: str) -> list[Object]:
