@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from tests.bench import bursts, cold_starts, deciding, measures, path, reconciling, served_bursts, watching
 from tests.bench.measures import Measure
@@ -20,16 +21,20 @@ PARTS: Mapping[str, Callable[[], Iterator[Measure]]] = {
 
 
 def main() -> None:
-    asked = sys.argv[1:] or [*PARTS]
+    run([PARTS[name] for name in sys.argv[1:] or PARTS])
+
+
+def run(parts: Iterable[Callable[[], Iterator[Measure]]], folder: Path = measures.FOLDER) -> None:
+    """Print each row once it is measured; store all of them, also if a part fails."""
     print(measures.heading())
     found = []
     try:
-        for name in asked:
-            for row in PARTS[name]():
+        for rows in parts:
+            for row in rows():
                 print(measures.line(row), flush=True)
                 found.append(row)
     finally:
-        print(f"\n{measures.store(found)}")
+        print(f"\n{measures.store(found, folder)}")
 
 
 if __name__ == "__main__":

@@ -118,6 +118,22 @@ def floor(operations: Sequence[Operation], slots: int) -> float:
     return began
 
 
+@dataclass(slots=True)
+class Patience:
+    """Waits for so many seconds, anew whenever what is seen has changed."""
+
+    seconds: float
+    now: Callable[[], float] = time.monotonic
+    _seen: object = None
+    _ends: float = 0.0
+
+    def lasts(self, seen: object) -> bool:
+        now = self.now()
+        if seen != self._seen:
+            self._seen, self._ends = seen, now + self.seconds
+        return now < self._ends
+
+
 def rows(bursts: Sequence[Burst] = BURSTS) -> Iterator[Measure]:
     for burst in bursts:
         with tempfile.TemporaryDirectory() as state:
@@ -249,12 +265,9 @@ class _Run:
         Raise AssertionError if nothing happened for minutes, or if a pool was created or deleted twice.
         """
         taken: list[Call] = []
-        pools, before, deadline = Counter[str](), None, 0.0
+        pools, patience = Counter[str](), Patience(PATIENCE_SECONDS)
         while any(remains := left(pools)):
-            now = time.monotonic()
-            if (happened := (remains, pools)) != before:
-                before, deadline = happened, now + PATIENCE_SECONDS
-            assert now < deadline, f"{remains} left, {pools} of {self._burst.slices}"
+            assert patience.lasts((remains, pools)), f"{remains} left, {pools} of {self._burst.slices}"
             time.sleep(LOOK_SECONDS + len(self._calls) * LOOK_SECONDS_OF_A_CALL)
             self._mebibytes = max(self._mebibytes, self._shares())
             self._calls = [call(each) for each in self._look("calls")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tests.bench.served_bursts import Operation, floor
+from tests.bench.served_bursts import Operation, Patience, floor
 
 
 def lasting(*seconds: float) -> list[Operation]:
@@ -20,3 +20,9 @@ def test_the_floor_is_when_the_last_operation_would_have_begun_in_slots_that_are
 
 def test_the_floor_is_known_before_the_last_operations_have_ended() -> None:
     assert floor(lasting(5, 5, math.inf, math.inf), slots=2) == 5
+
+
+def test_patience_lasts_while_something_changes_and_ends_after_its_seconds_without_a_change() -> None:
+    times = iter([0, 9, 18, 27, 28])
+    patience = Patience(10, lambda: next(times))
+    assert [patience.lasts(left) for left in (3, 2, 1, 1, 1)] == [True, True, True, True, False]
