@@ -37,6 +37,13 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+IDLE_SECONDS = 90
+"""Until a connection without requests is closed, as kube-apiserver does (k8s.io/apiserver, `secure_serving.go`).
+
+With uvicorn's 5 seconds, a client that pauses for as long sends a request as the connection is closed.
+"""
+
+
 class _Server(uvicorn.Server):
     """Leaves signals to the event loop."""
 
@@ -51,7 +58,9 @@ async def _serve(arguments: argparse.Namespace, listener: socket.socket) -> None
     objects = Objects(_now, window=arguments.window)
     verbs = Verbs(objects, _now, arguments.bookmark_seconds, own.authority.decode())
     await verbs.begin()
-    serving = uvicorn.Config(application(verbs), log_level="error", access_log=False, lifespan="off")
+    serving = uvicorn.Config(
+        application(verbs), log_level="error", access_log=False, lifespan="off", timeout_keep_alive=IDLE_SECONDS
+    )
     serving.timeout_graceful_shutdown = 2
     serving.ssl_context_factory = lambda *_: own.context()
     server = _Server(serving)
