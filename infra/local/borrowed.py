@@ -22,6 +22,7 @@ from infra.local.interrupts import uninterrupted
 from infra.local.kubeconfig import write_private
 from infra.local.live_stack import document, write_credentials
 from infra.local.live_target import Live, NotLive, Wanted, of_context
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import CLUSTER_ID, id_of
 from infra.local.processes import Processes
 from infra.local.relay_account import APPLIED, NOT_EVERYWHERE, manifests
@@ -51,6 +52,7 @@ MADE_ON_COMPUTE = {**MADE, "secrets": "app.kubernetes.io/managed-by=tpu-slice-pr
 INSTALL_JOBSET = (
     "kubectl apply --server-side -f https://github.com/kubernetes-sigs/jobset/releases/latest/download/manifests.yaml"
 )
+
 QUESTION = """\
 {server} (context {context} of {file}) is not a cluster of this stack.
 Nodes of simulated hosts (label tpu-slices.local/host=true, taint google.com/tpu), the namespaces {namespaces}
@@ -69,7 +71,6 @@ and the relay's roles and admission policies will be made there, and removed in 
 TOLERATION = "Pods must tolerate the taint google.com/tpu themselves: that API server does not add it, as GKE's does.\n"
 EARLIER = "Of an earlier stack there is still"
 TPU = "google.com/tpu"
-PATIENCE_SECONDS = 90.0
 NOT_FOUND = 404
 
 Standing = Mapping[str, list[str]]

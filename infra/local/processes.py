@@ -21,6 +21,7 @@ from typing import Self
 import psutil
 
 from infra.local.interrupts import uninterrupted
+from infra.local.patience import ATTEMPT_SECONDS, PATIENCE_SECONDS
 
 LOOK_AGAIN_SECONDS = 0.03
 LINES_OF_LOG = 15
@@ -66,7 +67,7 @@ class Program:
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     hopeless: str | None = None
-    patience_seconds: float = 60
+    patience_seconds: float = PATIENCE_SECONDS
     ending: signal.Signals = signal.SIGTERM
 
 
@@ -136,7 +137,7 @@ class Processes:
     setpriv: Path
     logs: Path
     environment: Mapping[str, str]
-    grace_seconds: float = 5
+    grace_seconds: float = ATTEMPT_SECONDS
     clock: Callable[[], float] = time.monotonic
     _batches: list[list[Child]] = field(default_factory=list)
 

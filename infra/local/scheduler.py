@@ -12,10 +12,10 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 
 from infra.local.addresses import Addresses
 from infra.local.messaging import Schedule
+from infra.local.patience import ATTEMPT_SECONDS
 
 logger = logging.getLogger(__name__)
 
-PATIENCE_SECONDS = 10.0
 RECONNECTING = (("grpc.initial_reconnect_backoff_ms", 200), ("grpc.max_reconnect_backoff_ms", 1_000))
 """Otherwise the pauses between attempts to connect rise to minutes."""
 
@@ -31,7 +31,7 @@ def scheduled(schedule: Schedule, addresses: Addresses, interval_seconds: float)
                 topic=addresses.topic_path(schedule.topic),
                 messages=[pubsub_v1.types.PubsubMessage(data=schedule.data.encode())],
                 retry=None,  # pauses of up to a minute; the next tick comes sooner
-                timeout=PATIENCE_SECONDS,
+                timeout=ATTEMPT_SECONDS,
             )
 
         with repeated(tick, interval_seconds):

@@ -22,8 +22,9 @@ from typing import Any
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
+
 REMEDY = "The browser tests need Chromium on the PATH: apt-get install --no-install-recommends chromium"
-PATIENCE = 120.0  # seconds; a page of 5 MB on a busy machine
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -40,6 +41,7 @@ FLAGS = (
 # The browser expects its pipe at descriptors 3 and 4: both are copied to 10 and above first, so that neither is lost.
 AT_3_AND_4 = """
 import fcntl, os, sys
+
 ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
 for end, place in zip(ends, (3, 4)):
     os.dup2(end, place)
@@ -94,7 +96,7 @@ class Browser:
         self._number += 1
         message: Json = {"id": self._number, "method": method, "params": parameters}
         self.pipe.send({**message, "sessionId": self.session} if self.session else message)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             answer = self.pipe.read(deadline)
             if answer.get("id") == self._number:
@@ -133,7 +135,7 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_for(self, expression: str) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         frame = "new Promise(after => setTimeout(after, 20))"
         while not self.get(f"Boolean({expression})"):
             if time.monotonic() > deadline:
@@ -198,7 +200,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """Terminate the browser, then kill every process that it started."""
     process.terminate()
     descriptor = os.pidfd_open(process.pid)
-    select.select([descriptor], [], [], PATIENCE)
+    select.select([descriptor], [], [], PATIENCE_SECONDS)
     os.close(descriptor)
     # Not waited for yet: its process group cannot have been reused.
     os.killpg(process.pid, signal.SIGKILL)

@@ -13,7 +13,7 @@ from tests.cli.reading import a_story
 from tpu_slices_cli.timeline.colours import DARK, LIGHT
 from tpu_slices_cli.timeline.page import page
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 WIDE_AND_NARROW = pytest.mark.parametrize("width", [1200, 360])
 LIGHT_AND_DARK = pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -32,7 +32,7 @@ from infra.local.up.trouble import api_errors
 from infra.local.up.verbs import pressed
 from tests.examples.cluster import FAST, Cluster, seed
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 JOBSETS, JOBS = 8, 8
 PATIENCE_SECONDS = 240

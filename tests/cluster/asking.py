@@ -16,11 +16,11 @@ import pytest
 import urllib3
 import yaml
 
+from infra.local.patience import PATIENCE_SECONDS
+
 Json = dict[str, Any]
-LIVE = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+LIVE = [pytest.mark.emulators, pytest.mark.enable_socket]
 """The marks of every file here."""
-PATIENCE_SECONDS = 120.0
-"""How long anything is waited for: a watch event, what a controller does."""
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -186,7 +186,7 @@ class Api:
             body=body if isinstance(body, bytes | None) else orjson.dumps(body),
             headers=headers,
             preload_content=preload,
-            timeout=urllib3.Timeout(connect=5, read=PATIENCE_SECONDS),
+            timeout=urllib3.Timeout(connect=PATIENCE_SECONDS, read=PATIENCE_SECONDS),
         )
 
 

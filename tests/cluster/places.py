@@ -10,12 +10,11 @@ from infra.local.kubelet.keys import FAIL_UNTIL_RESTART, RUN_SECONDS
 from tests.cluster.asking import Json, done, path
 from tests.cluster.builders import CONTAINER, EXCLUSIVE, POOL, TPU, jobset, node
 from tests.cluster.servers import Cluster
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 PLACE = "test.example.com/place"
 """Label of a place's nodes."""
 ZONE = "topology.kubernetes.io/zone"
-PATIENCE_SECONDS = 120.0
 TAINT = {"key": TPU, "value": "present", "effect": "NoSchedule"}
 FOR_EVER = 3600.0
 SOON = 5.0
@@ -93,13 +92,13 @@ class Place:
         return sorted(each["status"]["phase"] for each in self.items("pods"))
 
     def await_phases(self, *phases: str) -> None:
-        until(lambda: self.phases() == sorted(phases), f"pods {phases}", PATIENCE_SECONDS)
+        until(lambda: self.phases() == sorted(phases), f"pods {phases}")
 
     def await_end(self, state: str) -> None:
-        until(lambda: self.read().get("status", {}).get("terminalState") == state, state, PATIENCE_SECONDS)
+        until(lambda: self.read().get("status", {}).get("terminalState") == state, state)
 
     def await_status(self, kind: str, status: str = "True") -> None:
-        until(lambda: condition(self.read(), kind).get("status") == status, f"{kind} {status}", PATIENCE_SECONDS)
+        until(lambda: condition(self.read(), kind).get("status") == status, f"{kind} {status}")
 
     def pools(self, job: str) -> set[str]:
         """Return the pools on which a Job's pods are, without the place's name."""

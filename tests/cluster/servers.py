@@ -23,8 +23,8 @@ from infra.local.kubernetes.programs import Programs
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Prerequisite, find
 from infra.local.processes import Processes, Program, Says
-from tests.cluster.asking import PATIENCE_SECONDS, Api, Json, path
-from tests.local.stack.leftovers import until
+from tests.cluster.asking import Api, Json, path
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 REAL, EMBEDDED = "real", "embedded"
@@ -90,7 +90,7 @@ class Cluster:
         self.api.create(path("namespaces"), {"metadata": {"name": name}})
         pods = path("pods", name)
         pod = {"metadata": {"name": "probe"}} | POD
-        until(lambda: self.api.post(pods, pod, dryRun="All").code == 201, "pods to be admitted", PATIENCE_SECONDS)
+        until(lambda: self.api.post(pods, pod, dryRun="All").code == 201, "pods to be admitted")
         return name
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, path
+from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import CONTAINER, TPU, chips, event, job, jobset, meta, node, pod
 from tests.cluster.servers import POD, REAL_ALONE, Cluster, unique
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -133,7 +133,7 @@ class TestDefaults:
         name, pods = unique("high"), path("pods", namespace)
         cluster.api.create(path("priorityclasses"), meta(name) | {"value": 7, "preemptionPolicy": "Never"})
         of_class = pod(spec={"priorityClassName": name})
-        until(lambda: cluster.api.post(pods, of_class, dryRun="All").code == 201, "the class", PATIENCE_SECONDS)
+        until(lambda: cluster.api.post(pods, of_class, dryRun="All").code == 201, "the class")
         spec = cluster.api.create(pods, of_class)["spec"]
         assert (spec["priority"], spec["preemptionPolicy"]) == (7, "Never")
 

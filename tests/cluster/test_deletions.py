@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Api, Json, done, path
+from tests.cluster.asking import LIVE, Api, Json, done, path
 from tests.cluster.builders import bound, job, jobset, meta, node, owned_by, pod
 from tests.cluster.servers import Cluster, unique
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -15,12 +15,12 @@ FREED = {"metadata": {"finalizers": None}}
 
 
 def gone(api: Api, where: str) -> None:
-    until(lambda: api.get(where).code == 404, f"the end of {where}", PATIENCE_SECONDS)
+    until(lambda: api.get(where).code == 404, f"the end of {where}")
 
 
 def going(api: Api, where: str) -> Json:
     """Wait until an object is being deleted; return its metadata."""
-    until(lambda: "deletionTimestamp" in api.read(where)["metadata"], f"{where} to be deleted", PATIENCE_SECONDS)
+    until(lambda: "deletionTimestamp" in api.read(where)["metadata"], f"{where} to be deleted")
     metadata: Json = api.read(where)["metadata"]
     return metadata
 
@@ -123,12 +123,12 @@ class TestDependents:
     ) -> None:
         self.family(cluster.api, namespace, blocks=blocks)
         done(cluster.api.delete(path("jobsets", namespace, "train"), {"propagationPolicy": propagation}))
-        until(lambda: not self.left(cluster.api, namespace), "the end of the dependents", PATIENCE_SECONDS)
+        until(lambda: not self.left(cluster.api, namespace), "the end of the dependents")
 
     def test_by_default_those_of_a_custom_object_go(self, cluster: Cluster, namespace: str) -> None:
         self.family(cluster.api, namespace, blocks=True)
         done(cluster.api.delete(path("jobsets", namespace, "train")))
-        until(lambda: not self.left(cluster.api, namespace), "the end of the dependents", PATIENCE_SECONDS)
+        until(lambda: not self.left(cluster.api, namespace), "the end of the dependents")
 
     def test_orphans_stay(self, cluster: Cluster, namespace: str) -> None:
         self.family(cluster.api, namespace, blocks=True)
@@ -163,7 +163,6 @@ class TestDependents:
         until(
             lambda: [each["name"] for each in cluster.api.read(both)["metadata"]["ownerReferences"]] == ["second"],
             "the reference to the first owner to go",
-            PATIENCE_SECONDS,
         )
 
 

@@ -11,10 +11,10 @@ from infra.local.clients.labels import HOST
 from infra.local.gke.hosts import TERMINATION
 from infra.local.gke.kubernetes_nodes import KubernetesNodes
 from infra.local.gke.nodes import NodesUnavailableError
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Answer, Json, done, path
+from tests.cluster.asking import LIVE, Answer, Json, done, path
 from tests.cluster.builders import POOL, TPU, bound
 from tests.cluster.servers import Cluster, unique
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -149,7 +149,7 @@ def test_removing_one_is_done_once_or_twice(cluster: Cluster, nodes: KubernetesN
     name = node["metadata"]["name"]
     for _ in range(2):
         nodes.remove(name)
-        until(lambda: cluster.api.get(path("nodes", name=name)).code == 404, "its end", PATIENCE_SECONDS)
+        until(lambda: cluster.api.get(path("nodes", name=name)).code == 404, "its end")
 
 
 def test_one_that_is_refused_comes_later(nodes: KubernetesNodes) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import CONTAINER, TPU, meta
-from tests.cluster.places import PATIENCE_SECONDS, Place, condition
+from tests.cluster.places import Place, condition
 from tests.cluster.servers import REAL_ALONE, Cluster, unique
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -42,7 +42,7 @@ def job(place: Place, name: str = "work", **spec: object) -> Json:
 
 def ended(place: Place, kind: str, name: str = "work") -> Json:
     """Wait until a Job has this condition; return the condition."""
-    until(lambda: condition(place.read("jobs", name), kind).get("status") == "True", kind, PATIENCE_SECONDS)
+    until(lambda: condition(place.read("jobs", name), kind).get("status") == "True", kind)
     return condition(place.read("jobs", name), kind)
 
 
@@ -57,7 +57,7 @@ class TestJobs:
 
     def test_its_pods_are_named_labelled_and_owned(self, place: Place) -> None:
         made = job(place, completions=1, parallelism=1)
-        until(lambda: place.items("pods"), "the pod", PATIENCE_SECONDS)
+        until(lambda: place.items("pods"), "the pod")
         [pod] = place.items("pods")
         metadata = pod["metadata"]
         assert metadata["name"].startswith("work-0-")
@@ -99,7 +99,7 @@ class TestJobs:
             pods = place.items("pods")
             return bool(pods) and all(each["metadata"]["uid"] != pod["metadata"]["uid"] for each in pods)
 
-        until(replaced, "another pod", PATIENCE_SECONDS)
+        until(replaced, "another pod")
         place.await_phases("Running")
         [counted] = place.items("jobs")
         assert (counted["status"]["failed"], counted["status"]["active"]) == (1, 1)
@@ -116,7 +116,6 @@ class TestScheduling:
         until(
             lambda: condition(place.read("pods", name), "PodScheduled").get("status") == status,
             f"PodScheduled {status}",
-            PATIENCE_SECONDS,
         )
         return condition(place.read("pods", name), "PodScheduled")
 
@@ -160,7 +159,7 @@ class TestScheduling:
         self.pod(place, "low")
         place.await_phases("Running")
         self.pod(place, "high", priorityClassName=great)
-        until(lambda: place.cluster.api.get(path("pods", place.name, "low")).code == 404, "its end", PATIENCE_SECONDS)
+        until(lambda: place.cluster.api.get(path("pods", place.name, "low")).code == 404, "its end")
         self.scheduled(place, "True", "high")
 
     @REAL_ALONE

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import EXCLUSIVE, POOL, chips, job, meta, node, owned_by, pod
 from tests.cluster.builders import jobset as managed_by_nobody
 from tests.cluster.servers import REAL_ALONE, Cluster, unique
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -194,7 +194,7 @@ class TestPods:
             made.extend([answer.body] if answer.code == 201 else [])
             return bool(made)
 
-        until(created, "the follower to be admitted", PATIENCE_SECONDS)
+        until(created, "the follower to be admitted")
         return made[0]
 
     def test_one_placed_by_node_selector_is_left_alone(self, cluster: Cluster, namespace: str, owner: Json) -> None:

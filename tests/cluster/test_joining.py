@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, TABLE, Api, Json, done, path
+from tests.cluster.asking import LIVE, TABLE, Api, Json, done, path
 from tests.cluster.builders import meta
 from tests.cluster.servers import Cluster, unique
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -61,10 +61,10 @@ def void(asked: Api) -> bool:
 
 def test_a_bootstrap_token_is_who_it_says_until_it_is_removed(cluster: Cluster) -> None:
     with host(cluster) as asked:
-        until(lambda: asked.get(NODES).code == 403, "the token to be known", PATIENCE_SECONDS)
+        until(lambda: asked.get(NODES).code == 403, "the token to be known")
         assert f'User "system:bootstrap:{asked.token[:6]}"' in asked.get(NODES).body["message"]
         done(cluster.api.delete(path("secrets", SYSTEM, f"bootstrap-token-{asked.token[:6]}")))
-        until(lambda: void(asked), "the token to be void", PATIENCE_SECONDS)
+        until(lambda: void(asked), "the token to be void")
 
 
 def test_its_groups_may_what_they_are_granted(cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ def test_its_groups_may_what_they_are_granted(cluster: Cluster) -> None:
     cluster.api.create(path("clusterroles"), meta(name) | {"rules": rules})
     cluster.api.create(path("clusterrolebindings"), meta(name) | {"roleRef": role, "subjects": [subject]})
     with host(cluster) as asked:
-        until(lambda: asked.get(NODES).code == 200, "the token's group to be granted", PATIENCE_SECONDS)
+        until(lambda: asked.get(NODES).code == 200, "the token's group to be granted")
     done(cluster.api.delete(path("clusterrolebindings", name=name)))  # others' tokens have this group, too
 
 
@@ -90,13 +90,13 @@ def test_its_groups_may_what_they_are_granted(cluster: Cluster) -> None:
 )
 def test_a_token_is_void(cluster: Cluster, changes: dict[str, str]) -> None:
     with host(cluster, **changes) as wrong, host(cluster) as right:
-        until(lambda: not void(right), "a token made after it to be known", PATIENCE_SECONDS)
+        until(lambda: not void(right), "a token made after it to be known")
         assert void(wrong)
 
 
 def test_each_namespace_has_the_authority_that_proves_the_server(cluster: Cluster, namespace: str) -> None:
     where = path("configmaps", namespace, "kube-root-ca.crt")
-    until(lambda: cluster.api.get(where).code == 200, "the authority to be published", PATIENCE_SECONDS)
+    until(lambda: cluster.api.get(where).code == 200, "the authority to be published")
     known = yaml.safe_load(cluster.kubeconfig.read_text())["clusters"][0]["cluster"]["certificate-authority-data"]
     published = cluster.api.read(where)["data"]["ca.crt"].strip().encode()
     assert hashlib.sha256(published).digest() == hashlib.sha256(base64.b64decode(known).strip()).digest()

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.cluster.asking import LIVE, done, path
-from tests.cluster.places import PATIENCE_SECONDS, SOON, Place, condition
+from tests.cluster.places import SOON, Place, condition
 from tests.cluster.servers import REAL_ALONE, Cluster
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -108,14 +108,14 @@ def stories(cluster: Cluster, begun: dict[str, Stories]) -> Stories:
 
 def test_while_there_is_no_host_one_pending_leader_per_slice_is_all_there_is(stories: Stories) -> None:
     place = stories["without_hosts"]
-    until(lambda: len(place.items("pods")) == 2, "the leaders", PATIENCE_SECONDS)
+    until(lambda: len(place.items("pods")) == 2, "the leaders")
     unschedulable = ("False", "Unschedulable")
 
     def waiting() -> bool:
         scheduled = [condition(each, "PodScheduled") for each in place.items("pods")]
         return [(each.get("status"), each.get("reason")) for each in scheduled] == [unschedulable] * 2
 
-    until(waiting, "the scheduler's answer", PATIENCE_SECONDS)
+    until(waiting, "the scheduler's answer")
     labels = [each["metadata"]["labels"] for each in place.items("pods")]
     assert {each["batch.kubernetes.io/job-completion-index"] for each in labels} == {"0"}
     assert {each["job-name"] for each in labels} == {"train-slice-0", "train-slice-1"}
@@ -144,7 +144,6 @@ def test_a_pool_with_room_for_two_takes_one_slice_alone(stories: Stories) -> Non
     until(
         lambda: condition(place.read("pods", waiting["metadata"]["name"]), "PodScheduled").get("status") == "False",
         "the scheduler's answer",
-        PATIENCE_SECONDS,
     )
     assert place.phases() == ["Pending", "Running", "Running"]
 
@@ -193,7 +192,7 @@ def test_a_deleted_jobset_takes_all_that_it_owns_with_it(stories: Stories) -> No
     place.await_phases("Running", "Running")
     done(place.cluster.api.delete(path("jobsets", place.name, "train")))
     owned = ("jobs", "pods", "services")
-    until(lambda: not any(place.items(plural) for plural in owned), "the end of all", PATIENCE_SECONDS)
+    until(lambda: not any(place.items(plural) for plural in owned), "the end of all")
 
 
 def test_a_host_that_shuts_down_ends_its_pods_and_the_jobset_begins_anew_elsewhere(stories: Stories) -> None:
@@ -202,7 +201,7 @@ def test_a_host_that_shuts_down_ends_its_pods_and_the_jobset_begins_anew_elsewhe
     [pool] = place.pools("train-slice-0")
     for number in range(2):
         place.set_ready(f"{place.name}-{pool}-{number}", "False", "node is shutting down")
-    until(lambda: place.read().get("status", {}).get("restarts") == 1, "the restart", PATIENCE_SECONDS)
+    until(lambda: place.read().get("status", {}).get("restarts") == 1, "the restart")
     place.await_phases("Running", "Running")
     assert place.pools("train-slice-0") == ({"a", "b"} - {pool})
 
@@ -217,7 +216,6 @@ def test_pods_are_evicted_from_a_host_that_is_lost(stories: Stories) -> None:
     until(
         lambda: all("deletionTimestamp" in each["metadata"] for each in place.items("pods") if on(each, place, pool)),
         "the eviction",
-        PATIENCE_SECONDS,
     )
 
 
@@ -227,4 +225,4 @@ def on(pod: dict[str, dict[str, str]], place: Place, pool: str) -> bool:
 
 def test_a_finished_jobset_goes_when_its_time_is_over(stories: Stories) -> None:
     place = stories["finished_soon"]
-    until(lambda: not place.items("jobsets"), "its end", PATIENCE_SECONDS)
+    until(lambda: not place.items("jobsets"), "its end")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.servers import REAL_ALONE, Cluster
-from tests.local.stack.leftovers import until
 from tests.node_groups import SAMPLES, changed, crd, two_hosts
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -27,7 +27,7 @@ def namespace(cluster: Cluster, namespace: str) -> str:
     """The namespace of a test, on a server that serves the kind."""
     if cluster.api.get(path("customresourcedefinitions", name=crd()["metadata"]["name"])).code == 404:
         cluster.api.create(path("customresourcedefinitions"), crd())
-    until(lambda: cluster.api.get(where(namespace)).code == 200, "the kind to be served", PATIENCE_SECONDS)
+    until(lambda: cluster.api.get(where(namespace)).code == 200, "the kind to be served")
     return namespace
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
 from relay.cluster import Cluster as Calls
 from relay.cluster import unscheduled
 from relay.connection import Connection
@@ -18,10 +19,10 @@ from relay.health import Health
 from relay.notices.unserved import TOLD_AFTER, OwnersTold, PodEvent
 from relay.objects import Aside, Listed, Saw, Unparseable, UnservedPod
 from relay.watch import Patience, Watch
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import NOBODY, chips, event, meta
 from tests.cluster.servers import REAL_ALONE, Cluster
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 LABELS = {"app": "web"}
@@ -53,7 +54,7 @@ class Teller:
         self.waiting |= {each.identity for each in pods if each.owner.namespace == self.namespace}
 
     def await_pods(self, number: int) -> None:
-        until(lambda: len(self.waiting) == number, "the scheduler's answer", PATIENCE_SECONDS)
+        until(lambda: len(self.waiting) == number, "the scheduler's answer")
 
     def events(self) -> dict[str, str]:
         """Return what Events of the relay say, by the kind of what they are about."""

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.accounts import GROUP, Account, account, rule
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, path
+from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import pod
 from tests.cluster.servers import Cluster
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -30,7 +30,7 @@ def code(relay: Account, verb: str, where: str) -> int:
 
 
 def allowed(relay: Account, verb: str, where: str) -> None:
-    until(lambda: code(relay, verb, where) != 403, f"{verb} {where} to be allowed", PATIENCE_SECONDS)
+    until(lambda: code(relay, verb, where) != 403, f"{verb} {where} to be allowed")
 
 
 PODS, POD, LOG = (
@@ -92,7 +92,7 @@ def test_what_is_taken_back_is_refused_soon(cluster: Cluster, relay: Account) ->
     bindings = cluster.api.read(path("clusterrolebindings"))["items"]
     [mine] = [each for each in bindings if relay.namespace in {s.get("namespace") for s in each.get("subjects", ())}]
     assert cluster.api.delete(path("clusterrolebindings", name=mine["metadata"]["name"])).code == 200
-    until(lambda: code(relay, "list", ALL_PODS) == 403, "the end of the right", PATIENCE_SECONDS)
+    until(lambda: code(relay, "list", ALL_PODS) == 403, "the end of the right")
 
 
 def test_a_refusal_says_who_may_not_do_what(relay: Account) -> None:

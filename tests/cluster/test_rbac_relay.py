@@ -23,11 +23,11 @@ from relay.objects import Kind, Known, PoolKey, WorkloadName
 from relay.watch import Source
 from tests.builders import an_owner
 from tests.cluster.accounts import token_of
-from tests.cluster.asking import APPLY, LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.asking import APPLY, LIVE, Json, done, path
 from tests.cluster.builders import event
 from tests.cluster.servers import Cluster
 from tests.infra.relay.manifests import the
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
 
@@ -175,7 +175,7 @@ def test_every_call_of_the_relay_is_tried_here() -> None:
 
 
 def test_the_roles_allow_all_that_the_relay_does(stage: Stage) -> None:
-    until(lambda: stage.refusals() == [], "the roles to allow everything", PATIENCE_SECONDS)
+    until(lambda: stage.refusals() == [], "the roles to allow everything")
 
 
 @pytest.mark.parametrize("missing", PERMISSIONS, ids=str)
@@ -186,18 +186,18 @@ def test_without_any_one_permission_the_relay_is_refused(stage: Stage, missing: 
         refused = stage.refusals()
         return bool(refused) and all(map(missing.missed_by, refused))
 
-    until(refused_for_it_alone, f"the lack of {missing}", PATIENCE_SECONDS)
+    until(refused_for_it_alone, f"the lack of {missing}")
 
 
 def test_without_permissions_the_relay_may_do_nothing(stage: Stage) -> None:
     stage.grant()
     with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
         asked = len(_watched(connection)) * 2 + len(CALLS)
-    until(lambda: len(stage.refusals()) == asked, "the roles to allow nothing", PATIENCE_SECONDS)
+    until(lambda: len(stage.refusals()) == asked, "the roles to allow nothing")
 
 
 def test_a_token_that_another_takes_the_place_of_in_its_file_is_picked_up(stage: Stage) -> None:
-    until(lambda: stage.refusals() == [], "the roles to allow everything", PATIENCE_SECONDS)
+    until(lambda: stage.refusals() == [], "the roles to allow everything")
     token = stage.kubeconfig.with_name("token")
     good = token.read_text()
     token.write_text("void")

@@ -10,17 +10,18 @@ from typing import Any
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
 from relay.objects import Kind, PoolKey
 from relay.watch import Patience, Watch
 from tests.builders import an_owner
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, Json, done, path
+from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import CONTAINER, bound, event, jobset, meta, node, pod
 from tests.cluster.servers import Cluster, unique
-from tests.local.stack.leftovers import until
 from tests.relay.recorder import Recorder
+from tests.waiting import until
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, OWNER, OWNER_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary

@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from tests.cluster.accounts import Account, account, rule, token_of
-from tests.cluster.asking import LIVE, PATIENCE_SECONDS, done, path
+from tests.cluster.asking import LIVE, done, path
 from tests.cluster.builders import meta
 from tests.cluster.servers import Cluster
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -21,7 +21,7 @@ PARTS = ("/version", 200), (NODES, 403)
 
 def unauthorized(cluster: Cluster, token: str) -> None:
     asked = cluster.api.with_token(token)
-    until(lambda: asked.get(NODES).refusal == (401, "Unauthorized"), "the token to be void", PATIENCE_SECONDS)
+    until(lambda: asked.get(NODES).refusal == (401, "Unauthorized"), "the token to be void")
     asked.close()
 
 
@@ -67,7 +67,7 @@ def test_one_is_void_once_its_account_is_gone_even_if_another_has_the_name(clust
     unauthorized(cluster, relay.api.token)
     cluster.api.create(path("serviceaccounts", relay.namespace), meta(relay.name))
     another = cluster.api.with_token(token_of(cluster.api, relay.namespace, relay.name))
-    until(lambda: another.get(NODES).code == 403, "the new token to count", PATIENCE_SECONDS)
+    until(lambda: another.get(NODES).code == 403, "the new token to count")
     unauthorized(cluster, relay.api.token)
     another.close()
     relay.api.close()
@@ -87,7 +87,7 @@ def test_one_may_ask_for_a_token_only_with_the_right_to(relay: Account) -> None:
     token = path("serviceaccounts", relay.namespace, relay.name, "token")
     assert relay.api.post(token, {"spec": {}}).refusal == (403, "Forbidden")
     relay.grant(rule("create", "serviceaccounts/token"), within=relay.namespace)
-    until(lambda: relay.api.post(token, {"spec": {}}).code == 201, "the right", PATIENCE_SECONDS)
+    until(lambda: relay.api.post(token, {"spec": {}}).code == 201, "the right")
     relay.api.close()
 
 

@@ -19,13 +19,13 @@ from google.cloud import firestore
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
 from infra.local.demo.http import get_json, press
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
 from infra.local.prerequisites import Tools
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, settings_key
 
 SETTINGS = REPOSITORY / "examples" / "clusters" / "research.yaml"
-PATIENCE = 150.0
 FAST = (
     *("--create-seconds", "1", "--join-seconds", "0.2", "--ready-seconds", "0.2", "--chips-seconds", "0.2"),
     *("--delete-seconds", "0.3", "--log-seconds", "0.1"),
@@ -118,11 +118,11 @@ class Cluster:
     def press(self, button: str, workload: str) -> None:
         """Let something happen to the hosts of a workload's only pool."""
         (pool,) = self.pools(workload)
-        press(f"{self.addresses.buttons}/hosts/{button}", {"pool": pool}, timeout=60)
+        press(f"{self.addresses.buttons}/hosts/{button}", {"pool": pool})
 
     def until(self, holds: Callable[[], object]) -> None:
         """Wait until something holds; if it does not in time, fail with the namespace's Events."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not holds():
             assert time.monotonic() < deadline, self.kubectl("get", "events", "--sort-by=.lastTimestamp")
             time.sleep(0.5)

@@ -11,7 +11,7 @@ import yaml
 from tests.examples.cluster import Cluster, Json
 from tests.examples.stories import EXAMPLES
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def jobset_of(example: Path) -> Json:

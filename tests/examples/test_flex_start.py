@@ -6,7 +6,7 @@ import pytest
 
 from tests.examples.cluster import Cluster, Json
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def reasons(cluster: Cluster) -> list[str]:

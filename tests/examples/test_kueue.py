@@ -7,7 +7,7 @@ import pytest
 from infra.local.plan import REPOSITORY
 from tests.examples.cluster import Cluster
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 KUEUE = REPOSITORY / "examples" / "kueue"
 

@@ -7,7 +7,7 @@ import pytest
 from tests.examples.cluster import Cluster
 from tests.examples.stories import STATIC
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 POOL = "cloud.google.com/gke-nodepool"
 
 

@@ -10,7 +10,7 @@ import yaml
 from tests.examples.cluster import Cluster, Json
 from tests.examples.stories import TRAINERS
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def created(cluster: Cluster, workload: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from tests.examples import refused
 from tests.examples.cluster import Cluster
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def ready_groups(cluster: Cluster, name: str) -> int:

@@ -15,6 +15,7 @@ from google.cloud import firestore
 from infra.local import messaging
 from infra.local.addresses import Addresses, port_of
 from infra.local.functions import function
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes, Program, Says
@@ -28,19 +29,18 @@ from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.messages import encode_fact
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 ROOT = Path(__file__).parents[2]
-PATIENCE = 120.0
 
 
 def eventually(look: Callable[[], SliceRecord | None], true: Callable[[SliceRecord], bool]) -> SliceRecord:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         record = look()
         if record is not None and true(record):
             return record
         time.sleep(0.05)
-    raise AssertionError(f"not within {PATIENCE:g} s: {look()}")
+    raise AssertionError(f"not within {PATIENCE_SECONDS:g} s: {look()}")
 
 
 @pytest.fixture

@@ -18,13 +18,12 @@ from infra.local.kubernetes.credentials import User
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 Json = dict[str, Any]
 USER = User("ada", ("researchers",))
 NODE_GROUPS = "tpunodegroups.tpu.google.com"
 LEFTOVERS = ("jobsets.jobset.x-k8s.io", NODE_GROUPS, "jobs", "pods", "nodes")
-EMPTY_WITHIN_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class Cluster:
 
         A kind that is not defined here has no objects.
         """
-        until(lambda: not sum(self._deleted(kind) for kind in LEFTOVERS), "an empty cluster", EMPTY_WITHIN_SECONDS)
+        until(lambda: not sum(self._deleted(kind) for kind in LEFTOVERS), "an empty cluster")
 
     def _deleted(self, kind: str) -> int:
         """Request the deletion of all objects of a kind; return how many there were."""

@@ -25,14 +25,13 @@ from tests.infra.admission_cases import (
     selecting,
 )
 from tests.kubernetes.cluster import Cluster, Json, Reply
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 DRY_RUN = "/apis/batch/v1/namespaces/default/jobs?dryRun=All&fieldValidation=Strict"
 CANARY = selecting(**dict.fromkeys(CAPACITY_KEYS, "true"))
-PATIENCE_SECONDS = 120.0
 KIND = "mutatingadmissionpolicy"
 SERVER_SIDE = ("apply", "--server-side", "-f")
 
@@ -63,7 +62,7 @@ def expected(settings: Mapping[str, str]) -> Placement:
 def awaited(cluster: Cluster, settings: Mapping[str, str] | None) -> None:
     """Wait until Jobs are created under these settings, or without the policy."""
     placement = placement_of(CANARY) if settings is None else expected(settings)
-    until(lambda: seen(cluster) == placement, f"the settings {settings}", within=PATIENCE_SECONDS)
+    until(lambda: seen(cluster) == placement, f"the settings {settings}")
 
 
 def apply(cluster: Cluster, settings: Mapping[str, str]) -> None:
@@ -200,5 +199,5 @@ def first_pinned(cluster: Cluster) -> Placement:
         shown.append(seen(cluster))
         return shown[-1] != placement_of(CANARY)
 
-    until(pinned, "the policy to take effect", within=PATIENCE_SECONDS)
+    until(pinned, "the policy to take effect")
     return shown[-1]

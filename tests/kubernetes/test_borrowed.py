@@ -26,11 +26,12 @@ from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes
 from tests.cluster.servers import EMBEDDED, module
-from tests.local.stack.leftovers import REPOSITORY, running_in, until
+from tests.local.stack.leftovers import REPOSITORY, running_in
 from tests.node_groups import crd, two_hosts
+from tests.waiting import until
 from tpu_slices.domain.model.node_groups import FINALIZER
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 COUNTED = (
     *("namespaces", "nodes", "jobsets", "jobs", "pods", "leases", "clusterroles", "clusterrolebindings"),
@@ -137,8 +138,8 @@ def test_so_it_does_with_slices_on_compute_engine(theirs: Path, api: Api, tmp_pa
 def test_a_kind_tpunodegroup_that_is_somebodys_is_left_alone(theirs: Path, api: Api, tmp_path: Path) -> None:
     api.create("customresourcedefinitions", crd())
     try:
-        until(lambda: api.serves("tpunodegroups"), "the kind to be served", 30)
-        until(lambda: api.create("tpunodegroups", held(two_hosts("of-an-operator"))) != {}, "a group to be there", 30)
+        until(lambda: api.serves("tpunodegroups"), "the kind to be served")
+        until(lambda: api.create("tpunodegroups", held(two_hosts("of-an-operator"))) != {}, "a group to be there")
         code, _, errors = demo(tmp_path / "state", theirs, "--backend", "compute", "--yes")
         assert (code, errors.count("\n")) == (2, 1)
         assert "a CustomResourceDefinition tpunodegroups.tpu.google.com that is not of a local stack" in errors
@@ -148,7 +149,7 @@ def test_a_kind_tpunodegroup_that_is_somebodys_is_left_alone(theirs: Path, api: 
     finally:
         api.patch("tpunodegroups", "default", "of-an-operator", {"metadata": {"finalizers": None}})
         api.delete("customresourcedefinitions", None, crd()["metadata"]["name"])
-        until(lambda: not api.serves("tpunodegroups"), "the kind to go", 30)
+        until(lambda: not api.serves("tpunodegroups"), "the kind to go")
 
 
 def test_node_groups_of_a_stack_that_was_killed_are_let_go(api: Api) -> None:

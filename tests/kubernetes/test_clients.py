@@ -15,7 +15,7 @@ from infra.local.clients.errors import ApiError
 from tests.kubernetes.cluster import Cluster
 from tests.local.clients.programs import waited
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 @pytest.fixture

@@ -14,9 +14,10 @@ from infra.local.kubernetes.programs import NAMES, Programs
 from infra.local.kubernetes.versions import numbers, pinned
 from infra.local.processes import ProgramFailed
 from tests.kubernetes.cluster import USER, Cluster, Json
-from tests.local.stack.leftovers import running_in, start_module, until
+from tests.local.stack.leftovers import running_in, start_module
+from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 NAMESPACES = "/api/v1/namespaces"
 PODS = f"{NAMESPACES}/default/pods"

@@ -12,11 +12,10 @@ from tests.cluster.asking import Api, done, path
 from tests.infra.compute.test_device_plugin import EXAMPLE
 from tests.infra.relay.manifests import built
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE_SECONDS = 120.0
 PODS = f"{path('pods', 'kube-system')}?labelSelector=k8s-app%3Dtpu-device-plugin"
 LABELS = {"cloud.google.com/gke-tpu-accelerator": "tpu7x"}
 TAINTS = [{"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}]
@@ -49,7 +48,7 @@ def test_a_host_of_a_slice_gets_one_whatever_its_taints_and_other_nodes_none(adm
         return [field["values"][0] for each in terms for field in each["nodeSelectorTerms"][0]["matchFields"]]
 
     try:
-        until(lambda: meant_for() == ["plugin-host"], "the plugin's pod", PATIENCE_SECONDS)
+        until(lambda: meant_for() == ["plugin-host"], "the plugin's pod")
     finally:
         for name in ("plugin-host", "plugin-none"):
             done(admin.delete(path("nodes", name=name)))

@@ -22,7 +22,7 @@ from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, started
 from tests.kubernetes.test_kueue import client, rows, wait
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 ACTIVE = {
     "type": "Active",

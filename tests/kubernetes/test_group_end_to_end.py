@@ -25,9 +25,9 @@ from tests.cluster.asking import Api, done, path
 from tests.domain.planning.test_node_groups import self_managed
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.kubernetes.test_relay_recovers import addressed, relaying
-from tests.local.stack.leftovers import until
 from tests.node_groups import PROJECT, two_hosts
 from tests.published import Published
+from tests.waiting import until
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
@@ -35,11 +35,10 @@ from tpu_slices.wire.workloads import CHIPS
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.system import System
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 HOSTS_IN = f"projects/{PROJECT}/locations/us-central1"
 GROUP = "/apis/tpu.google.com/v1alpha1/namespaces/default/tpunodegroups/my-tpu-node-group"
-PATIENCE_SECONDS = 120.0
 
 
 @dataclass
@@ -131,7 +130,7 @@ class Stage:
             self.functions.turn()
             return self.reason() == reason
 
-        until(shown, f"the reason {reason}: {self.relay.output()[-2000:]}", PATIENCE_SECONDS)
+        until(shown, f"the reason {reason}: {self.relay.output()[-2000:]}")
 
 
 @pytest.fixture
@@ -173,7 +172,7 @@ def test_a_manifest_of_tpu_operator_becomes_a_slice_and_goes_with_it(stage: Stag
         stage.functions.turn()
         return stage.group() is None
 
-    until(gone, "the object to go", PATIENCE_SECONDS)
+    until(gone, "the object to go")
     assert stage.functions.pools == []
     assert (
         stage.kubectl("get", "nodes", "-l", f"google.com/tpu-slice-id={stage.functions.slice.id}", "-o", "name") == ""

@@ -10,7 +10,7 @@ import pytest
 
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.planning.environment import (
     JobPlace,
@@ -20,11 +20,10 @@ from tpu_slices.domain.planning.environment import (
     worker_hostnames,
 )
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 MANIFEST = ROOT / "infra" / "kubernetes" / "job-environment.yaml"
 DRY_RUN = "/apis/batch/v1/namespaces/default/jobs?dryRun=All&fieldValidation=Strict"
-PATIENCE_SECONDS = 120.0
 INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 TOLERATION = {"key": "google.com/tpu", "operator": "Exists", "effect": "NoSchedule"}
 
@@ -83,7 +82,7 @@ def environment(pod: Json, index: int, container: int = 0) -> dict[str, str]:
 def policy(cluster: Cluster) -> Iterator[None]:
     applied = cluster.apply("-f", str(MANIFEST))
     assert (applied.code, applied.error) == (0, "")
-    until(lambda: "env" in created(cluster, a_job())["containers"][0], "the policy to take effect", PATIENCE_SECONDS)
+    until(lambda: "env" in created(cluster, a_job())["containers"][0], "the policy to take effect")
     yield
     assert cluster.kubectl("delete", "-f", str(MANIFEST)).code == 0
 
@@ -189,7 +188,7 @@ def test_the_pods_that_the_job_controller_makes_have_these_names(cluster: Cluste
         return found
 
     try:
-        until(lambda: len(pods()) == 2, "the Job's pods", PATIENCE_SECONDS)
+        until(lambda: len(pods()) == 2, "the Job's pods")
         by_index = {
             each["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]: each for each in pods()
         }

@@ -19,7 +19,7 @@ from tests.local.clients.places import TEST, Place, namespace_for
 from tests.local.clients.programs import found, items, program, run, set_ready, waited
 from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated, condition
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 

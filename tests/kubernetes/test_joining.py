@@ -25,14 +25,13 @@ from tests.cluster.accounts import token_of
 from tests.cluster.asking import Answer, Api, path
 from tests.infra.relay.manifests import a_relay, deployed
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.ports.errors import Temporary
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE_SECONDS = 120.0
 CLUSTER = "joins"
 SYSTEM = "kube-system"
 SLICE = SliceId("tpu-llama-0-ni2rmqnzkqh7a")
@@ -117,7 +116,7 @@ def stage(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         with closing(admin.with_token(token)) as as_relay:
             one = Stage(admin=admin, relay=as_relay, calls=Calls(client_with(cluster.plane.kubeconfig, token)))
             opaque, _ = REFUSED["a Secret of another type"]
-            until(lambda: one.created(opaque).code == 403, "the policy to take effect", PATIENCE_SECONDS)
+            until(lambda: one.created(opaque).code == 403, "the policy to take effect")
             yield one
 
 
@@ -200,12 +199,12 @@ def test_a_host_with_the_token_is_one_that_joins_until_it_is_removed(stage: Stag
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     where = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     with closing(stage.admin.with_token(made.token)) as host:
-        until(lambda: host.post(where, review).code == 201, "the token to be known", PATIENCE_SECONDS)
+        until(lambda: host.post(where, review).code == 201, "the token to be known")
         who = host.post(where, review).body["status"]["userInfo"]
         assert who["username"] == f"system:bootstrap:{made.token.partition('.')[0]}"
         assert GROUP in who["groups"]
         tokens.end(JoinEnded(slice_id=SLICE, attempt=3))
-        until(lambda: host.post(where, review).code == 401, "the token to be gone", PATIENCE_SECONDS)
+        until(lambda: host.post(where, review).code == 401, "the token to be gone")
 
 
 def test_kubernetes_has_nothing_to_say_of_the_expressions(stage: Stage) -> None:
@@ -216,5 +215,5 @@ def test_kubernetes_has_nothing_to_say_of_the_expressions(stage: Stage) -> None:
         found: Json = stage.admin.read(policy).get("status", {})
         return found
 
-    until(lambda: "typeChecking" in status(), "the check of types", PATIENCE_SECONDS)
+    until(lambda: "typeChecking" in status(), "the check of types")
     assert status()["typeChecking"] == {}

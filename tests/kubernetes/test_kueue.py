@@ -15,12 +15,11 @@ from infra.local.kueue.installation import definitions
 from infra.local.plan import REPOSITORY
 from infra.local.processes import Program, Says
 from tests.kubernetes.cluster import Cluster
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 Json = dict[str, Any]
-PATIENCE_SECONDS = 120.0
 QUEUES = (REPOSITORY / "examples" / "kueue" / "queues.yaml").read_text()
 [JOBSET, _] = yaml.safe_load_all((REPOSITORY / "examples" / "kueue" / "jobsets.yaml").read_text())
 GROUP = "kueue.x-k8s.io"
@@ -99,7 +98,7 @@ def stop(cluster: Cluster, policy: str) -> None:
 
 
 def wait(done: Callable[[], bool], what: str) -> None:
-    until(done, what, PATIENCE_SECONDS)
+    until(done, what)
 
 
 def run(cluster: Cluster, jobset: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json, Said
 from tests.node_groups import CRD, IMAGE, PLURAL, SAMPLES, TEMPLATE, changed, of_a_template, one_host, two_hosts
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -30,8 +30,8 @@ from tests.cluster.asking import Answer, Api, done, path
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import a_group, a_group_record, hosts
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
-from tests.local.stack.leftovers import until
 from tests.node_groups import two_hosts
+from tests.waiting import until
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Reason
@@ -43,7 +43,7 @@ from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 CLUSTER = "own"
 HOSTS_IN = "projects/demo-project/locations/us-central1"
@@ -118,7 +118,7 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         kubeconfig.write_text(for_token_file(cluster.plane.kubeconfig.read_text(), folder / "token"))
         with closing(admin.with_token(token)) as relay, Connection({"KUBECONFIG": str(kubeconfig)}) as connection:
             one = Site(cluster, admin, relay, connection)
-            until(lambda: _may_list(one), "the roles to take effect", 60)
+            until(lambda: _may_list(one), "the roles to take effect")
             yield one
             connection.rest_client.pool_manager.clear()
 
@@ -148,7 +148,7 @@ def test_its_user_applies_it_waits_for_it_and_deletes_it(site: Site) -> None:
     assert {"ChildResourcesProvisioned", "Provisioned"} <= {*events.split()}
 
     site.kubectl("delete", "tng", "whole", "--wait=false")
-    until(lambda: "deletionTimestamp" in site.group("whole")["metadata"], "the deletion to be asked for", 10)
+    until(lambda: "deletionTimestamp" in site.group("whole")["metadata"], "the deletion to be asked for")
     node = {"metadata": {"name": "gone-host", "labels": _labels(record)}}
     site.admin.create(path("nodes"), node)
     closing_hosts = ready.transitioned(NOW, Reason.CLOSING_HOSTS, "Releasing: pods are evicted.")
@@ -200,7 +200,7 @@ def test_pods_are_evicted_unless_a_budget_keeps_them(site: Site) -> None:
     budget = {"metadata": {"name": "kept"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}}
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
     site.admin.create(budgets, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", **budget})
-    until(lambda: (site.admin.read(f"{budgets}/kept").get("status") or {}).get("currentHealthy") == 1, "the budget", 60)
+    until(lambda: (site.admin.read(f"{budgets}/kept").get("status") or {}).get("currentHealthy") == 1, "the budget")
     over: list[object] = []
     pool = PoolKey(a_group_record().id, 1)
     evictor = Evictor(lambda: [Eviction(pool, ("host-e",), whole=True)], site.calls, over.append)
@@ -231,7 +231,6 @@ def test_the_relay_may_do_nothing_else_to_groups_and_nodes(site: Site) -> None:
     until(
         lambda: _refused(site.relay.patch(where, anothers, dryRun="All"), "Of finalizers the relay may change"),
         "the policies to take effect",
-        120,
     )
     labels = {"metadata": {"labels": {"team": "b"}}}
     assert _refused(site.relay.patch(where, labels, dryRun="All"), "neither spec, labels, annotations nor owners")
@@ -263,9 +262,9 @@ def test_a_node_of_the_pools_group_is_labelled_and_no_other(site: Site) -> None:
         labels = site.admin.read(where)["metadata"]["labels"]
         return bool({"team": "a", **dict(expected.labels)}.items() <= labels.items())
 
-    until(labelled, "the node to be labelled", 60)
+    until(labelled, "the node to be labelled")
     done(site.admin.patch(where, {"metadata": {"labels": {"kubernetes.io/arch": None}}}))
-    until(labelled, "what is missing of its labels to be added", 60)
+    until(labelled, "what is missing of its labels to be added")
     assert _refused(
         site.relay.patch(where, {"metadata": {"labels": {"team": "b"}}}, dryRun="All"), "Of labels the relay"
     )

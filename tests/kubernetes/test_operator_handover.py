@@ -27,9 +27,9 @@ from tests.cluster.asking import Api, done, path
 from tests.domain.planning.test_node_groups import self_managed
 from tests.kubernetes.cluster import Cluster, Json
 from tests.kubernetes.test_node_groups import CLUSTER, HOSTS_IN, ROOT, Site, _may_list, _refused
-from tests.local.stack.leftovers import until
 from tests.node_groups import PLURAL, two_hosts
 from tests.operator_objects import a_group_owner, an_operator, operators_objects
+from tests.waiting import until
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
@@ -40,7 +40,7 @@ from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.planning.tpu_operator import FINALIZERS, operator_names
 from tpu_slices.wire.operator_objects import PARTS
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 NAME = "trainers"
 KINDS = {"TPUNodeGroup": PLURAL, **PARTS}
@@ -124,7 +124,7 @@ def moving(cluster: Cluster, tmp_path: Path) -> Iterator[Moving]:
         kubeconfig.write_text(for_token_file(cluster.plane.kubeconfig.read_text(), tmp_path / "token"))
         with closing(admin.with_token(token)) as relay, Connection({"KUBECONFIG": str(kubeconfig)}) as connection:
             site = Site(cluster, admin, relay, connection)
-            until(lambda: _may_list(site), "the roles to take effect", 60)
+            until(lambda: _may_list(site), "the roles to take effect")
             world = World(of_cluster=self_managed())
             names = operator_names(owner)
             world.backend.hold_legacy_pool(LegacyPool(name=names.group, namespace="default", jobset=NAME, job=NAME))
@@ -167,7 +167,6 @@ def test_a_slice_of_tpu_operators_becomes_ours_and_its_object_goes_when_it_does(
     until(
         lambda: not any(_is_there(site, kind, name) for kind, name in zip(PARTS.values(), names, strict=True)),
         "the parts to go",
-        30,
     )
     after = moving.group()
     assert after["metadata"].get("finalizers", []) == []
@@ -205,7 +204,7 @@ def test_the_relay_labels_the_hosts_of_an_adopted_slice_and_no_other_machine(mov
         labels = site.admin.read(where)["metadata"]["labels"]
         return bool({"team": "a", **dict(expected.labels)}.items() <= labels.items())
 
-    until(labelled, "the node to be labelled", 60)
+    until(labelled, "the node to be labelled")
     site.admin.create(
         path("nodes"),
         {"metadata": {"name": "others"}, "spec": {"providerID": "gce://demo-project/us-central1-c/trainers-mig-x7k2"}},

@@ -18,13 +18,12 @@ from tests.builders import joining_by_kubeadm
 from tests.infra.compute.test_device_plugin import EXAMPLE
 from tests.infra.relay.manifests import built
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 from tpu_slices.domain.model.clusters import PoolSettings
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 SERVER = "10.0.0.2:6443"
-PATIENCE_SECONDS = 30.0
 NAMESPACE: Json = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "tpu-slice-provisioner"}}
 """Other tests of this cluster put things into it, and leave it there."""
 NODE: Json = {
@@ -119,7 +118,7 @@ def test_a_bare_cluster_lacks_each_thing_and_has_it_once_the_remedies_ran(bare: 
     assert bare.apply("-f", str(FOLDER / "job-environment.yaml")).code == 0
     applied(bare, NODE, NETWORK, INFO, *FOR_ANYBODY, *built(EXAMPLE))
     assert bare.kubectl("patch", "node", "for-relay", "--subresource=status", "-p", READY).code == 0
-    until(lambda: len(found(bare)) == 1, "a node without the taint of one that is not ready", PATIENCE_SECONDS)
+    until(lambda: len(found(bare)) == 1, "a node without the taint of one that is not ready")
     [kept_off] = found(bare)
     assert kept_off.severity is Severity.ERROR
     assert "kube-system/a-network does not tolerate the taint google.com/tpu" in kept_off.message

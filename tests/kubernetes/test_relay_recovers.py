@@ -23,14 +23,14 @@ from infra.local.kubernetes.control_plane import APISERVER, CONTROLLER_MANAGER, 
 from infra.local.processes import Child, Program, Says
 from infra.local.relay_account import open_account
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import REPOSITORY, until
+from tests.local.stack.leftovers import REPOSITORY
 from tests.published import Published
 from tests.relay import objects
+from tests.waiting import until
 from tpu_slices.domain.model.facts import SlicesWanted
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE_SECONDS = 120.0
 UNAUTHORIZED = "401 Unauthorized"
 
 
@@ -66,7 +66,7 @@ class Stage:
 
     def expect(self, uid: str) -> None:
         """Wait until the relay has published that this JobSet wants slices, and until it is ready."""
-        until(lambda: uid in self.wanting(), f"the demand of {uid}", PATIENCE_SECONDS)
+        until(lambda: uid in self.wanting(), f"the demand of {uid}")
         assert not self.relay.ended(), self.relay.output()
 
     def wanting(self) -> set[str]:
@@ -169,7 +169,7 @@ def test_it_survives_an_end_of_its_token_in_which_another_is_given(stage: Stage)
         api.delete("serviceaccounts", NAMESPACE, account_of(stage.addresses.cluster_id))
     refused = stage.relay.output().count(UNAUTHORIZED)
     stage.start(stage.kill(APISERVER))
-    until(lambda: stage.relay.output().count(UNAUTHORIZED) > refused, "the refusal of its token", PATIENCE_SECONDS)
+    until(lambda: stage.relay.output().count(UNAUTHORIZED) > refused, "the refusal of its token")
     stage.admit()
     stage.expect(stage.want_a_slice())
 

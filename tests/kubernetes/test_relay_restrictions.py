@@ -25,13 +25,12 @@ from tests.cluster.accounts import token_of
 from tests.cluster.asking import Answer, Api, done, path
 from tests.infra.relay.manifests import SHARED
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import until
 from tests.relay.test_events import update
+from tests.waiting import until
 from tpu_slices.domain.planning.host_labels import JOBSET_TAINT, NAMESPACED_JOB
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE_SECONDS = 120.0
 CLUSTER = "demo"
 OURS = {
     "google.com/nodepool-manager": "tpu-provisioner",
@@ -221,7 +220,7 @@ def stage(cluster: Cluster) -> Iterator[Stage]:
             admin.create(path("events", "default"), event)
         with closing(admin.with_token(token_of(admin, NAMESPACE, account_of(CLUSTER)))) as relay:
             one = Stage(admin, relay)
-            until(one.is_restricted, "the policies to take effect", PATIENCE_SECONDS)
+            until(one.is_restricted, "the policies to take effect")
             yield one
         for name in NODES:
             done(admin.patch(path("nodes", name=name), {"metadata": {"finalizers": None}}))
@@ -277,5 +276,5 @@ def test_kubernetes_has_nothing_to_say_of_the_expressions(stage: Stage) -> None:
         found: Json = stage.admin.read(f"{root}/{name}").get("status", {})
         return found
 
-    until(lambda: all("typeChecking" in status(name) for name in names), "the check of types", PATIENCE_SECONDS)
+    until(lambda: all("typeChecking" in status(name) for name in names), "the check of types")
     assert [status(name)["typeChecking"] for name in names] == [{}, {}]

@@ -18,11 +18,10 @@ from infra.kubernetes.overlay import NAMESPACE, account_of, write
 from tests.infra.relay.manifests import a_relay, deployed, the
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE_SECONDS = 120.0
 CLUSTER = "demo"
 GCLOUD = """#!/usr/bin/env bash
 cp {kubeconfig} "$KUBECONFIG"
@@ -121,7 +120,7 @@ def test_its_pod_is_admitted_where_pods_with_privileges_are_not(stage: Stage) ->
         found: list[Json] = stage.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=relay")["items"]
         return found
 
-    until(lambda: bool(pods()), "the relay's pod", PATIENCE_SECONDS)
+    until(lambda: bool(pods()), "the relay's pod")
     spec = stage.get("deployment", "relay", "-n", NAMESPACE)["spec"]["template"]["spec"]
     weaker: tuple[Json, ...] = ({"hostNetwork": True}, {"securityContext": {}})
     for weakened in weaker:

@@ -19,7 +19,6 @@ from tests.kubernetes.cluster import Cluster
 pytestmark = [
     pytest.mark.emulators,
     pytest.mark.enable_socket,
-    pytest.mark.timeout(300),
     pytest.mark.skipif(shutil.which("terraform") is None, reason="terraform is not installed"),
 ]
 

@@ -16,7 +16,7 @@ from infra.environments.triton.serving.overlay import Serving, Version, write
 from tests.infra.relay.manifests import Json, built
 from tests.kubernetes.cluster import Cluster
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 NAMESPACE = "vision"
 ABSENT = {"Gateway", "VirtualService", "DestinationRule", "PeerAuthentication", "PodMonitoring"}

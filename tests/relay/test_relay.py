@@ -16,9 +16,9 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from tests.builders import MINUTE, NOW
 from tests.cluster.asking import done, path
 from tests.local.served import ROOT, Served, serving
-from tests.local.stack.leftovers import until
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
 from tests.relay.test_events import update
+from tests.waiting import until
 from tpu_slices.adapters.pubsub import PubSubPublisher
 from tpu_slices.domain.model.facts import (
     Answer,
@@ -38,7 +38,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 DEADLINE = 120.0
 PROMPTLY = 60.0

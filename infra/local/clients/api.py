@@ -14,13 +14,14 @@ from urllib3.exceptions import HTTPError
 from infra.local.clients.errors import ApiError, Unreachable, refusal
 from infra.local.clients.kinds import KINDS
 from infra.local.clients.objects import Object
+from infra.local.patience import ATTEMPT_SECONDS, PATIENCE_SECONDS
 
 MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 NOT_FOUND = 404
 
 _JSON = "application/json"
-_TIMEOUTS = (5.0, 15.0)  # seconds to connect, and to answer
+_TIMEOUTS = (ATTEMPT_SECONDS, PATIENCE_SECONDS)  # to connect, and to answer
 _RETRIES = Retry(total=1, status=0, respect_retry_after_header=False)
 """Once for a connection that the server closed meanwhile; answers are not retried, whatever their Retry-After."""
 _CONNECTIONS = 32

@@ -12,6 +12,7 @@ from infra.local.clients.kinds import KINDS, Kind
 from infra.local.clients.memory import Memory
 from infra.local.clients.objects import Object, copied
 from infra.local.clients.watch import Watch
+from infra.local.patience import PATIENCE_SECONDS
 
 Selection = Mapping[str, str]
 """Selectors by their names in URLs: labelSelector, fieldSelector."""
@@ -141,7 +142,9 @@ class Cache:
 
 
 @contextmanager
-def watching(api: Api, kinds: Sequence[str] | Mapping[str, Selection], *, within: float = 30.0) -> Iterator[Cache]:
+def watching(
+    api: Api, kinds: Sequence[str] | Mapping[str, Selection], *, within: float = PATIENCE_SECONDS
+) -> Iterator[Cache]:
     """Yield the objects of these kinds, by plural, once all are listed. Raises NotListed after so many seconds."""
     cache = Cache(api, kinds if isinstance(kinds, Mapping) else dict.fromkeys(kinds, _ALL))
     cache.start()

@@ -14,12 +14,12 @@ from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.clients.kinds import Kind
 from infra.local.clients.labels import OURS, marked
 from infra.local.clients.serving import HOST, Answer, serving
+from infra.local.patience import PATIENCE_SECONDS
 
 _log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-_PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.05
 
 
@@ -73,6 +73,7 @@ def webhook(name: str, url: str, authority: bytes, rule: Json, **more: Json) -> 
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": "Fail",
+        "timeoutSeconds": 30,  # the longest that there is: a webhook that is late refuses
         **more,
     }
 
@@ -149,10 +150,10 @@ def tried(api: Api, kind: Kind, obj: Json) -> Json | None:
 
 def wait(done: Callable[[], bool], problem: str) -> None:
     """Wait until it is done. Raise NotInstalled. A server that learns what it serves answers with errors at first."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while not _passes(done):
         if time.monotonic() > deadline:
-            raise NotInstalled(f"{problem}, although it was asked to {_PATIENCE_SECONDS:g} s ago")
+            raise NotInstalled(f"{problem}, although it was asked to {PATIENCE_SECONDS:g} s ago")
         time.sleep(_PAUSE_SECONDS)
 
 

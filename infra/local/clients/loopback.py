@@ -9,6 +9,8 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from infra.local.patience import PATIENCE_SECONDS
+
 HOST = "127.0.0.1"
 
 
@@ -104,7 +106,7 @@ class ButtonServer(LoopbackServer):
 def _handler(answer: Answer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         wbufsize = -1  # headers and body in one segment: a second one would wait for a delayed ACK
-        timeout = 5
+        timeout = PATIENCE_SECONDS
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

@@ -5,15 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
+from infra.local.patience import PATIENCE_SECONDS
+
 OPENER = build_opener(ProxyHandler({}))
 
 
 def get_json(url: str) -> Any:
-    with OPENER.open(url, timeout=5) as answer:
+    with OPENER.open(url, timeout=PATIENCE_SECONDS) as answer:
         return json.loads(answer.read())
 
 
-def press(url: str, body: Mapping[str, Any] | None = None, *, method: str = "POST", timeout: float = 5) -> None:
+def press(url: str, body: Mapping[str, Any] | None = None, *, method: str = "POST") -> None:
     """Press a button of the stack. Raise HTTPError if it is refused."""
     data = None if body is None else json.dumps(body).encode()
-    OPENER.open(Request(url, data, method=method), timeout=timeout).close()  # noqa: S310 - our own URL
+    OPENER.open(Request(url, data, method=method), timeout=PATIENCE_SECONDS).close()  # noqa: S310 - our own URL

@@ -19,12 +19,12 @@ from google.cloud.pubsub_v1 import PublisherClient
 
 from infra.local.gke.paths import parse_cluster, timestamp
 from infra.local.gke.state import Operation
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.timed import Entry
 
 _log = logging.getLogger(__name__)
 
 _METHODS = {Wire.Type.CREATE_NODE_POOL: "CreateNodePool", Wire.Type.DELETE_NODE_POOL: "DeleteNodePool"}
-_TIMEOUT = 10.0
 _SERVICE = "container.googleapis.com"
 _METHOD = re.compile(r"ClusterManager\.(Create|Delete)NodePool$")
 
@@ -97,7 +97,7 @@ class PubSubSink:
         data = json.dumps(entry).encode()
         attributes = {"logging.googleapis.com/timestamp": entry["timestamp"]}
         try:
-            self._publisher.publish(self._topic, data, **attributes).result(timeout=_TIMEOUT)
+            self._publisher.publish(self._topic, data, **attributes).result(timeout=PATIENCE_SECONDS)
         except (GoogleAPIError, TimeoutError) as error:
             _log.warning("log entry %s was lost: %s", entry["insertId"], error)
 

@@ -10,6 +10,7 @@ POST /policies    {"cluster": PATH, "name": NAME, "topology": "2x2x2"}: create a
 DELETE /policies  {"cluster": PATH, "name": NAME}: delete the workload policy
 POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: start an operation on the cluster,
                   which excludes node pool operations
+POST /releases    {"pools": ".*"}: let the operations go on that a fault "held" holds, and forget that fault
 POST /cancellations {"creations": true}: let creations be cancelled, which GKE is documented to refuse
 POST /hosts/...   break, heal, repair, preempt, maintain, fill, end: see `host_buttons`
 """
@@ -149,6 +150,20 @@ def _operate_cluster(plane: ControlPlane, body: Body) -> Reply:
     return _operations(plane, {})
 
 
+def _release(plane: ControlPlane, body: Body) -> Reply:
+    pools = re.compile(body.get("pools", ".*"))
+
+    def release(state: State, moment: Moment) -> State:
+        state = replace(state, faults=tuple(each for each in state.faults if each.kind is not Kind.HELD))
+        for operation in lifecycle.held(state):
+            if pools.fullmatch(state.pools[operation.target].name):
+                state = lifecycle.let_go(state, operation, moment.now)
+        return state
+
+    plane.change(release)
+    return _operations(plane, {})
+
+
 def _cancellations(plane: ControlPlane, body: Body) -> Reply:
     kinds = {Wire.Type.UPGRADE_NODES} | ({Wire.Type.CREATE_NODE_POOL} if body["creations"] is True else set())
     plane.change(lambda state, _: replace(state, cancellable=frozenset(kinds)))
@@ -172,6 +187,7 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("POST", "/policies"): _make_policy,
     ("DELETE", "/policies"): _remove_policy,
     ("POST", "/operations"): _operate_cluster,
+    ("POST", "/releases"): _release,
     ("POST", "/cancellations"): _cancellations,
     **{("POST", path): _on_pool(change) for path, change in HOST_BUTTONS.items()},
 }

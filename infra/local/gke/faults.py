@@ -14,7 +14,7 @@ from infra.local.gke.state import Failure, Fault, Kind, Pool, State
 
 AT_ONCE = frozenset({Kind.PERMISSION, Kind.UNAVAILABLE, Kind.INTERNAL, Kind.RESERVATION})
 LATER = frozenset(
-    {Kind.STOCKOUT, Kind.QUOTA, Kind.NEVER_JOINS, Kind.SLOW, Kind.SLOW_END, Kind.DELETE_FAILS},
+    {Kind.STOCKOUT, Kind.QUOTA, Kind.NEVER_JOINS, Kind.SLOW, Kind.SLOW_END, Kind.HELD, Kind.DELETE_FAILS},
 )
 ANSWER = frozenset({Kind.LOST_ANSWER})
 

@@ -33,7 +33,7 @@ def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
         stem=instance_stem(name, ask.name, moment.token),
         status=_Status.PROVISIONING,
     )
-    slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
+    slower = _slower(fault)
     hosts = _new_hosts(pool, moment.now + pace.create + slower + pace.join)
     plan, takes = _plan(state, fault, pool, hosts[0])
     if fault and fault.kind is Kind.SLOW_END:
@@ -49,7 +49,7 @@ def begin_create(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
     )
     if ask.spec.config.flex_start:
         pool = replace(pool, fills=operation.due + pace.fill)
-    if ask.spec.config.flex_start or (fault and fault.kind is Kind.NEVER_JOINS):
+    if ask.spec.config.flex_start or (fault and fault.kind in {Kind.NEVER_JOINS, Kind.HELD}):
         hosts = tuple(replace(host, boots=None) for host in hosts)
     state = state.with_pool(pool).with_operation(operation)
     return (state if plan else state.with_hosts(*hosts)), operation
@@ -78,13 +78,40 @@ def _new_hosts(pool: Pool, boots: float) -> tuple[Host, ...]:
 def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
     """Start the deletion and cordon the Nodes: the pool is unusable now [py-gke Operation.Type.DELETE_NODE_POOL]."""
     state = ask.state
-    slower = fault.seconds if fault and fault.kind is Kind.SLOW else 0.0
-    due = moment.now + state.pace.delete + slower
+    due = moment.now + state.pace.delete + _slower(fault)
     state, operation = _begin(state, _Type.DELETE_NODE_POOL, ask.pool_path, due, moment)
     if fault and fault.kind is Kind.DELETE_FAILS:
         state = state.with_operation(replace(operation, plan=faults.not_deleted(usable=fault.usable)))
     hosts = (replace(host, cordoned=True) for host in state.hosts_of(ask.pool_path))
     return state.with_pool(replace(state.pools[ask.pool_path], status=_Status.STOPPING)).with_hosts(*hosts), operation
+
+
+def _slower(fault: Fault | None) -> float:
+    """Return how much longer an operation takes: without end if it is held."""
+    match fault:
+        case Fault(kind=Kind.SLOW):
+            return fault.seconds
+        case Fault(kind=Kind.HELD):
+            return math.inf
+        case _:
+            return 0.0
+
+
+def held(state: State) -> tuple[Operation, ...]:
+    """Return the operations on node pools that last until they are let go."""
+    running = (each for each in state.operations.values() if each.ended is None and each.target in state.pools)
+    return tuple(each for each in running if each.due == math.inf)
+
+
+def let_go(state: State, operation: Operation, now: float) -> State:
+    """Let a held operation go on, as if its own work were done now; the VMs of a creation run then."""
+    pool = state.pools[operation.target]
+    state = state.with_operation(replace(operation, due=now))
+    if operation.kind != _Type.CREATE_NODE_POOL:
+        return state
+    if pool.fills is not None:
+        return state.with_pool(replace(pool, fills=now + state.pace.fill))
+    return state.with_hosts(*(replace(host, boots=now + state.pace.join) for host in state.hosts_of(pool.path)))
 
 
 def begin_abort(state: State, operation: Operation, now: float) -> State:

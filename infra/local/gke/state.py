@@ -124,7 +124,7 @@ class Pool:
 class Operation:
     """An operation. `kind` is Google's Operation.Type, `target` a pool's or a cluster's path.
 
-    `due`: when its own work is done, before any waiting for Nodes.
+    `due`: when its own work is done, before any waiting for Nodes; infinity: once it is let go.
     """
 
     name: str
@@ -176,6 +176,7 @@ class Kind(Enum):
     NEVER_JOINS = "never_joins"
     SLOW = "slow"
     SLOW_END = "slow_end"
+    HELD = "held"
     DELETE_FAILS = "delete_fails"
     PERMISSION = "permission"
     UNAVAILABLE = "unavailable"
@@ -189,9 +190,9 @@ class Fault:
     """Affects the next `times` calls of `method` (`*`: any) on matching pools; None: until cleared, or `until`.
 
     `seconds` is how much longer a SLOW operation takes, and how long a SLOW_END creation runs on after its Nodes have
-    registered. `share`: the fraction of the matching calls that is affected, evenly distributed; `met`: how many calls
-    have matched. `conditions_only`: see `Failure`; for STOCKOUT and QUOTA. `usable`: DELETE_FAILS leaves the pool
-    RUNNING, not in ERROR.
+    registered. A HELD operation lasts until it is let go (`lifecycle.let_go`). `share`: the fraction of the matching
+    calls that is affected, evenly distributed; `met`: how many calls have matched. `conditions_only`: see `Failure`;
+    for STOCKOUT and QUOTA. `usable`: DELETE_FAILS leaves the pool RUNNING, not in ERROR.
     """
 
     kind: Kind

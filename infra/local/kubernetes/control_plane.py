@@ -11,10 +11,10 @@ from infra.local.kubernetes import credentials, flags, probes
 from infra.local.kubernetes.credentials import Accounts, User
 from infra.local.kubernetes.layout import Layout
 from infra.local.kubernetes.programs import Programs
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.processes import Asked, Listens, Processes, Program, Says
 
-PATIENCE_SECONDS = 60
 SELDOM_COLLECTED = {"GOGC": "200"}
 """Go collects garbage when the heap has grown threefold, not twofold: a control plane lives for minutes here, and the
 API server starts with a sixth less of a processor's time, for 100 MiB more."""

@@ -3,6 +3,11 @@
 from infra.local.kubernetes.credentials import Accounts
 from infra.local.kubernetes.layout import HOST, Layout
 
+_PATIENT_ETCD = ("--heartbeat-interval=1000", "--election-timeout=10000")
+"""In milliseconds. A request is given up after five seconds and twice the timeout, which a busy machine may take."""
+_PATIENT_CONTROLLERS = ("--node-monitor-grace-period=10m", "--node-startup-grace-period=10m")
+"""Kubelets here renew their Leases as soon as they get a processor; Nodes that tests make have none."""
+
 
 def etcd(layout: Layout) -> tuple[str, ...]:
     """Return flags of a single member that keeps nothing beyond its life: it does not wait for the disk."""
@@ -15,6 +20,7 @@ def etcd(layout: Layout) -> tuple[str, ...]:
         f"--initial-advertise-peer-urls={layout.etcd_peer}",
         f"--initial-cluster=local={layout.etcd_peer}",
         "--unsafe-no-fsync",
+        *_PATIENT_ETCD,
     )
 
 
@@ -51,6 +57,7 @@ def controller_manager(layout: Layout, accounts: Accounts) -> tuple[str, ...]:
         f"--root-ca-file={layout.authority}",
         f"--service-account-private-key-file={layout.accounts_key}",
         "--use-service-account-credentials",
+        *_PATIENT_CONTROLLERS,
         *_alone(),
     )
 

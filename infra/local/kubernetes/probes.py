@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from infra.local.kubernetes.credentials import User
 from infra.local.kubernetes.layout import HOST, Layout
+from infra.local.patience import ATTEMPT_SECONDS
 
-PATIENCE_SECONDS = 5
 DEFAULT_ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
@@ -21,7 +21,7 @@ class Reply:
 def ask(layout: Layout, user: User, path: str, body: str | None = None) -> Reply | None:
     """GET a path as this user, or POST the body, as JSON. Return None if nobody with our certificate answers."""
     trust = ssl.create_default_context(cafile=layout.authority)
-    connection = http.client.HTTPSConnection(HOST, layout.secure_port, timeout=PATIENCE_SECONDS, context=trust)
+    connection = http.client.HTTPSConnection(HOST, layout.secure_port, timeout=ATTEMPT_SECONDS, context=trust)
     try:
         headers = {"Authorization": f"Bearer {user.token}", "Content-Type": "application/json"}
         connection.request("GET" if body is None else "POST", path, body, headers)

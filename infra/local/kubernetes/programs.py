@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.local.kubernetes.versions import numbers
+from infra.local.patience import PATIENCE_SECONDS
 
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 ASSETS = "KUBEBUILDER_ASSETS"
@@ -56,7 +57,8 @@ def complete(folder: Path) -> bool:
 
 def reported_version(apiserver: Path) -> str:
     """Return what `kube-apiserver --version` says, empty if it says nothing."""
-    answer = subprocess.run([apiserver, "--version"], capture_output=True, text=True, check=False, timeout=30)
+    command = (apiserver, "--version")
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
     return answer.stdout.strip().removeprefix("Kubernetes ")
 
 

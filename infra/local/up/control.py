@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import ProgramFailed
 from infra.local.up.keeper import Keeper, Order, UnknownPart
-
-ANSWER_SECONDS = 40.0
 
 
 @contextmanager
@@ -40,7 +39,7 @@ def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]
         order = Order(verb)
         if method != "POST" or any(rest):
             raise UnknownPart(f"no such order: {method} {path}")
-        return 200, {"done": keeper.ask(order, name).result(ANSWER_SECONDS)}
+        return 200, {"done": keeper.ask(order, name).result(PATIENCE_SECONDS)}
     except ValueError as error:
         return 404, {"error": str(error)}
     except (ProgramFailed, TimeoutError) as error:
@@ -50,7 +49,7 @@ def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]
 def _handler(keeper: Keeper) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         wbufsize = -1  # headers and body in one segment: a second one would wait for a delayed ACK
-        timeout = 5
+        timeout = PATIENCE_SECONDS
 
         def _answer(self) -> None:
             status, reply = answer(keeper, self.command, self.path)

@@ -15,6 +15,7 @@ from infra.local.borrowed import NotBorrowed
 from infra.local.clients.errors import ApiError
 from infra.local.cluster_choice import Asked, Borrowed
 from infra.local.live_target import Live
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import Plan, planned
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
@@ -29,7 +30,6 @@ from infra.local.up.trouble import Press
 from infra.local.up.verbs import Refused, pressed
 
 NOT_STARTED, FAILED, INTERRUPTED = 2, 1, 130
-REOPEN_SECONDS = 30.0
 LIVE_SWEEP_SECONDS = 30.0
 """Twice as often as deployed: no log sink tells of operations that ended."""
 
@@ -163,7 +163,7 @@ def afterwards(stack: Stack, seeded: Callable[[Addresses], None]) -> dict[str, C
 
 def reopen_account(addresses: Addresses) -> None:
     """Open the relay's account once the API server answers. Raises ProgramFailed if it does not in time."""
-    deadline = time.monotonic() + REOPEN_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return open_account(addresses)

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.up import trouble
 from infra.local.up.log_lines import Logs
 from infra.local.up.note import Note, NothingUp
@@ -50,7 +51,7 @@ def pressed(press: Press) -> dict[str, Any]:
     """Send the request and return the response. Raise Refused if it is rejected or unanswered."""
     data = None if press.body is None else json.dumps(press.body).encode()
     try:
-        with OPENER.open(Request(press.url, data, method=press.method), timeout=60) as said:  # noqa: S310 - our own URL
+        with OPENER.open(Request(press.url, data, method=press.method), timeout=2 * PATIENCE_SECONDS) as said:  # noqa: S310 - our own URL
             answer: dict[str, Any] = json.loads(said.read())
             return answer
     except HTTPError as error:

@@ -13,7 +13,7 @@ from tests.examples.training.bucket import bucket
 from tests.examples.training.conftest import LOCK, TRAINER, Trainer
 from tests.infra.sources import pins
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 STEPS = ("--steps", "200", "--every", "20")
 

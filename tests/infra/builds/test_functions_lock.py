@@ -16,7 +16,7 @@ from tests.infra.builds.test_build_scripts import SUBSTITUTIONS, run
 from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
 from tests.infra.sources import ROOT, pins
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 SERVE = """
 import sys

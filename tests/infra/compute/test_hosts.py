@@ -24,12 +24,11 @@ from tests.infra.compute.conftest import HASH, LABELS, SCRIPT, TOKEN, VERSION
 from tests.infra.compute.observed import Observed
 from tests.local.compute.world import HERE, World, a_state, a_template, alone
 from tests.local.gke.world import UnreliableNodes
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.emulators,
     pytest.mark.enable_socket,
-    pytest.mark.timeout(180),
     pytest.mark.usefixtures("namespaces"),
 ]
 
@@ -90,9 +89,9 @@ class Zone:
         """Make a group of one VM, with changed metadata; return its name once it runs."""
         items = [{"key": key, "value": value} for key, value in {**METADATA, **metadata}.items()]
         self.world.make_template(a_template(metadata={"items": items}))
-        until(lambda: bool(self.world.templates.list(project=HERE["project"]).items), "the template", 10)
+        until(lambda: bool(self.world.templates.list(project=HERE["project"]).items), "the template")
         self.world.make_group(alone())
-        until(lambda: any(status == "RUNNING" for _, status in self.members()), "a VM to run", 10)
+        until(lambda: any(status == "RUNNING" for _, status in self.members()), "a VM to run")
         return str(self.world.members()[0].name)
 
     def members(self) -> list[tuple[str, str]]:
@@ -116,11 +115,11 @@ class Zone:
         return {f"{space}/{key}": value for (space, key), value in vm.attributes.items()} if vm else {}
 
     def await_told(self, name: str, key: str, beginning: str) -> str:
-        until(lambda: self.told(name).get(key, "").startswith(beginning), f"{key} {beginning}", 60)
+        until(lambda: self.told(name).get(key, "").startswith(beginning), f"{key} {beginning}")
         return self.told(name)[key]
 
     def await_node(self, holds: Callable[[Manifest], bool] = lambda _: True) -> Manifest:
-        until(lambda: any(map(holds, list(self.nodes.nodes.values()))), "a Node", 60)
+        until(lambda: any(map(holds, list(self.nodes.nodes.values()))), "a Node")
         return next(filter(holds, list(self.nodes.nodes.values())))
 
     @property
@@ -170,7 +169,7 @@ def test_a_token_that_has_expired_is_told_and_another_one_is_tried(zone: Zone) -
     zone.server.good = {"fedcba.fedcba9876543210"}
     zone.give(name, "fedcba.fedcba9876543210")
     zone.await_node(is_ready)
-    until(lambda: ERROR not in zone.told(name), "the error to be taken back", 10)
+    until(lambda: ERROR not in zone.told(name), "the error to be taken back")
 
 
 def test_an_api_server_that_proves_to_be_another_is_not_joined(zone: Zone) -> None:
@@ -198,8 +197,8 @@ def test_a_machine_ends_with_its_vm_and_its_successor_joins_anew(zone: Zone) -> 
     zone.world.groups.recreate_instances_unary(
         instance_group_manager="slice", instance_group_managers_recreate_instances_request_resource=request, **HERE
     )
-    until(lambda: [disk.root.name.rpartition(".")[2] for disk in zone.disks] == ["2"], "a machine with a new disk", 30)
-    until(lambda: len(running_on(zone.folder)) == 1, "it to run, alone", 10)
+    until(lambda: [disk.root.name.rpartition(".")[2] for disk in zone.disks] == ["2"], "a machine with a new disk")
+    until(lambda: len(running_on(zone.folder)) == 1, "it to run, alone")
     zone.await_told(name, STATE, "waiting-for-token")
     zone.give(name)
     zone.await_node(is_ready)

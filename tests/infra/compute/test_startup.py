@@ -18,7 +18,6 @@ from tests.infra.compute.observed import Observed
 pytestmark = [
     pytest.mark.emulators,
     pytest.mark.enable_socket,
-    pytest.mark.timeout(180),
     pytest.mark.usefixtures("namespaces"),
 ]
 

@@ -16,7 +16,7 @@ from tests.infra.gcloud.conftest import PERSON, Gcloud
 from tests.infra.loopback import serving
 from tests.infra.sources import ROOT
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 DEPLOYER = "tpu-slice-deployer@shop.iam.gserviceaccount.com"
 CUSTOM = "projects/other/roles/tpuSliceDeployer_shop"

@@ -18,7 +18,7 @@ from tests.infra.gcloud.objects import Objects
 from tests.infra.loopback import NOT_FOUND, Request, Response, refusal, serving
 from tests.infra.sources import DESTROY_STEPS, ROOT
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 KUBECTL = """#!/usr/bin/env bash
 echo "kubectl $*" >> "$CALLS"

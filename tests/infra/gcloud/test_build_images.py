@@ -15,7 +15,7 @@ from tests.infra.loopback import Request, Response, refusal, serving
 from tests.infra.sources import IMAGES, IMAGES_STEPS, ROOT
 from tests.infra.tools import Tools, tools
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 FOLDER = ROOT / "examples" / "training"
 REPOSITORY = "projects/shop/locations/us-central2/repositories/gke-tpu-training"

@@ -14,7 +14,7 @@ from tests.infra.gcloud.objects import Objects
 from tests.infra.loopback import serving
 from tests.infra.sources import STEPS
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 KEPT = "tpu-slice-provisioner"
 LOCK = f"{KEPT}/terraform.lock.hcl"

@@ -15,7 +15,7 @@ from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.loopback import Request, Response, serving
 from tests.infra.sources import BUILD, DESTROY, DESTROY_TRAINING, IMAGES, PROVISION_TRAINING, ROOT
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 GIVEN = {"_STATE_BUCKET": "state", "_REGION": "us-central1", "_FIRESTORE_LOCATION": "nam5"}
 

@@ -14,7 +14,7 @@ from tests.infra.gcloud.conftest import PERSON, Gcloud
 from tests.infra.loopback import serving
 from tests.infra.sources import ROOT
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 SCRIPT = "infra/environments/bootstrap.sh"
 BUILDER = "tpu-training-builder@shop.iam.gserviceaccount.com"

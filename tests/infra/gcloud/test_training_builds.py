@@ -16,7 +16,7 @@ from tests.infra.gcloud.bed import Bed, laid
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.sources import DESTROY_TRAINING, PROVISION_TRAINING
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 GIVEN = {
     "_TF_STATE_BUCKET": "state",

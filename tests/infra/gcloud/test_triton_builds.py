@@ -17,7 +17,7 @@ from tests.infra.gcloud.bed import READY, Bed, laid
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.sources import DESTROY_TRITON, PROVISION_TRITON
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 GIVEN = {
     "_TF_STATE_BUCKET": "state",

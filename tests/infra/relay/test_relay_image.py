@@ -30,7 +30,7 @@ from tests.relay.test_events import update
 from tests.relay.test_relay import DEMO, Stage, workload
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 FOLDER = ROOT / "relay" / "image"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text()

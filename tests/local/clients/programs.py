@@ -11,12 +11,12 @@ from typing import Any
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
 from infra.local.clients.objects import Object
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import Program, Says
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = {"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"}
-PATIENCE_SECONDS = 120.0
 POOL = "cloud.google.com/gke-nodepool"
 
 
@@ -74,4 +74,4 @@ def items(api: Api, plural: str, namespace: str) -> list[Object]:
 
 
 def waited(condition: Callable[[], object], what: str) -> None:
-    until(condition, what, within=PATIENCE_SECONDS)
+    until(condition, what)

@@ -18,7 +18,7 @@ from infra.local.clients.kinds import KINDS, Kind
 from infra.local.clients.memory import WentBack
 from infra.local.clients.objects import Object
 from infra.local.clients.watch import Watch
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 
 PODS = KINDS["pods"]
 

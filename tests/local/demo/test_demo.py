@@ -13,7 +13,8 @@ from infra.local.demo.story import story, story_on_compute
 from infra.local.kubernetes.programs import find
 from infra.local.kubernetes.versions import pinned
 from infra.local.prerequisites import Tools
-from tests.local.stack.leftovers import REPOSITORY, running_in, until
+from tests.local.stack.leftovers import REPOSITORY, running_in
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -30,7 +31,6 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
     )
 
 
-@pytest.mark.timeout(300)
 def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) -> None:
     assert tools.java.exists()
     said, errors = (demo := start(tmp_path, "--embedded")).communicate()
@@ -42,7 +42,6 @@ def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) ->
     assert not running_in(tmp_path)
 
 
-@pytest.mark.timeout(300)
 def test_in_a_self_managed_cluster_slices_are_groups_of_instances(tools: Tools, tmp_path: Path) -> None:
     assert tools.java.exists()
     said, errors = (demo := start(tmp_path, "--embedded", "--backend", "compute")).communicate()
@@ -56,7 +55,6 @@ def test_in_a_self_managed_cluster_slices_are_groups_of_instances(tools: Tools, 
     assert not running_in(tmp_path)
 
 
-@pytest.mark.timeout(240)
 def test_it_runs_on_a_control_plane_if_there_is_one_and_ctrl_c_in_the_middle_leaves_no_process(
     tools: Tools, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ from google.cloud import container_v1 as gke
 from infra.local.gke.buttons import press
 from infra.local.gke.codes import Code
 from infra.local.gke.rules import Refusal
-from tests.local.gke.world import DEMO, Policy, World, a_pool, pool_path
+from tests.local.gke.world import DEMO, Policy, World, a_pool, of_flex_start, pool_path
 
 Status = gke.NodePool.Status
 
@@ -118,6 +118,51 @@ def test_an_answer_may_be_lost_although_the_call_was_taken() -> None:
     _press(world, "POST /faults", kind="lost_answer")
     assert world.create_refused().code == Code.UNAVAILABLE
     assert world.pool().status == Status.PROVISIONING
+
+
+def test_a_held_creation_lasts_until_it_is_let_go() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="held")
+    world.create()
+    world.after(86_400)
+    assert (world.pool().status, world.nodes.nodes) == (Status.PROVISIONING, {})
+    _press(world, "POST /releases")
+    world.after(10)
+    assert (world.pool().status, world.chips()) == (Status.RUNNING, ["4", "4"])
+
+
+def test_a_held_deletion_lasts_until_it_is_let_go() -> None:
+    world = _running()
+    _press(world, "POST /faults", kind="held", method="DeleteNodePool")
+    name = world.delete().name
+    world.after(86_400)
+    assert (world.pool().status, world.operation(name).status) == (Status.STOPPING, gke.Operation.Status.RUNNING)
+    _press(world, "POST /releases")
+    world.after(10)
+    assert world.operation(name).status == gke.Operation.Status.DONE
+
+
+def test_a_held_pool_of_flex_start_is_filled_after_it_is_let_go() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="held")
+    world.create(of_flex_start())
+    world.after(60)
+    assert world.nodes.nodes == {}
+    _press(world, "POST /releases")
+    world.after(10)
+    assert len(world.nodes.nodes) == 4
+
+
+def test_only_what_is_named_is_let_go_and_what_comes_later_is_not_held() -> None:
+    world = World()
+    _press(world, "POST /faults", kind="held", times=None)
+    for name in ("one", "two"):
+        world.create(a_pool(name))
+    _press(world, "POST /releases", pools="one")
+    world.create(a_pool("three"))
+    world.after(10)
+    states = {name: world.pool(name).status for name in ("one", "two", "three")}
+    assert states == {"one": Status.RUNNING, "two": Status.PROVISIONING, "three": Status.RUNNING}
 
 
 @pytest.mark.parametrize("kind", ["stockout", "quota"])

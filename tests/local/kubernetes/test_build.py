@@ -14,7 +14,8 @@ from infra.local.kubernetes.__main__ import provide
 from infra.local.kubernetes.programs import NAMES, built, cache_of
 from infra.local.kubernetes.toolchain import NotBuilt
 from infra.local.kubernetes.versions import pinned
-from tests.local.stack.leftovers import REPOSITORY, running_in, until
+from tests.local.stack.leftovers import REPOSITORY, running_in
+from tests.waiting import until
 
 pytestmark = pytest.mark.emulators
 

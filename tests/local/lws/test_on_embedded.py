@@ -9,7 +9,7 @@ import pytest
 from tests.local.clients.programs import run
 from tests.local.served import serving
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def test_beside_the_embedded_api_server_it_does_not_start(tmp_path: Path) -> None:

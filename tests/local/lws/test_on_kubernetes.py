@@ -20,7 +20,7 @@ from tests.local.lws.builders import API, EXCLUSIVE, LABEL, condition
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.readers import READERS
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 HOSTS = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
 
 

@@ -15,13 +15,13 @@ from urllib3.exceptions import HTTPError as Broken
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.kubeconfig import for_token_file
+from infra.local.patience import PATIENCE_SECONDS
 from tests.local.proxy.origin import LISTED, Origin, serving
 from tests.local.proxy.proxied import PROMPTLY, Proxied, before
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 SILENCE = 0.7
-PATIENCE = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ class Events:
 
 
 @contextmanager
-def watching(api: Api, silence: float = PATIENCE) -> Iterator[Events]:
+def watching(api: Api, silence: float = PATIENCE_SECONDS) -> Iterator[Events]:
     events = Events(api, silence)
     with closing(events.stream):
         yield events

@@ -3,22 +3,11 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
-PATIENCE_SECONDS = 120.0
 REPOSITORY = Path(__file__).parents[3]
-
-
-def until(condition: Callable[[], object], what: str, within: float = PATIENCE_SECONDS) -> None:
-    """Wait for a condition. Fail with `what` if it does not hold in time."""
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {within} s for {what}"
-        time.sleep(0.02)
 
 
 def running_in(folder: Path) -> list[psutil.Process]:

@@ -23,14 +23,15 @@ from infra.local.clients.kinds import KINDS
 from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Embedded
 from infra.local.demo.http import get_json, press
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY, planned
 from infra.local.prerequisites import Tools
 from infra.local.settings import checked, file_of, put
 from infra.local.stack import Stack, running
-from tests.local.stack.leftovers import until
+from tests.waiting import until
 from tpu_slices.domain.model.slices import ClusterId
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 MANIFEST = REPOSITORY / "examples" / "demo" / "compute" / "c-declared.yaml"
 AUTHORITIES = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
@@ -38,7 +39,6 @@ BINDING = ("kube-system", "tpu-slice-provisioner-relay-joining")
 GROUPS = "tpunodegroups"
 TOKEN = {"kubeadm-join-token", "kubeadm-ca-hash"}
 HANDED_ON = "0 of 2 hosts are ready and offer their chips; they have a token to join with since"
-PATIENCE = 90.0
 
 Json = dict[str, Any]
 
@@ -95,10 +95,10 @@ class Site:
             told = self.told(name)
             return told[0] == reason and message in told[1]
 
-        until(is_told, f"{name} to be {reason}", PATIENCE)
+        until(is_told, f"{name} to be {reason}")
 
     def await_error(self, name: str, text: str) -> None:
-        until(lambda: _all(self.attributes(name, "error"), text), f"both hosts to tell of {text}", PATIENCE)
+        until(lambda: _all(self.attributes(name, "error"), text), f"both hosts to tell of {text}")
 
 
 def _all(found: list[str], text: str) -> bool:
@@ -123,7 +123,7 @@ def site(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
         pytest.skip(f"HOSTS THAT JOIN BY THEIR STARTUP SCRIPT ARE NOT TESTED HERE: {plan.unbooted}")
     with running(plan, impatient) as stack, closing(Api.of(stack.addresses.kubeconfig)) as api:
         yield Site(stack, api)
-        until(lambda: api.list(GROUPS)["items"] == [], "the groups to go", PATIENCE)
+        until(lambda: api.list(GROUPS)["items"] == [], "the groups to go")
 
 
 def test_hosts_join_with_a_token_that_is_nowhere_afterwards(site: Site) -> None:
@@ -132,18 +132,17 @@ def test_hosts_join_with_a_token_that_is_nowhere_afterwards(site: Site) -> None:
         assert site.attributes("joining", "state") == ["joined", "joined"]
         nodes = site.api.list("nodes", labelSelector="cloud.google.com/tpu-node-group-name=joining")["items"]
         assert {node["metadata"]["name"] for node in nodes} == site.hosts("joining").keys()
-        until(lambda: site.tokens("joining") == [], "the token to be deleted", PATIENCE)
+        until(lambda: site.tokens("joining") == [], "the token to be deleted")
         until(
             lambda: not any(TOKEN & host["metadata"].keys() for host in site.hosts("joining").values()),
             "the token to be taken out of the metadata",
-            PATIENCE,
         )
 
 
 def test_hosts_wait_for_a_token_as_long_as_none_can_be_made(site: Site) -> None:
     with site.declared("waiting"):
         with no_right_to_make_tokens(site):
-            until(lambda: _all(site.attributes("waiting", "state"), "waiting-for-token"), "hosts to wait", PATIENCE)
+            until(lambda: _all(site.attributes("waiting", "state"), "waiting-for-token"), "hosts to wait")
             site.await_told("waiting", "AwaitingNodeJoin", "for a token to join with, and has not answered yet")
             assert site.tokens("waiting") == []
         site.await_told("waiting", "Ready")
@@ -187,7 +186,7 @@ def test_a_token_that_is_void_before_it_is_used_keeps_hosts_from_joining(site: S
 def void_tokens(site: Site) -> Iterator[None]:
     """Delete each token as soon as it is made, as Kubernetes does when it has expired."""
     path = KINDS["secrets"].path("kube-system")
-    stream = site.api.stream(path, {"watch": "true"}, PATIENCE)
+    stream = site.api.stream(path, {"watch": "true"}, PATIENCE_SECONDS)
 
     def delete() -> None:
         with suppress(ApiError, HTTPError, OSError, ValueError):

@@ -12,7 +12,8 @@ import pytest
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Asked, Listens, Processes, Program, ProgramFailed, Says
-from tests.local.stack.leftovers import running_in, start_module, until
+from tests.local.stack.leftovers import running_in, start_module
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

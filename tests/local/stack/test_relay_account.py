@@ -15,7 +15,7 @@ from infra.local.clients.labels import OURS
 from infra.local.relay_account import manifests, open_account, relay_account
 from tests.local.served import Served, serving
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 PATIENCE = 120.0
 CLUSTER = "demo"

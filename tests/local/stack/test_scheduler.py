@@ -4,9 +4,8 @@ import threading
 import pytest
 from google.api_core.exceptions import GoogleAPIError, RetryError, ServiceUnavailable
 
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.scheduler import repeated
-
-PATIENCE_SECONDS = 120.0
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from infra.local.prerequisites import Tools
 from infra.local.processes import Processes, ProgramFailed
 from infra.local.stack import Stack, running
 from tests.local.stack import sample
-from tests.local.stack.leftovers import running_in, start_module, until
+from tests.local.stack.leftovers import running_in, start_module
+from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.local.patience import PATIENCE_SECONDS
 from tests.local.stack.leftovers import REPOSITORY, running_in
-
-PATIENCE_SECONDS = 120
 
 
 @dataclass

@@ -5,7 +5,7 @@ import pytest
 from tests.local.stack.leftovers import REPOSITORY
 from tests.local.up.terminal import Terminal
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 @pytest.mark.parametrize("part", ["reconcile", "relay", "pubsub", "firestore", "proxy"])

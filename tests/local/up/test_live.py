@@ -21,17 +21,18 @@ import yaml
 
 from infra.local.borrowed import standing
 from infra.local.clients.api import Api
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes
 from tests.cluster.servers import EMBEDDED, module
-from tests.local.stack.leftovers import REPOSITORY, running_in, until
+from tests.local.stack.leftovers import REPOSITORY, running_in
+from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 CONTEXT = "gke_shop_us-central2_b"
 PATH = "projects/shop/locations/us-central2/clusters/b"
-PATIENCE_SECONDS = 120.0
 USER = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
 PACE = [f"--{name}-seconds=0.2" for name in ("create", "join", "ready", "chips", "delete")]
 
@@ -92,7 +93,7 @@ class Up:
             assert self.process.poll() is None, self.said
             return condition()
 
-        until(holds, what, PATIENCE_SECONDS)
+        until(holds, what)
 
 
 @contextmanager

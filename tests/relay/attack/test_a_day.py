@@ -219,7 +219,6 @@ def kind_of(seen: Thing) -> Kind:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_after_a_day_the_relay_keeps_no_more_entries_than_after_an_hour() -> None:
     day = Day()
     day.pass_minute()
@@ -240,7 +239,6 @@ def allocated() -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_relays_memory_does_not_grow_from_hour_to_hour() -> None:
     day = Day()
     tracemalloc.start()

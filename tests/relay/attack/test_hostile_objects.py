@@ -168,7 +168,6 @@ def test_an_end_is_reported_although_another_watch_is_silent(watched: Watched) -
 
 @pytest.mark.emulators
 @pytest.mark.enable_socket
-@pytest.mark.timeout(300)
 def test_an_unparseable_object_on_the_wire_is_kept_until_it_is_deleted(bed: Bed) -> None:
     bed.create(0, 1)
     with bed.watching() as recorder:

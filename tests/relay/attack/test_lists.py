@@ -19,7 +19,7 @@ from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 from tpu_slices_simulator.relays import due_facts
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 MANY = 10_000
 

@@ -20,7 +20,7 @@ from tests.relay.test_events import update
 from tests.relay.test_relay import Stage, emptied, host, workload
 from tpu_slices.domain.model.facts import Echo, EchoQuestion, HostsChanged, SlicesWanted
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 NOWHERE = "relay-test.invalid"
 OK = ["ok"]

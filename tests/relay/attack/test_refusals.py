@@ -12,7 +12,7 @@ from tests.builders import an_owner
 from tests.relay.attack.bed import Bed, names
 from tpu_slices.ports.errors import Temporary
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])

@@ -12,7 +12,7 @@ from relay.watch import Patience, Source, Watch
 from tests.relay.attack.bed import Bed, names
 from tests.relay.recorder import Recorder
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def test_watches_that_are_closed_repeatedly_lose_nothing_without_a_relist(bed: Bed) -> None:

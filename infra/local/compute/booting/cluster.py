@@ -14,8 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from urllib3.exceptions import HTTPError
 
 from infra.local.compute.booting.kubeadm import CannotJoinError
-
-_SECONDS = 5.0
+from infra.local.patience import PATIENCE_SECONDS
 
 
 class KubeconfigServer:
@@ -26,7 +25,7 @@ class KubeconfigServer:
 
     def takes(self, token: str) -> bool:
         server, authority = self._read()
-        with urllib3.PoolManager(ca_cert_data=authority, retries=False, timeout=_SECONDS) as pool:
+        with urllib3.PoolManager(ca_cert_data=authority, retries=False, timeout=PATIENCE_SECONDS) as pool:
             try:
                 answer = pool.request("GET", f"{server}/version", headers={"Authorization": f"Bearer {token}"})
             except HTTPError as error:

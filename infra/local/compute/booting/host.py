@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from infra.local.patience import PATIENCE_SECONDS
+
 STAND_INS = Path(__file__).parent / "stand_ins"
 LINKS = {"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64", "sbin": "usr/sbin"}
 FSTAB = "LABEL=root / ext4 defaults 0 1\n/swapfile none swap sw 0 0\n# /old none swap sw 0 0\n"
@@ -44,7 +46,7 @@ def cannot_be_used() -> str:
     with tempfile.TemporaryDirectory() as folder:
         tried = Host.made(Path(folder) / "host", "exit 0")
         with tried.booted("nowhere") as boot:
-            failed = boot.wait(60)
+            failed = boot.wait(PATIENCE_SECONDS)
         return f"no mount namespace of one's own: {tried.printed.strip()}" if failed else ""
 
 

@@ -22,14 +22,17 @@ _COLLECTED = Condition(type="DisruptionTarget", reason="DeletionByPodGC", messag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long until a scheduler's message, a pod and its creation come anew, a node is lost, and an Event goes."""
+    """How long until a scheduler's message, a pod and its creation come anew, a node is lost, and an Event goes.
+
+    The original loses a node after 40 s; a busy machine may not renew its Lease in that time.
+    """
 
     scheduling_backoff: timedelta = timedelta(seconds=1)
     told_again_at_once: int = 50
     """How many pods are told anew in one round of the scheduler."""
     pod_backoff: timedelta = timedelta(seconds=10)
     creation_backoff: timedelta = timedelta(seconds=1)
-    node_grace: timedelta = timedelta(seconds=40)
+    node_grace: timedelta = timedelta(minutes=10)
     event_life: timedelta = timedelta(hours=1)
 
 
