@@ -24,7 +24,7 @@ from infra.local.timed import Outside
 
 _PACES = (
     *("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log"),
-    *("shutdown", "unhealthy", "fill", "run", "history"),
+    *("shutdown", "unhealthy", "fill", "run", "history", "join_limit"),
 )
 SIGNAL_SECONDS = 0.5
 """How late a signal is noticed at most: one that comes as the main thread begins to wait does not wake it."""
@@ -61,7 +61,7 @@ def _arguments() -> argparse.ArgumentParser:
     )
     defaults = Pace()
     for name in _PACES:
-        parser.add_argument(f"--{name}-seconds", type=float, default=getattr(defaults, name))
+        parser.add_argument(f"--{name.replace('_', '-')}-seconds", type=float, default=getattr(defaults, name))
     return parser
 
 

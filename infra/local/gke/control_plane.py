@@ -49,7 +49,8 @@ class ControlPlane(Timed[State, Call]):
             return outcome.answer
 
     def _follow(self, state: State, now: float) -> bool:
-        return self._keeper.follow(appearances(state, now), described(state), now)
+        leaving = frozenset(host.name for host in state.hosts.values() if host.leaving)
+        return self._keeper.follow(appearances(state, now), described(state), now, leaving)
 
     def _adopt(self, now: float) -> bool:
         moved = self._state.nodes != self._keeper.standing

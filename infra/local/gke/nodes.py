@@ -91,13 +91,24 @@ class NodeKeeper:
         """Return name and life of the hosts whose Node exists in the API."""
         return frozenset((name, seen.life) for name, seen in self._told.items())
 
-    def follow(self, wanted: Mapping[str, Appearance], describe: Describe, now: float) -> bool:
-        """Bring the API to the wanted state; return False if some of it must be retried."""
+    def follow(
+        self,
+        wanted: Mapping[str, Appearance],
+        describe: Describe,
+        now: float,
+        leaving: frozenset[str] = frozenset(),
+    ) -> bool:
+        """Bring the API to the wanted state; return False if some of it must be retried.
+
+        Hosts that are `leaving` are drained before they go, also if nobody looked while they were to drain.
+        """
         try:
             if now >= self._look_at:
                 self._look(wanted)
                 self._look_at = now + LOOK_SECONDS
             for name in [name for name, seen in self._told.items() if not _same_vm(seen, wanted.get(name))]:
+                if name in leaving and not self._told[name].drains:
+                    self._nodes.drain(name)
                 self._part(name)
                 del self._told[name]
             for name, seen in wanted.items():

@@ -46,7 +46,7 @@ class Pace:
     repair: float = 4.0
     stockout: float = 6.0
     quota: float = 1.0
-    join_limit: float = 60.0
+    join_limit: float = 3600.0
     log: float = 0.2
     shutdown: float = 2.5
     unhealthy: float = 60.0

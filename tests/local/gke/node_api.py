@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
+from infra.local.patience import PATIENCE_SECONDS
+
 Manifest = dict[str, Any]
 _NODE = re.compile(r"/api/v1/nodes/([^/]+)(/status)?")
 _POD = re.compile(r"/api/v1/namespaces/([^/]+)/pods/([^/]+)(/eviction)?")
@@ -123,7 +125,7 @@ def serving(api: NodeApi) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         wbufsize = -1
-        timeout = 5
+        timeout = PATIENCE_SECONDS
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))

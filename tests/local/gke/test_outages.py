@@ -184,6 +184,16 @@ def test_a_pool_that_is_deleted_is_drained_before_it_goes() -> None:
     assert world.nodes.nodes == {}
 
 
+def test_a_pool_whose_deletion_nobody_saw_begin_is_drained_all_the_same() -> None:
+    world = _running()
+    names = sorted(world.nodes.nodes)
+    world.delete()
+    world.clock.now += 5
+    world.after(1)
+    assert sorted(each for each in world.nodes.said if each.startswith("drain")) == [f"drain {each}" for each in names]
+    assert world.nodes.nodes == {}
+
+
 def test_a_drain_that_fails_is_tried_again() -> None:
     world = _running()
     world.nodes.down = True

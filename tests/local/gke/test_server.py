@@ -8,11 +8,11 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -22,6 +22,7 @@ from google.api_core import exceptions
 from google.cloud import container_v1 as gke
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
+from google.pubsub_v1 import ReceivedMessage
 
 from infra.local.clients.loopback import ButtonServer
 from infra.local.gke.buttons import press
@@ -29,17 +30,17 @@ from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.nodes import RememberedNodes
 from infra.local.gke.server import Server
 from infra.local.gke.state import Pace
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.timed import Outside
 from tests.local.gke.node_api import NodeApi, kubeconfig, serving
 from tests.local.gke.world import DEMO, a_pool, a_state, pool_path
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 ROOT = Path(__file__).parents[3]
 QUICK = Pace(pending=0, create=0.05, join=0.02, ready=0.02, chips=0.02, delete=0.05, repair=0.05, stockout=0.1)
 DONE = gke.Operation.Status.DONE
-
-T = TypeVar("T")
 
 
 @contextmanager
@@ -49,22 +50,19 @@ def _client(address: str) -> Iterator[gke.ClusterManagerClient]:
         yield client
 
 
-def _until(look: Callable[[], T], good: Callable[[T], bool], seconds: float = 10) -> T:
-    deadline = time.monotonic() + seconds
-    while not good(seen := look()):
-        assert time.monotonic() < deadline, seen
-        time.sleep(0.01)
-    return seen
-
-
 def _ended(client: gke.ClusterManagerClient, operation: gke.Operation) -> gke.Operation:
     path = f"projects/demo-project/locations/us-central2/operations/{operation.name}"
-    return _until(lambda: client.get_operation(name=path), lambda seen: seen.status == DONE)
+
+    def ended() -> gke.Operation | None:
+        seen = client.get_operation(name=path)
+        return seen if seen.status == DONE else None
+
+    return until(ended, f"the end of {operation}")
 
 
 def _call(url: str, method: str = "GET", **body: Any) -> dict[str, Any]:
     data = json.dumps(body).encode() if body else None
-    with urlopen(Request(url, data, method=method), timeout=60) as reply:
+    with urlopen(Request(url, data, method=method), timeout=PATIENCE_SECONDS) as reply:
         return dict(json.load(reply))
 
 
@@ -105,8 +103,11 @@ def test_a_pool_is_created_seen_and_deleted(client: gke.ClusterManagerClient) ->
     assert client.get_cluster(name=DEMO).id == "c0ffee"
 
 
-def test_refusals_arrive_as_googles_exceptions_with_a_request_id(client: gke.ClusterManagerClient) -> None:
-    client.create_node_pool(parent=DEMO, node_pool=a_pool())
+def test_refusals_arrive_as_googles_exceptions_with_a_request_id(
+    client: gke.ClusterManagerClient, buttons: str
+) -> None:
+    _call(f"{buttons}/faults", "POST", kind="held")
+    creation = client.create_node_pool(parent=DEMO, node_pool=a_pool())
     with pytest.raises(exceptions.FailedPrecondition, match="Cluster is running incompatible operation") as busy:
         client.delete_node_pool(name=pool_path())
     assert re.fullmatch("0x[0-9a-f]{16}", busy.value.details[0].request_id)
@@ -114,7 +115,8 @@ def test_refusals_arrive_as_googles_exceptions_with_a_request_id(client: gke.Clu
         client.create_node_pool(
             parent=DEMO, node_pool=a_pool("other", initial_node_count=3, placement_policy={"tpu_topology": "3x3x3"})
         )
-    _until(lambda: client.get_node_pool(name=pool_path()).status, lambda status: status == gke.NodePool.Status.RUNNING)
+    _call(f"{buttons}/releases", "POST", pools="pool")
+    _ended(client, creation)
     with pytest.raises(exceptions.AlreadyExists, match="Already exists"):
         client.create_node_pool(parent=DEMO, node_pool=a_pool())
 
@@ -122,7 +124,7 @@ def test_refusals_arrive_as_googles_exceptions_with_a_request_id(client: gke.Clu
 def test_the_sixth_operation_is_one_too_many(
     client: gke.ClusterManagerClient, plane: ControlPlane, buttons: str
 ) -> None:
-    _call(f"{buttons}/faults", "POST", kind="slow", times=None)
+    _call(f"{buttons}/faults", "POST", kind="held", times=None)
     for number in range(5):
         client.create_node_pool(parent=DEMO, node_pool=a_pool(f"pool-{number}"))
     with pytest.raises(exceptions.ResourceExhausted, match="concurrent operations quota 5"):
@@ -186,15 +188,16 @@ def test_the_program_makes_nodes_in_a_cluster_and_ends_on_a_signal(tmp_path: Pat
         _program("--kubeconfig", str(kubeconfig(url, config)), *pace) as (process, address, buttons),
     ):
         with _client(address) as client:
-            client.create_node_pool(parent=DEMO, node_pool=a_pool())
-            _until(lambda: _chips(api), lambda chips: chips == ["4", "4"])
+            _ended(client, client.create_node_pool(parent=DEMO, node_pool=a_pool()))
+            until(lambda: _chips(api) == ["4", "4"], "the chips of both hosts")
             api.bind("worker", next(iter(api.nodes)))
-            client.delete_node_pool(name=pool_path())
-            _until(lambda: api.nodes, lambda nodes: not nodes)
+            _ended(client, client.delete_node_pool(name=pool_path()))
+        assert not api.nodes
         assert api.deleted_pods == ["worker"]
-        assert [call["method"] for call in _call(f"{buttons}/calls")["calls"]] == ["CreateNodePool", "DeleteNodePool"]
+        changes = [each["method"] for each in _call(f"{buttons}/calls")["calls"] if each["method"] != "GetOperation"]
+        assert changes == ["CreateNodePool", "DeleteNodePool"]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_the_program_is_told_which_workload_policies_there_are() -> None:
@@ -219,10 +222,15 @@ def test_the_program_publishes_the_end_of_an_operation_to_the_sinks_topic(
         with _program(*arguments, PUBSUB_EMULATOR_HOST=pubsub_emulator) as (_, address, _buttons):
             with _client(address) as client:
                 operation = client.create_node_pool(parent=DEMO, node_pool=a_pool())
-            pulled = subscriber.pull(subscription=subscription, max_messages=10, timeout=60).received_messages
+            pulled = until(lambda: _pulled(subscriber, subscription), "a log entry")
     publisher.transport.close()
     (entry,) = [json.loads(each.message.data) for each in pulled]
     assert entry["operation"] == {"id": operation.name, "producer": "container.googleapis.com", "last": True}
+
+
+def _pulled(subscriber: SubscriberClient, subscription: str) -> list[ReceivedMessage]:
+    pulled = subscriber.pull(subscription=subscription, max_messages=1, timeout=PATIENCE_SECONDS)
+    return list(pulled.received_messages)
 
 
 def _chips(api: NodeApi) -> list[str]:
