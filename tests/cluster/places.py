@@ -17,8 +17,8 @@ PLACE = "test.example.com/place"
 ZONE = "topology.kubernetes.io/zone"
 TAINT = {"key": TPU, "value": "present", "effect": "NoSchedule"}
 FOR_EVER = 3600.0
-SOON = 5.0
-"""How long a leader runs at least: followers are created up to 4 s after it is bound, and never once it has ended."""
+SOON = 1.0
+"""How long pods run once all of their Job do: it is said nowhere how long that takes."""
 
 
 def condition(obj: Json, kind: str) -> Json:
@@ -41,12 +41,13 @@ class Place:
         for number in range(hosts):
             self.add_node(f"{self.name}-{pool}-{number}", f"{self.name}-{pool}")
 
-    def add_node(self, name: str, pool: str, *, chips: int = 4, ready: str = "True") -> None:
+    def add_node(self, name: str, pool: str, *, chips: int = 4, ready: str = "True", **spec: Any) -> None:
+        """Create a node; `spec` is what it has beside its taint, or instead of it."""
         labels = {POOL: pool, HOST: "true", PLACE: self.name, "kubernetes.io/hostname": name, ZONE: self.name}
         amounts = {"cpu": "8", "memory": "16Gi", "pods": "16", TPU: str(chips)}
         conditions = [{"type": "Ready", "status": ready, "reason": "Testing"}]
         status = {"capacity": amounts, "allocatable": amounts, "conditions": conditions}
-        manifest = node(name, spec={"taints": [TAINT]}, status=status)
+        manifest = node(name, spec={"taints": [TAINT]} | spec, status=status)
         manifest["metadata"]["labels"] = labels
         self.cluster.api.create(path("nodes"), manifest)
 

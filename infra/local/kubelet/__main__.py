@@ -13,7 +13,7 @@ from infra.local.kubelet.leases import Leases
 from infra.local.kubelet.pace import Pace
 from infra.local.kubelet.pods import Pods
 
-_WATCHED = {"nodes": {"labelSelector": HOSTS}, "pods": {"fieldSelector": "spec.nodeName!="}}
+_WATCHED = {"nodes": {"labelSelector": HOSTS}, "pods": {"fieldSelector": "spec.nodeName!="}, "jobs": {}}
 """Kinds, with selectors."""
 
 

@@ -10,7 +10,7 @@ class Pace:
     """From binding to Running; represents images, volumes and network."""
 
     run: timedelta = timedelta(seconds=10)
-    """From Running to the end, for pods without the annotation `local.kubelet/run-seconds`."""
+    """From when all pods of their Job run to the end, for pods without the annotation `local.kubelet/run-seconds`."""
 
     termination: timedelta = timedelta(seconds=1)
     """From a running pod's deletion to its end: the part of the grace period that it uses."""

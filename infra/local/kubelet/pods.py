@@ -2,10 +2,11 @@
 
 No container is ever executed: a bound pod is Running after `pace.start` and ends after the seconds that its annotation
 `local.kubelet/run-seconds` says (else `pace.run`, or never if its containers are always restarted), with exit code 0,
-or with 1 while its JobSet's restart-attempt is below `local.kubelet/fail-until-restart`. Whatever the restart policy,
-a container that ended is not restarted in its pod. On a node that is not Ready nothing changes, unless the node says
-that it shuts down: then its kubelet ends its pods (pkg/kubelet/nodeshutdown). The pods of DaemonSets, and of nodes that
-are gone, are left to others.
+or with 1 while its JobSet's restart-attempt is below `local.kubelet/fail-until-restart`. The seconds of a Job's pods
+count from when all that run together have started. The annotation is read again after each change: "0" ends a pod.
+Whatever the restart policy, a container that ended is not restarted in its pod. On a node that is not Ready nothing
+changes, unless the node says that it shuts down: then its kubelet ends its pods (pkg/kubelet/nodeshutdown). The pods of
+DaemonSets, and of nodes that are gone, are left to others.
 """
 
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from infra.local.clients.rounds import Across, each
 from infra.local.kubelet import pod_status
 from infra.local.kubelet.keys import FAIL_UNTIL_RESTART, RESTART_ATTEMPT, RUN_SECONDS
 from infra.local.kubelet.pace import Pace
+from infra.local.kubelet.together import beginnings
 
 SOURCE = "kubelet"
 
@@ -49,9 +51,11 @@ class Pods:
 
     def reconcile(self, objects: Objects, now: datetime, pace: Pace) -> datetime | None:
         nodes = {node["metadata"]["name"]: node for node in objects.stored("nodes")}
+        pods = objects.stored("pods")
+        began = beginnings(pods, objects.stored("jobs"))
 
         def live(pod: Object) -> datetime | None:
-            step = next_step(pod, nodes[pod["spec"]["nodeName"]], now, pace)
+            step = next_step(pod, nodes[pod["spec"]["nodeName"]], now, pace, began.get(pod["metadata"]["uid"]))
             if step.status is not None:
                 objects.update("pods", pod | {"status": step.status}, status=True)
             if step.remove:
@@ -59,7 +63,7 @@ class Pods:
                 objects.delete("pods", metadata["namespace"], metadata["name"], grace_seconds=0)
             return step.wake
 
-        own = [pod for pod in objects.stored("pods") if pod["spec"].get("nodeName") in nodes and not _is_daemon(pod)]
+        own = [pod for pod in pods if pod["spec"].get("nodeName") in nodes and not _is_daemon(pod)]
         return each(own, live, self._recorder.doubting(objects, now), across=self._across)
 
 
@@ -68,8 +72,8 @@ def _is_daemon(pod: Object) -> bool:
     return owner is not None and owner["kind"] == "DaemonSet"
 
 
-def next_step(pod: Object, node: Object, now: datetime, pace: Pace) -> Step:
-    """Return the next step of a pod that is bound to this node (pure).
+def next_step(pod: Object, node: Object, now: datetime, pace: Pace, began: datetime | None) -> Step:
+    """Return the next step of a pod that is bound to this node, whose run time counts from `began` (pure).
 
     | the pod | on a node that shuts down | Ready | not Ready |
     | waits for finalizers only | - | - | - |
@@ -90,7 +94,7 @@ def next_step(pod: Object, node: Object, now: datetime, pace: Pace) -> Step:
         case "Pending":
             return _start(pod, node, now, pace.start)
         case "Running":
-            return _run(pod, now, pace.run)
+            return _run(pod, now, pace.run, began)
         case _:
             return Step()
 
@@ -145,11 +149,11 @@ def _start(pod: Object, node: Object, now: datetime, start: timedelta) -> Step:
     return Step(status=pod_status.started(pod, node, now))
 
 
-def _run(pod: Object, now: datetime, default: timedelta) -> Step:
+def _run(pod: Object, now: datetime, default: timedelta, began: datetime | None) -> Step:
     back = None if is_true(pod, "Ready") else _with_readiness(pod, now, ready=True)
-    if not _ends(pod):
+    if began is None or not _ends(pod):
         return Step(status=back)
-    end = _began(pod) + run_time(pod, default)
+    end = began + run_time(pod, default)
     if now >= end:
         return Step(status=pod_status.ended(pod, now, exit_code(pod)))
     return Step(status=back, wake=end)
@@ -159,10 +163,6 @@ def _ends(pod: Object) -> bool:
     """Return whether a pod ends by itself. A server's does not, unless its annotation says when."""
     serves = pod["spec"].get("restartPolicy") == "Always"
     return not serves or RUN_SECONDS in (pod["metadata"].get("annotations") or {})
-
-
-def _began(pod: Object) -> datetime:
-    return moment(pod["status"]["containerStatuses"][0]["state"]["running"]["startedAt"])
 
 
 def run_time(pod: Object, default: timedelta) -> timedelta:

@@ -210,6 +210,15 @@ def test_the_pods_of_daemon_sets_are_left_alone() -> None:
     world = World(owner="DaemonSet")
     world.pass_time(100)
     assert world.phase() == "Pending"
-    owned = World(owner="Job")
+    owned = World(owner="StatefulSet")
     owned.pass_time(5)
     assert owned.phase() == "Running"
+
+
+def test_a_run_time_that_is_shortened_meanwhile_ends_the_pod() -> None:
+    world = World(run_seconds="100000")
+    world.pass_time(5)
+    assert world.phase() == "Running"
+    world.objects.patch("pods", "default", "pod", {"metadata": {"annotations": {"local.kubelet/run-seconds": "0"}}})
+    world.settle()
+    assert world.phase() == "Succeeded"
