@@ -1,6 +1,6 @@
 """Buttons for people and tests: HTTP and JSON on a port of its own.
 
-GET    /faults  those of requests that are in force
+GET    /faults  those of requests that are in force, and how many watches are open
 POST   /faults  {"fault": "answer", "resource": "pods", "verb": "list", "share": 0.1, "for": 60, "code": 503}: for the
                 fields see `faults.Fault`; without a code, "seconds" delay the API server's own response
                 {"fault": "close-watches", "resource": "pods"}: the open watches end; of one resource or, without it, of
@@ -31,7 +31,8 @@ def application(forwarder: Forwarder) -> web.Application:
 
     async def shown(_: web.Request) -> web.Response:
         now = time.monotonic()
-        return web.json_response({"faults": faults.shown(faults.in_force(forwarder.faults, now), now)})
+        in_force = faults.shown(faults.in_force(forwarder.faults, now), now)
+        return web.json_response({"faults": in_force, "watches": forwarder.watches.count()})
 
     async def ordered(request: web.Request) -> web.Response:
         try:

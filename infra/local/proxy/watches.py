@@ -66,6 +66,10 @@ class Watches:
         finally:
             self._open.discard(one)
 
+    def count(self) -> int:
+        """Return how many are open."""
+        return len(self._open)
+
     def press(self, button: str, resource: str | None, text: str = "") -> int:
         """Do what a button of SAID_BY_WATCHES says, to the watches of one resource or to all."""
         chosen = [one for one in self._open if resource is None or resource in one.resource.split("/")]

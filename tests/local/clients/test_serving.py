@@ -14,6 +14,7 @@ import pytest
 from infra.local.certificates import certificates
 from infra.local.clients.objects import Object
 from infra.local.clients.serving import HOST, serving
+from infra.local.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.enable_socket
 
@@ -27,7 +28,7 @@ def connection() -> Iterator[http.client.HTTPSConnection]:
     own = certificates(HOST, datetime.now(UTC))
     trust = ssl.create_default_context(cadata=own.authority.decode())
     with serving(0, own.context(), echo) as address:
-        opened = http.client.HTTPSConnection(HOST, urlsplit(address).port, timeout=60, context=trust)
+        opened = http.client.HTTPSConnection(HOST, urlsplit(address).port, timeout=PATIENCE_SECONDS, context=trust)
         yield opened
         opened.close()
 
@@ -57,4 +58,4 @@ def test_after_the_block_nobody_listens() -> None:
         port = urlsplit(address).port
     assert port
     with pytest.raises(ConnectionRefusedError):
-        http.client.HTTPSConnection(HOST, port, timeout=60).request("GET", "/")
+        http.client.HTTPSConnection(HOST, port, timeout=PATIENCE_SECONDS).request("GET", "/")

@@ -18,6 +18,7 @@ from infra.local.clients.kinds import KINDS, Kind
 from infra.local.clients.memory import WentBack
 from infra.local.clients.objects import Object
 from infra.local.clients.watch import Watch
+from infra.local.patience import PATIENCE_SECONDS
 from tests.waiting import until
 
 PODS = KINDS["pods"]
@@ -74,7 +75,7 @@ class FakeApi:
     def stream(self, _: str, query: dict[str, str], __: float) -> FakeStream:
         self.asked.append(f"watch {query['resourceVersion']}")
         if not self.streams:
-            self.over.wait(10)
+            self.over.wait()
             return FakeStream(deque(self.begun))
         parts = self.streams.popleft()
         if isinstance(parts, Exception):
@@ -134,7 +135,7 @@ def test_a_watch_that_is_stopped_while_it_begins_ends_and_reads_nothing() -> Non
     watch.stop()
     assert not watch.ended(within=0)
     api.over.set()
-    assert watch.ended(within=10)
+    assert watch.ended(within=PATIENCE_SECONDS)
     assert sink.seen == ["pods listed 100"]
 
 

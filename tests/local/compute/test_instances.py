@@ -15,6 +15,7 @@ from infra.local.compute import guests
 from infra.local.compute.metadata import answers
 from infra.local.compute.metadata.server import MetadataServer
 from infra.local.compute.paths import Resource, parse_link
+from infra.local.patience import PATIENCE_SECONDS
 from tests.local.compute.world import HERE, PROJECT, World, a_template, alone, of_spot, refused
 
 FLAVOR = {"metadata-flavor": "Google"}
@@ -225,7 +226,7 @@ def served(world: World) -> Iterator[MetadataServer]:
 
 def call(server: MetadataServer, world: World, target: str, data: bytes | None = None, verb: str = "GET") -> Any:
     url = f"{server.base(path(world))}/computeMetadata/v1/{target}"
-    return urlopen(Request(url, data, headers=FLAVOR, method=verb), timeout=60)
+    return urlopen(Request(url, data, headers=FLAVOR, method=verb), timeout=PATIENCE_SECONDS)
 
 
 @pytest.mark.enable_socket
@@ -286,7 +287,7 @@ def test_vms_that_there_are_not_have_no_metadata(served: MetadataServer) -> None
     none = f"{served.url}/{PROJECT}/us-central1-c/none/computeMetadata/v1/instance/name"
     for url in (none, f"{served.url}/computeMetadata/v1/instance/name"):
         with pytest.raises(HTTPError) as caught:
-            urlopen(Request(url, headers=FLAVOR), timeout=60)
+            urlopen(Request(url, headers=FLAVOR), timeout=PATIENCE_SECONDS)
         caught.value.close()
         assert caught.value.code == 404
 

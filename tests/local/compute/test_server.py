@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -24,9 +24,12 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from infra.local.compute.control_plane import ControlPlane
 from infra.local.compute.server import Server
 from infra.local.compute.state import Pace
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.timed import Outside
 from tests.local.compute.world import HERE, PROJECT, REGIONAL, a_group, a_policy, a_state, a_template
 from tests.local.gke.node_api import NodeApi, kubeconfig, serving
+from tests.local.gke.sink import first_entry
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -34,25 +37,15 @@ ROOT = Path(__file__).parents[3]
 QUICK = Pace(pending=0, insert=0.02, remove=0.02, metadata=0.02, retry=0.05, create=0.05, delete=0.05)
 FLAVOR = {"Metadata-Flavor": "Google"}
 
-T = TypeVar("T")
-
 
 def _client(kind: Any, url: str) -> Any:
     anonymous = AnonymousCredentials()  # type: ignore[no-untyped-call]
     return kind(client_options=ClientOptions(api_endpoint=url), credentials=anonymous)
 
 
-def _until(look: Callable[[], T], good: Callable[[T], bool], seconds: float = 30) -> T:
-    deadline = time.monotonic() + seconds
-    while not good(seen := look()):
-        assert time.monotonic() < deadline, seen
-        time.sleep(0.01)
-    return seen
-
-
 def _call(url: str, method: str = "GET", headers: dict[str, str] | None = None, **body: Any) -> Any:
     data = json.dumps(body).encode() if body else None
-    with urlopen(Request(url, data, headers=headers or {}, method=method), timeout=60) as reply:
+    with urlopen(Request(url, data, headers=headers or {}, method=method), timeout=PATIENCE_SECONDS) as reply:
         return reply.read()
 
 
@@ -80,11 +73,12 @@ def _done(url: str, operation: Any) -> gce.Operation:
     }
     client = _client(kinds[scope], url)
     place = {} if scope == "global" else {scope: getattr(operation, scope).rpartition("/")[2]}
-    done: gce.Operation = _until(
-        lambda: client.get(operation=operation.name, project=PROJECT, **place),
-        lambda seen: seen.status == gce.Operation.Status.DONE,
-    )
-    return done
+
+    def done() -> gce.Operation | None:
+        seen = client.get(operation=operation.name, project=PROJECT, **place)
+        return seen if seen.status == gce.Operation.Status.DONE else None
+
+    return until(done, f"the end of {operation.name}")
 
 
 def _make_slice(url: str, policy: gce.ResourcePolicy | None = None) -> gce.Operation:
@@ -106,8 +100,12 @@ def _delete_group(url: str) -> gce.Operation:
 def test_a_slice_is_created_seen_and_deleted(url: str) -> None:
     _make_slice(url)
     groups = _client(gce.InstanceGroupManagersClient, url)
-    stable = _until(lambda: groups.get(instance_group_manager="slice", **HERE), lambda seen: seen.status.is_stable)
-    assert stable.status.current_instance_statuses.running == 2
+
+    def group() -> Any:
+        return groups.get(instance_group_manager="slice", **HERE)
+
+    until(lambda: group().status.is_stable, "a stable group")
+    assert group().status.current_instance_statuses.running == 2
     names = [each.name for each in groups.list_managed_instances(instance_group_manager="slice", **HERE)]
     instances = _client(gce.InstancesClient, url)
     assert [instances.get(instance=name, **HERE).status for name in names] == ["RUNNING", "RUNNING"]
@@ -164,16 +162,16 @@ def test_the_program_boots_vms_into_a_cluster_and_ends_on_a_signal(tmp_path: Pat
         _program("--kubeconfig", str(kubeconfig(cluster, config))) as (process, (url, buttons, metadata)),
     ):
         _make_slice(url)
-        _until(lambda: _chips(api), lambda chips: chips == ["4", "4"])
+        until(lambda: _chips(api) == ["4", "4"], "the chips of both VMs")
         name = next(iter(api.nodes))
         server = f"{metadata}/{PROJECT}/us-central1-c/{name}/computeMetadata/v1"
         assert _call(f"{server}/instance/name", headers=FLAVOR).decode() == name
         _delete_group(url)
-        _until(lambda: _ready(api), lambda ready: ready == ["Unknown", "Unknown"])
+        until(lambda: _ready(api) == ["Unknown", "Unknown"], "silence of both kubelets")
         methods = [call["method"] for call in json.loads(_call(f"{buttons}/calls"))["calls"]]
         assert methods[0] == "resourcePolicies.insert"
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_the_program_publishes_the_end_of_an_operation_to_the_sinks_topic(
@@ -188,9 +186,8 @@ def test_the_program_publishes_the_end_of_an_operation_to_the_sinks_topic(
         with _program("--operations-topic", topic, PUBSUB_EMULATOR_HOST=pubsub_emulator) as (_, (url, _, _)):
             policies = _client(gce.ResourcePoliciesClient, url)
             operation = policies.insert_unary(resource_policy_resource=a_policy(), **REGIONAL)
-            pulled = subscriber.pull(subscription=subscription, max_messages=10, timeout=30).received_messages
+            entry = first_entry(subscriber, subscription)
     publisher.transport.close()
-    (entry,) = [json.loads(each.message.data) for each in pulled]
     assert entry["operation"] == {"id": operation.name, "producer": "compute.googleapis.com", "last": True}
 
 

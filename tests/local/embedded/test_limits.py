@@ -89,7 +89,7 @@ def test_a_watch_from_before_the_window_is_told_that_it_is_too_late() -> None:
     version = str(world.objects.version)
     for index in range(4):
         world.call("POST", PODS, pod(f"pod-{index}"))
-    (event,) = world.seen(PODS, resourceVersion=version)
+    (event,) = world.seen(PODS, 1, resourceVersion=version)
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
@@ -100,7 +100,7 @@ def test_versions_rise_over_all_events_of_an_object() -> None:
     status = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     world.call("PATCH", f"{PODS}/one/status", status, "application/merge-patch+json")
     world.call("DELETE", f"{PODS}/one")
-    events = world.seen(PODS, resourceVersion=version)
+    events = world.seen(PODS, 4, resourceVersion=version)
     versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
     assert [event["type"] for event in events] == ["ADDED", "MODIFIED", "MODIFIED", "DELETED"]
     assert versions == sorted(set(versions))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -38,14 +39,15 @@ class World:
         """Send a request and return the JSON of the answer."""
         return orjson.loads(orjson.dumps(self.answer(method, path, body, kind, **params).body))
 
-    def seen(self, path: str, **params: str) -> list[dict[str, Any]]:
-        """Return the events of a watch that ends after a second."""
+    def seen(self, path: str, events: int, **params: str) -> list[dict[str, Any]]:
+        """Return the first events of a watch."""
 
         async def collect() -> list[dict[str, Any]]:
-            asked = read("GET", path, {"watch": "true", "timeoutSeconds": "1", **params}, {}, b"")
+            asked = read("GET", path, {"watch": "true", **params}, {}, b"")
             lines = (await self.verbs.serve(asked)).body
-            assert isinstance(lines, AsyncIterator)
-            return [orjson.loads(line) async for line in lines]
+            assert isinstance(lines, AsyncGenerator)
+            async with aclosing(lines):
+                return [orjson.loads(await anext(lines)) for _ in range(events)]
 
         return asyncio.run(collect())
 

@@ -22,7 +22,6 @@ from google.api_core import exceptions
 from google.cloud import container_v1 as gke
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
-from google.pubsub_v1 import ReceivedMessage
 
 from infra.local.clients.loopback import ButtonServer
 from infra.local.gke.buttons import press
@@ -33,6 +32,7 @@ from infra.local.gke.state import Pace
 from infra.local.patience import PATIENCE_SECONDS
 from infra.local.timed import Outside
 from tests.local.gke.node_api import NodeApi, kubeconfig, serving
+from tests.local.gke.sink import first_entry
 from tests.local.gke.world import DEMO, a_pool, a_state, pool_path
 from tests.waiting import until
 
@@ -222,15 +222,9 @@ def test_the_program_publishes_the_end_of_an_operation_to_the_sinks_topic(
         with _program(*arguments, PUBSUB_EMULATOR_HOST=pubsub_emulator) as (_, address, _buttons):
             with _client(address) as client:
                 operation = client.create_node_pool(parent=DEMO, node_pool=a_pool())
-            pulled = until(lambda: _pulled(subscriber, subscription), "a log entry")
+            entry = first_entry(subscriber, subscription)
     publisher.transport.close()
-    (entry,) = [json.loads(each.message.data) for each in pulled]
     assert entry["operation"] == {"id": operation.name, "producer": "container.googleapis.com", "last": True}
-
-
-def _pulled(subscriber: SubscriberClient, subscription: str) -> list[ReceivedMessage]:
-    pulled = subscriber.pull(subscription=subscription, max_messages=1, timeout=PATIENCE_SECONDS)
-    return list(pulled.received_messages)
 
 
 def _chips(api: NodeApi) -> list[str]:

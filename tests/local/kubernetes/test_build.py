@@ -14,6 +14,7 @@ from infra.local.kubernetes.__main__ import provide
 from infra.local.kubernetes.programs import NAMES, built, cache_of
 from infra.local.kubernetes.toolchain import NotBuilt
 from infra.local.kubernetes.versions import pinned
+from infra.local.patience import PATIENCE_SECONDS
 from tests.local.stack.leftovers import REPOSITORY, running_in
 from tests.waiting import until
 
@@ -138,7 +139,7 @@ def interrupted(environment: dict[str, str], tmp_path: Path, how: signal.Signals
     with subprocess.Popen(command, cwd=REPOSITORY, env=environment, **quiet) as build:  # type: ignore[call-overload]
         until(lambda: builds(tmp_path) == 1, "the compiler")
         build.send_signal(how)
-        assert build.wait(timeout=60) != 0
+        assert build.wait(PATIENCE_SECONDS) != 0
 
 
 def test_a_go_that_is_too_old_is_not_used(environment: dict[str, str], tmp_path: Path) -> None:

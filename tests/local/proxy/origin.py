@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from infra.local.patience import PATIENCE_SECONDS
+
 Json = dict[str, Any]
 LISTED = {"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}, "items": []}
 
@@ -48,7 +50,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     wbufsize = -1
-    timeout = 10
+    timeout = PATIENCE_SECONDS
     server: "Server"
 
     def _answer(self) -> None:

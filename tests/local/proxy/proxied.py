@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.local.patience import PATIENCE_SECONDS
 from tests.local.stack.leftovers import REPOSITORY
 
 ADDRESSES = re.compile(r"listening on (https://127\.0\.0\.1:\d+) buttons (http://127\.0\.0\.1:\d+)\n")
-PROMPTLY = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +37,20 @@ class Proxied:
     def faults(self) -> list[dict[str, Any]]:
         return list(self._asked("GET", None)["faults"])
 
+    def open_watches(self) -> int:
+        """Return how many watches are open: it learns a little later that a client went."""
+        return int(self._asked("GET", None)["watches"])
+
     def _asked(self, method: str, body: dict[str, Any] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.buttons}/faults", data, method=method)
-        with urllib.request.urlopen(request, timeout=PROMPTLY) as reply:
+        with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as reply:
             return json.load(reply)
 
 
 @contextmanager
 def before(kubeconfig: Path, folder: Path) -> Iterator[Proxied]:
-    """Run a proxy before the API server of a kubeconfig; in the end it must stop promptly."""
+    """Run a proxy before the API server of a kubeconfig; in the end it must stop."""
     written = folder / "proxy.kubeconfig"
     arguments = ("--kubeconfig", str(kubeconfig), "--write", str(written))
     command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "infra.local.proxy", *arguments]
@@ -61,4 +65,4 @@ def before(kubeconfig: Path, folder: Path) -> Iterator[Proxied]:
             yield Proxied(process=process, kubeconfig=written, address=found[1], buttons=found[2])
         finally:
             process.terminate()
-            process.wait(PROMPTLY)
+            process.wait(PATIENCE_SECONDS)
