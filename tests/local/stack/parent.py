@@ -1,9 +1,10 @@
-"""A parent process that a test kills at any moment: it starts one program after the other and never finishes.
+"""A parent process that a test kills at any moment: it starts one program after the other, and then waits.
 
 `python -m tests.local.stack.parent LOGS`
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from infra.local.processes import Processes, Program, Says
 def main(logs: Path) -> None:
     setpriv = require(find(os.environ)).setpriv
     with orderly_end(), Processes(setpriv=setpriv, logs=logs, environment=os.environ) as processes:
-        for number in range(600):
+        for number in range(20):
             program = Program(
                 name=f"child-{number}",
                 command=("sh", "-c", "echo ready; exec sleep 600"),
@@ -23,6 +24,7 @@ def main(logs: Path) -> None:
                 folder=logs,
             )
             processes.wait_until_ready(*processes.start(program))
+        signal.pause()
 
 
 if __name__ == "__main__":

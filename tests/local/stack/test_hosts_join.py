@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
-import orjson
 import pytest
 import yaml
-from urllib3.exceptions import HTTPError
 
 from infra.local.addresses import Addresses
-from infra.local.certificates import certificates
-from infra.local.clients.api import MERGE, Api
-from infra.local.clients.errors import ApiError
-from infra.local.clients.kinds import KINDS
+from infra.local.clients.api import Api
 from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Embedded
-from infra.local.demo.http import get_json, press
-from infra.local.patience import PATIENCE_SECONDS
+from infra.local.compute.booting.cluster import KubeconfigServer
+from infra.local.demo.http import get_json
 from infra.local.plan import REPOSITORY, planned
 from infra.local.prerequisites import Tools
 from infra.local.settings import checked, file_of, put
@@ -34,11 +27,9 @@ from tpu_slices.domain.model.slices import ClusterId
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 MANIFEST = REPOSITORY / "examples" / "demo" / "compute" / "c-declared.yaml"
-AUTHORITIES = "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"
 BINDING = ("kube-system", "tpu-slice-provisioner-relay-joining")
 GROUPS = "tpunodegroups"
 TOKEN = {"kubeadm-join-token", "kubeadm-ca-hash"}
-HANDED_ON = "0 of 2 hosts are ready and offer their chips; they have a token to join with since"
 
 Json = dict[str, Any]
 
@@ -86,23 +77,12 @@ class Site:
         found = self.api.list("secrets", "kube-system", labelSelector=label)["items"]
         return [each for each in found if each["metadata"]["labels"][label].startswith(f"tpu-{name}-")]
 
-    def order(self, **fault: Any) -> None:
-        """Order a fault of Compute Engine."""
-        press(f"{self.stack.addresses.buttons}/faults", fault)
-
     def await_told(self, name: str, reason: str, message: str = "") -> None:
         def is_told() -> bool:
             told = self.told(name)
             return told[0] == reason and message in told[1]
 
         until(is_told, f"{name} to be {reason}")
-
-    def await_error(self, name: str, text: str) -> None:
-        until(lambda: _all(self.attributes(name, "error"), text), f"both hosts to tell of {text}")
-
-
-def _all(found: list[str], text: str) -> bool:
-    return len(found) == 2 and all(text in each for each in found)
 
 
 def impatient(addresses: Addresses) -> None:
@@ -129,7 +109,7 @@ def site(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sit
 def test_hosts_join_with_a_token_that_is_nowhere_afterwards(site: Site) -> None:
     with site.declared("joining"):
         site.await_told("joining", "Ready")
-        assert site.attributes("joining", "state") == ["joined", "joined"]
+        until(lambda: site.attributes("joining", "state") == ["joined", "joined"], "both hosts to tell of it")
         nodes = site.api.list("nodes", labelSelector="cloud.google.com/tpu-node-group-name=joining")["items"]
         assert {node["metadata"]["name"] for node in nodes} == site.hosts("joining").keys()
         until(lambda: site.tokens("joining") == [], "the token to be deleted")
@@ -142,7 +122,7 @@ def test_hosts_join_with_a_token_that_is_nowhere_afterwards(site: Site) -> None:
 def test_hosts_wait_for_a_token_as_long_as_none_can_be_made(site: Site) -> None:
     with site.declared("waiting"):
         with no_right_to_make_tokens(site):
-            until(lambda: _all(site.attributes("waiting", "state"), "waiting-for-token"), "hosts to wait")
+            until(lambda: site.attributes("waiting", "state") == ["waiting-for-token"] * 2, "hosts to wait")
             site.await_told("waiting", "AwaitingNodeJoin", "for a token to join with, and has not answered yet")
             assert site.tokens("waiting") == []
         site.await_told("waiting", "Ready")
@@ -160,46 +140,5 @@ def no_right_to_make_tokens(site: Site) -> Iterator[None]:
         site.api.create("rolebindings", kept | {"metadata": {"name": BINDING[1], "namespace": BINDING[0]}})
 
 
-def test_an_authority_that_is_not_the_clusters_keeps_hosts_from_joining(site: Site) -> None:
-    good = site.api.call("GET", AUTHORITIES)["data"]
-    _publish(site, {"ca.crt": certificates("127.0.0.1", datetime.now(UTC)).authority.decode()})
-    try:
-        with site.declared("deceived"):
-            site.await_error("deceived", "cluster CA found in cluster-info ConfigMap is invalid")
-            site.await_told("deceived", "AwaitingNodeJoin", HANDED_ON)
-    finally:
-        _publish(site, good)
-
-
-def _publish(site: Site, data: dict[str, str]) -> None:
-    site.api.call("PATCH", AUTHORITIES, {"data": data}, media_type=MERGE)
-
-
-def test_a_token_that_is_void_before_it_is_used_keeps_hosts_from_joining(site: Site) -> None:
-    site.order(kind="slow", method="instances.setMetadata", times=2, seconds=5)
-    with void_tokens(site), site.declared("late"):
-        site.await_error("late", "could not find a JWS signature in the cluster-info ConfigMap for token ID")
-        site.await_told("late", "AwaitingNodeJoin", HANDED_ON)
-
-
-@contextmanager
-def void_tokens(site: Site) -> Iterator[None]:
-    """Delete each token as soon as it is made, as Kubernetes does when it has expired."""
-    path = KINDS["secrets"].path("kube-system")
-    stream = site.api.stream(path, {"watch": "true"}, PATIENCE_SECONDS)
-
-    def delete() -> None:
-        with suppress(ApiError, HTTPError, OSError, ValueError):
-            while chunk := stream.read1():
-                for change in map(orjson.loads, chunk.splitlines()):
-                    if change["type"] == "ADDED":
-                        site.api.delete("secrets", "kube-system", change["object"]["metadata"]["name"])
-
-    thread = threading.Thread(target=delete)
-    thread.start()
-    try:
-        yield
-    finally:
-        stream.shutdown()
-        thread.join()
-        stream.close()
+def test_a_token_that_nobody_made_is_none_to_join_with(site: Site) -> None:
+    assert not KubeconfigServer(site.stack.addresses.kubeconfig).takes("abcdef.0123456789abcdef")

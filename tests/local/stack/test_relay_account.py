@@ -1,7 +1,6 @@
 """What the local stack provides for the relay's pod, on a local cluster."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,33 +13,22 @@ from infra.local.clients.errors import ApiError
 from infra.local.clients.labels import OURS
 from infra.local.relay_account import manifests, open_account, relay_account
 from tests.local.served import Served, serving
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE = 120.0
-CLUSTER = "demo"
-NAME = account_of(CLUSTER)
 
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    """Wait for a condition until a deadline."""
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    with serving(tmp_path) as one:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("served")) as one:
         yield one
 
 
-def addresses(served: Served) -> Addresses:
+def addresses(served: Served, folder: Path, cluster: str) -> Addresses:
     where = Addresses(
         project="unused",
         location="unused",
-        cluster_id=CLUSTER,
+        cluster_id=cluster,
         pubsub="unused",
         firestore="unused",
         gke="unused",
@@ -48,9 +36,10 @@ def addresses(served: Served) -> Addresses:
         proxy_port=0,
         proxy_buttons="unused",
         functions={},
-        folder=served.kubeconfig.parent,
+        folder=folder,
     )
-    where.proxy_kubeconfig.write_text(where.kubeconfig.read_text())  # no proxy is needed here
+    for written in (where.kubeconfig, where.proxy_kubeconfig):  # no proxy is needed here
+        written.write_text(served.direct.read_text())
     return where
 
 
@@ -61,15 +50,19 @@ def who(kubeconfig: Path) -> str:
     return str(refused.value).partition('User "')[2].partition('"')[0]
 
 
-def test_the_relay_speaks_as_its_service_account(served: Served) -> None:
-    where = addresses(served)
+def user(where: Addresses) -> str:
+    return f"system:serviceaccount:{NAMESPACE}:{account_of(where.cluster_id)}"
+
+
+def test_the_relay_speaks_as_its_service_account(served: Served, tmp_path: Path) -> None:
+    where = addresses(served, tmp_path, "speaks")
     with relay_account(where):
-        assert who(where.relay_kubeconfig) == f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        assert who(where.relay_kubeconfig) == user(where)
         assert where.relay_token.stat().st_mode & 0o077 == 0
 
 
-def test_the_relay_may_there_what_its_role_says(served: Served) -> None:
-    where = addresses(served)
+def test_the_relay_may_there_what_its_role_says(served: Served, tmp_path: Path) -> None:
+    where = addresses(served, tmp_path, "may")
     with relay_account(where), closing(Api.of(where.relay_kubeconfig)) as api:
         assert api.list("jobsets")["kind"] == "JobSetList"
         with pytest.raises(ApiError, match="cannot create resource") as refused:
@@ -77,8 +70,8 @@ def test_the_relay_may_there_what_its_role_says(served: Served) -> None:
         assert refused.value.code == 403
 
 
-def test_what_is_there_already_is_taken_and_set_right(served: Served) -> None:
-    where = addresses(served)
+def test_what_is_there_already_is_taken_and_set_right(served: Served, tmp_path: Path) -> None:
+    where = addresses(served, tmp_path, "there")
     open_account(where)
     served.kubectl("delete", "clusterrolebinding", "tpu-slice-provisioner-relay")
     served.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=privileged", "--overwrite")
@@ -89,28 +82,30 @@ def test_what_is_there_already_is_taken_and_set_right(served: Served) -> None:
 
 
 def test_what_is_applied_is_marked_as_ours() -> None:
-    applied = manifests(CLUSTER)
+    applied = manifests("demo")
     roles = {f"{scope}{part}" for scope in ("Cluster", "") for part in ("Role", "RoleBinding")}
     policies = {f"ValidatingAdmissionPolicy{part}" for part in ("", "Binding")}
     assert {each["kind"] for each in applied} == {"Namespace", "ServiceAccount"} | roles | policies
     assert all(OURS.items() <= each["metadata"]["labels"].items() for each in applied)
 
 
-def test_its_token_is_renewed(served: Served) -> None:
-    where = addresses(served)
+def test_its_token_is_renewed(served: Served, tmp_path: Path) -> None:
+    where = addresses(served, tmp_path, "renewed")
     with relay_account(where, renew_every=0.1):
         first = where.relay_token.read_text()
         until(lambda: where.relay_token.read_text() != first, "another token")
-        assert who(where.relay_kubeconfig) == f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        assert who(where.relay_kubeconfig) == user(where)
 
 
-def test_a_token_that_cannot_be_renewed_now_is_renewed_later(served: Served, caplog: pytest.LogCaptureFixture) -> None:
-    where = addresses(served)
-    account = ("serviceaccount", NAME, "--namespace", NAMESPACE)
+def test_a_token_that_cannot_be_renewed_now_is_renewed_later(
+    served: Served, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = addresses(served, tmp_path, "later")
+    account = ("serviceaccount", account_of("later"), "--namespace", NAMESPACE)
     with relay_account(where, renew_every=0.1):
         served.kubectl("delete", *account)
         until(lambda: "The relay's token was not renewed" in caplog.text, "a warning")
         served.kubectl("create", *account)
         before = where.relay_token.read_text()
         until(lambda: where.relay_token.read_text() != before, "another token")
-        assert who(where.relay_kubeconfig) == f"system:serviceaccount:{NAMESPACE}:{NAME}"
+        assert who(where.relay_kubeconfig) == user(where)
