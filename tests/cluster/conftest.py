@@ -13,6 +13,7 @@ import pytest
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from tests.cluster import servers
+from tests.cluster.patience import patient_relay
 from tests.cluster.servers import EMBEDDED, REAL, Cluster
 
 
@@ -26,6 +27,12 @@ def real(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFact
 def embedded(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with servers.embedded(tools.setpriv, tmp_path_factory.mktemp("embedded")) as one:
         yield one
+
+
+@pytest.fixture(autouse=True, scope="package")
+def patient() -> Iterator[None]:
+    with patient_relay():
+        yield
 
 
 @pytest.fixture(params=[REAL, EMBEDDED])

@@ -20,6 +20,7 @@ from infra.local.clients import api as clients
 from infra.local.jobset.installation import install_crd
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Prerequisite, find
 from infra.local.processes import Processes, Program, Says
@@ -30,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 REAL, EMBEDDED = "real", "embedded"
 REAL_ALONE = pytest.mark.parametrize("cluster", [REAL], indirect=True)
 """The mark of what ours does not cover."""
+PATIENT = f"--timeout={PATIENCE_SECONDS:.0f}s"
+"""The flag with which kubectl waits for what comes."""
 WINDOW = 500
 """How many changes of a kind our own server knows."""
 POD: Json = {"spec": {"containers": [{"name": "main", "image": "python:3.12"}]}}
@@ -71,7 +74,9 @@ class Cluster:
         several = {"apiVersion": "v1", "kind": "List", "items": stdin}
         text = "" if stdin is None else orjson.dumps(several if isinstance(stdin, list) else stdin).decode()
         command = self.command(*arguments, kubeconfig=kubeconfig)
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        )
         return Said(done.returncode, done.stdout, done.stderr)
 
     def json(self, *arguments: str) -> Any:
@@ -79,6 +84,10 @@ class Cluster:
         said = self.kubectl(*arguments, "-o", "json")
         assert said.code == 0, said
         return orjson.loads(said.out)
+
+    def knows(self, plural: str) -> None:
+        """Wait until kubectl knows a kind: what is served is told some time after it is served."""
+        until(lambda: self.kubectl("get", plural, "--all-namespaces").code == 0, f"kubectl to know {plural}")
 
     def command(self, *arguments: str, kubeconfig: Path | None = None) -> list[str]:
         cache = self.kubeconfig.parent / f"cache-{self.program.name}"
@@ -145,5 +154,4 @@ def module(name: str, said: str, *arguments: str) -> Program:
         ready=Says(re.escape(said)),
         folder=ROOT,
         environment={"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"},
-        patience_seconds=60,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -35,6 +35,19 @@ def host(**changes: Any) -> Json:
     return {**manifest, **changes}
 
 
+def done_at_last(act: Callable[[], None]) -> None:
+    """Do something as the keeper of nodes does, who comes back after a conflict, or if the server was busy."""
+
+    def tried() -> bool:
+        try:
+            act()
+        except NodesUnavailableError:
+            return False
+        return True
+
+    until(tried, "an answer that is no conflict")
+
+
 @pytest.fixture
 def nodes(cluster: Cluster) -> Iterator[KubernetesNodes]:
     connected = KubernetesNodes(cluster.kubeconfig)
@@ -54,7 +67,7 @@ def taints(cluster: Cluster, node: Json) -> list[str]:
 
 def test_a_node_is_registered_whole(cluster: Cluster, nodes: KubernetesNodes) -> None:
     node = host()
-    nodes.register(node)
+    done_at_last(lambda: nodes.register(node))
     found = standing(cluster, node)
     assert found["metadata"]["labels"].items() >= node["metadata"]["labels"].items()
     assert (found["spec"]["providerID"], taints(cluster, node)) == (node["spec"]["providerID"], [TPU])
@@ -64,14 +77,14 @@ def test_a_node_is_registered_whole(cluster: Cluster, nodes: KubernetesNodes) ->
 
 def test_a_silent_kubelet_is_unknown(nodes: KubernetesNodes) -> None:
     node = host()
-    nodes.register(node)
-    nodes.silence(node["metadata"]["name"])
+    done_at_last(lambda: nodes.register(node))
+    done_at_last(lambda: nodes.silence(node["metadata"]["name"]))
     assert nodes.standing()[node["metadata"]["name"]] == "Unknown"
 
 
 def test_those_of_local_hosts_are_known_to_stand_and_no_others(cluster: Cluster, nodes: KubernetesNodes) -> None:
     mine, other = host(), host()
-    nodes.register(mine)
+    done_at_last(lambda: nodes.register(mine))
     del other["metadata"]["labels"][HOST]
     cluster.api.create(path("nodes"), other)
     found = nodes.standing()
@@ -81,18 +94,18 @@ def test_those_of_local_hosts_are_known_to_stand_and_no_others(cluster: Cluster,
 
 def test_one_that_stands_already_is_made_like_it(cluster: Cluster, nodes: KubernetesNodes) -> None:
     node = host(status={"conditions": [{"type": "Ready", "status": "False"}]})
-    nodes.register(node)
-    nodes.register(node | {"status": {"conditions": READY}})
+    done_at_last(lambda: nodes.register(node))
+    done_at_last(lambda: nodes.register(node | {"status": {"conditions": READY}}))
     conditions = {each["type"]: each["status"] for each in standing(cluster, node)["status"]["conditions"]}
     assert conditions["Ready"] == "True"
 
 
 def test_an_update_changes_spec_and_status(cluster: Cluster, nodes: KubernetesNodes) -> None:
     node = host()
-    nodes.register(node)
+    done_at_last(lambda: nodes.register(node))
     spec = node["spec"] | {"unschedulable": True}
     status = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
-    until(lambda: updated(nodes, node | {"spec": spec, "status": status}), "an update without a conflict")
+    done_at_last(lambda: nodes.update(node | {"spec": spec, "status": status}))
     found = standing(cluster, node)
     assert found["spec"]["unschedulable"] is True
     assert {each["type"]: each["status"] for each in found["status"]["conditions"]}["Ready"] == "Unknown"
@@ -100,7 +113,7 @@ def test_an_update_changes_spec_and_status(cluster: Cluster, nodes: KubernetesNo
 
 def test_an_update_registers_one_that_somebody_deleted(cluster: Cluster, nodes: KubernetesNodes) -> None:
     node = host()
-    nodes.update(node)
+    done_at_last(lambda: nodes.update(node))
     assert standing(cluster, node)["spec"]["providerID"] == node["spec"]["providerID"]
 
 
@@ -108,24 +121,15 @@ def test_an_update_keeps_the_taints_of_others_and_moves_the_notice_alone(
     cluster: Cluster, nodes: KubernetesNodes
 ) -> None:
     node = host()
-    nodes.register(node)
+    done_at_last(lambda: nodes.register(node))
     where = path("nodes", name=node["metadata"]["name"])
     until(lambda: taints(cluster, node) == [TPU], "the node's own taint")
     others = [*standing(cluster, node)["spec"]["taints"], {"key": "example.com/mine", "effect": "NoExecute"}]
     done(cluster.api.patch(where, {"spec": {"taints": others}}))
     for noticed in (True, False):
         spec = node["spec"] | {"taints": [CHIPS, NOTICE] if noticed else [CHIPS]}
-        until(lambda: updated(nodes, node | {"spec": spec}), "an update without a conflict")  # noqa: B023 - at once
+        done_at_last(lambda: nodes.update(node | {"spec": spec}))  # noqa: B023 - at once
         assert taints(cluster, node) == [TPU, "example.com/mine", *([TERMINATION] if noticed else [])]
-
-
-def updated(nodes: KubernetesNodes, node: Json) -> bool:
-    """Update a node as the keeper of nodes does: it comes back after a conflict."""
-    try:
-        nodes.update(node)
-    except NodesUnavailableError:
-        return False
-    return True
 
 
 def ends(pod: Answer) -> bool:
@@ -136,19 +140,19 @@ def ends(pod: Answer) -> bool:
 def test_a_drained_node_loses_its_pods_and_no_others(cluster: Cluster, nodes: KubernetesNodes, namespace: str) -> None:
     one, other = host(), host()
     for name, node in (("mine", one), ("another", other)):
-        nodes.register(node)
+        done_at_last(lambda: nodes.register(node))  # noqa: B023 - at once
         cluster.api.create(path("pods", namespace), bound(name, node["metadata"]["name"]))
-    nodes.drain(one["metadata"]["name"])
+    done_at_last(lambda: nodes.drain(one["metadata"]["name"]))
     assert ends(cluster.api.get(path("pods", namespace, "mine")))
     assert not ends(cluster.api.get(path("pods", namespace, "another")))
 
 
 def test_removing_one_is_done_once_or_twice(cluster: Cluster, nodes: KubernetesNodes) -> None:
     node = host()
-    nodes.register(node)
+    done_at_last(lambda: nodes.register(node))
     name = node["metadata"]["name"]
     for _ in range(2):
-        nodes.remove(name)
+        done_at_last(lambda: nodes.remove(name))
         until(lambda: cluster.api.get(path("nodes", name=name)).code == 404, "its end")
 
 

@@ -17,17 +17,12 @@ pytestmark = LIVE
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-def changed(place: Place, name: str, **spec: object) -> None:
-    place.add_node(name, "unfit")
-    done(place.cluster.api.patch(path("nodes", name=name), {"spec": spec}))
-
-
 OTHER = {"key": "example.com/mine", "effect": "NoSchedule"}
 UNFIT: dict[str, Callable[[Place, str], None]] = {
     "too few chips": lambda place, name: place.add_node(name, "unfit", chips=1),
     "not ready": lambda place, name: place.add_node(name, "unfit", ready="False"),
-    "cordoned": lambda place, name: changed(place, name, unschedulable=True),
-    "tainted": lambda place, name: changed(place, name, taints=[OTHER]),
+    "cordoned": lambda place, name: place.add_node(name, "unfit", unschedulable=True),
+    "tainted": lambda place, name: place.add_node(name, "unfit", taints=[OTHER]),
 }
 
 
@@ -101,8 +96,12 @@ class TestJobs:
 
         until(replaced, "another pod")
         place.await_phases("Running")
-        [counted] = place.items("jobs")
-        assert (counted["status"]["failed"], counted["status"]["active"]) == (1, 1)
+
+        def counted() -> tuple[int, int]:
+            status = place.read("jobs", "work")["status"]
+            return status.get("failed", 0), status.get("active", 0)
+
+        until(lambda: counted() == (1, 1), "the Job to count it as failed, and the other as active")
 
 
 class TestScheduling:
@@ -158,7 +157,10 @@ class TestScheduling:
         place.cluster.api.create(path("priorityclasses"), meta(great) | {"value": 1000})
         self.pod(place, "low")
         place.await_phases("Running")
-        self.pod(place, "high", priorityClassName=great)
+        high = meta("high") | {"spec": place.pod_spec() | {"priorityClassName": great}}
+        pods = path("pods", place.name)
+        until(lambda: place.cluster.api.post(pods, high, dryRun="All").code == 201, "the class")
+        place.create("pods", high)
         until(lambda: place.cluster.api.get(path("pods", place.name, "low")).code == 404, "its end")
         self.scheduled(place, "True", "high")
 

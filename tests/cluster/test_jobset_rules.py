@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.asking import LIVE, Json, done, path
-from tests.cluster.builders import EXCLUSIVE, POOL, chips, job, meta, node, owned_by, pod
+from tests.cluster.builders import EXCLUSIVE, NOBODY, POOL, chips, job, meta, node, owned_by, pod
 from tests.cluster.builders import jobset as managed_by_nobody
 from tests.cluster.servers import REAL_ALONE, Cluster, unique
 from tests.waiting import until
@@ -151,7 +151,8 @@ class TestPods:
 
     @pytest.fixture
     def owner(self, cluster: Cluster, namespace: str) -> Json:
-        return cluster.api.create(path("jobs", namespace), job("train-slice-0"))
+        """A Job that nobody manages: the Job controller would let go of pods unlike its own."""
+        return cluster.api.create(path("jobs", namespace), job("train-slice-0", spec={"managedBy": NOBODY}))
 
     @staticmethod
     def member(index: int, owner: Json, **annotations: str) -> Json:
@@ -181,21 +182,14 @@ class TestPods:
         cluster.api.create(path("nodes"), node(host) | meta(host, labels={POOL: "pool-a"}))
         target = meta(leader) | {"target": {"kind": "Node", "name": host}}
         done(cluster.api.post(path("pods", namespace, leader, "binding"), target))
-        follower = self.await_created(cluster, where, self.member(1, owner))
+
+        def created() -> Json | None:
+            answer = cluster.api.post(where, self.member(1, owner))
+            return answer.body if answer.code == 201 else None
+
+        follower = until(created, "the webhook to have seen the leader's node")
+        assert follower
         assert follower["spec"]["nodeSelector"] == {POOL: "pool-a"}
-
-    @staticmethod
-    def await_created(cluster: Cluster, where: str, body: Json) -> Json:
-        """Create a pod once the webhook has seen what it depends on."""
-        made: list[Json] = []
-
-        def created() -> bool:
-            answer = cluster.api.post(where, body)
-            made.extend([answer.body] if answer.code == 201 else [])
-            return bool(made)
-
-        until(created, "the follower to be admitted")
-        return made[0]
 
     def test_one_placed_by_node_selector_is_left_alone(self, cluster: Cluster, namespace: str, owner: Json) -> None:
         member = self.member(0, owner, **{"alpha.jobset.sigs.k8s.io/node-selector": "true"})

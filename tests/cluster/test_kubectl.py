@@ -15,7 +15,7 @@ import pytest
 
 from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import bound, event, job, jobset, meta, node, owned_by, pod
-from tests.cluster.servers import EMBEDDED, KUBECTLS, REAL, Cluster, unique
+from tests.cluster.servers import EMBEDDED, KUBECTLS, PATIENT, REAL, Cluster, unique
 
 pytestmark = LIVE
 
@@ -219,8 +219,8 @@ class TestDeleting:
 
     def test_a_deletion_waits_for_a_finalizer_only_if_asked(self, cluster: Cluster, namespace: str) -> None:
         cluster.api.create(path("pods", namespace), pod(finalizers=["example.com/wait"]))
-        late = cluster.kubectl("delete", "pod", "one", "-n", namespace, "--timeout=1s")
-        assert (late.code, "timed out waiting for the condition" in late.error) == (1, True)
+        assert cluster.kubectl("delete", "pod", "one", "-n", namespace, "--timeout=1s").code == 1
+        assert "deletionTimestamp" in cluster.api.read(path("pods", namespace, "one"))["metadata"]
         assert cluster.kubectl("delete", "pod", "one", "-n", namespace, "--wait=false").code == 0
         free = '[{"op":"remove","path":"/metadata/finalizers"}]'
         cluster.kubectl("patch", "pod", "one", "-n", namespace, "--type=json", "-p", free)
@@ -230,10 +230,10 @@ class TestDeleting:
     def test_dependents_go_or_stay(self, cluster: Cluster, namespace: str, cascade: str, left: int) -> None:
         owner = cluster.api.create(path("jobsets", namespace), jobset())
         cluster.api.create(path("configmaps", namespace), meta("mine", **owned_by(owner, blocks=True)))
-        gone = cluster.kubectl("delete", "jobset", "train", "-n", namespace, f"--cascade={cascade}", "--timeout=55s")
+        gone = cluster.kubectl("delete", "jobset", "train", "-n", namespace, f"--cascade={cascade}", PATIENT)
         assert gone.code == 0
         if left == 0:
-            waiting = ("wait", "--for=delete", "configmap/mine", "-n", namespace, "--timeout=55s")
+            waiting = ("wait", "--for=delete", "configmap/mine", "-n", namespace, PATIENT)
             assert cluster.kubectl(*waiting).code == 0
         found = rows(cluster.kubectl("get", "configmaps", "-n", namespace, "-o", "name").out)
         assert found.count(["configmap/mine"]) == left
@@ -252,7 +252,7 @@ class TestDeleting:
         cluster.api.create(path("pods", namespace), bound("one", host, **owned_by(owner)))
         rehearsed = cluster.kubectl("drain", host, "--dry-run=server")
         assert f"evicting pod {namespace}/one (server dry run)" in rehearsed.out, rehearsed
-        drained = cluster.kubectl("drain", host, "--grace-period=0", "--timeout=60s")
+        drained = cluster.kubectl("drain", host, "--grace-period=0", PATIENT)
         assert (drained.code, f"node/{host} drained" in drained.out) == (0, True), drained
         assert cluster.api.get(path("pods", namespace, "one")).code == 404
         assert cluster.json("get", "node", host)["spec"]["unschedulable"] is True
@@ -309,7 +309,7 @@ class TestWatching:
 
     def test_a_condition_is_waited_for(self, cluster: Cluster, namespace: str) -> None:
         cluster.api.create(path("jobsets", namespace), jobset())
-        waiting = ("wait", "jobset/train", "-n", namespace, "--for=condition=Completed", "--timeout=55s")
+        waiting = ("wait", "jobset/train", "-n", namespace, "--for=condition=Completed", PATIENT)
         with running(cluster, *waiting) as lines:
             at = "2026-01-01T00:00:00Z"
             condition = {"type": "Completed", "status": "True", "reason": "R", "message": "", "lastTransitionTime": at}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.asking import LIVE, Json, done, path
-from tests.cluster.servers import REAL_ALONE, Cluster
+from tests.cluster.servers import PATIENT, REAL_ALONE, Cluster
 from tests.node_groups import SAMPLES, changed, crd, two_hosts
 from tests.waiting import until
 
@@ -22,12 +22,20 @@ def where(namespace: str, name: str = "", part: str = "") -> str:
     return "/".join(filter(None, (root, name, part)))
 
 
+@pytest.fixture(scope="module")
+def serving() -> set[str]:
+    return set()
+
+
 @pytest.fixture
-def namespace(cluster: Cluster, namespace: str) -> str:
+def namespace(cluster: Cluster, namespace: str, serving: set[str]) -> str:
     """The namespace of a test, on a server that serves the kind."""
-    if cluster.api.get(path("customresourcedefinitions", name=crd()["metadata"]["name"])).code == 404:
+    if cluster.name not in serving:
         cluster.api.create(path("customresourcedefinitions"), crd())
-    until(lambda: cluster.api.get(where(namespace)).code == 200, "the kind to be served")
+        tried = of(namespace, two_hosts())
+        until(lambda: cluster.api.post(where(namespace), tried, dryRun="All").code == 201, "the kind to be served")
+        cluster.knows("tng")
+        serving.add(cluster.name)
     return namespace
 
 
@@ -59,7 +67,7 @@ def test_kubectl_shows_its_shape_and_how_far_it_is(cluster: Cluster, namespace: 
 def test_who_waits_for_it_is_told(cluster: Cluster, namespace: str) -> None:
     cluster.api.create(where(namespace), of(namespace, two_hosts("awaited")))
     done(cluster.api.patch(where(namespace, "awaited", "status"), conditions(status="True", reason="Ready")))
-    waiting = ("wait", "tng/awaited", "-n", namespace, "--for=condition=Ready", "--timeout=10s")
+    waiting = ("wait", "tng/awaited", "-n", namespace, "--for=condition=Ready", PATIENT)
     assert cluster.kubectl(*waiting).code == 0
 
 

@@ -25,6 +25,7 @@ from tests.builders import an_owner
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import APPLY, LIVE, Json, done, path
 from tests.cluster.builders import event
+from tests.cluster.patience import PATIENCE
 from tests.cluster.servers import Cluster
 from tests.infra.relay.manifests import the
 from tests.waiting import until
@@ -80,10 +81,10 @@ class Permission:
         return {"apiGroups": [self.group], "resources": [self.resource], "verbs": [self.verb]} | named
 
     def missed_by(self, refused: str) -> bool:
-        """Return whether a refusal says that the relay's account lacks this."""
+        """Return whether a refusal says that the relay's account lacks this; it begins with the object's name."""
         who = f"system:serviceaccount:{NAMESPACE}:{NAME}"
         what = f'cannot {self.verb} resource \\"{self.resource}\\" in API group \\"{self.group}\\"'
-        return who in refused and what in refused
+        return who in refused and what in refused and self.name in refused.partition("is forbidden")[0]
 
 
 PERMISSIONS = [
@@ -106,8 +107,8 @@ class Watched(Connection):
         self.refused: list[str] = []
 
     def call_api(self, *arguments: Any, **more: Any) -> Any:
-        response = super().call_api(*arguments, **more)
         self.asked += 1
+        response = super().call_api(*arguments, **more)
         if response.status == 403:
             self.refused.append(response.read().decode())
         return response
@@ -151,7 +152,7 @@ def _watched(connection: Connection) -> Sequence[Source[Kind, Known]]:
 
 def _fetch(fetch: Callable[..., Any], **more: Any) -> None:
     with suppress(ApiException):
-        fetch(**more, _preload_content=False, _request_timeout=5).close()
+        fetch(**more, _preload_content=False, _request_timeout=PATIENCE).close()
 
 
 @pytest.fixture
@@ -178,22 +179,19 @@ def test_the_roles_allow_all_that_the_relay_does(stage: Stage) -> None:
     until(lambda: stage.refusals() == [], "the roles to allow everything")
 
 
-@pytest.mark.parametrize("missing", PERMISSIONS, ids=str)
-def test_without_any_one_permission_the_relay_is_refused(stage: Stage, missing: Permission) -> None:
-    stage.grant(*(each for each in PERMISSIONS if each != missing))
-
-    def refused_for_it_alone() -> bool:
-        refused = stage.refusals()
-        return bool(refused) and all(map(missing.missed_by, refused))
-
-    until(refused_for_it_alone, f"the lack of {missing}")
-
-
-def test_without_permissions_the_relay_may_do_nothing(stage: Stage) -> None:
+def test_each_request_needs_one_permission_and_each_permission_is_needed(stage: Stage) -> None:
     stage.grant()
     with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
         asked = len(_watched(connection)) * 2 + len(CALLS)
-    until(lambda: len(stage.refusals()) == asked, "the roles to allow nothing")
+
+    def all_refused() -> list[str]:
+        refused = stage.refusals()
+        return refused if len(refused) == asked else []
+
+    refused = until(all_refused, "the roles to allow nothing")
+    lacking = [[each for each in PERMISSIONS if each.missed_by(one)] for one in refused]
+    assert [one for one, each in zip(refused, lacking, strict=True) if len(each) != 1] == []
+    assert {str(each) for each in PERMISSIONS} == {str(each) for [each] in lacking}
 
 
 def test_a_token_that_another_takes_the_place_of_in_its_file_is_picked_up(stage: Stage) -> None:

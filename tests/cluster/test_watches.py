@@ -7,6 +7,7 @@ import pytest
 from tests.cluster.asking import LIVE, TABLE, Api, Json, done, path, version_of
 from tests.cluster.builders import jobset, meta, node, pod
 from tests.cluster.servers import REAL, WINDOW, Cluster, unique
+from tests.waiting import until
 
 pytestmark = LIVE
 
@@ -194,14 +195,18 @@ class TestLimits:
             assert list(events) == []
 
     def test_a_bookmark_says_how_far_it_is_before_it_ends(self, cluster: Cluster, namespace: str) -> None:
-        where = path("jobsets", namespace)
+        """The server sends one two seconds before the end, if anything has changed by then."""
+        where, other = path("jobsets", namespace), path("jobsets", cluster.namespace())
         options = {"allowWatchBookmarks": "true", "timeoutSeconds": 5, "resourceVersion": now(cluster.api, where)}
-        other = cluster.namespace()
-        with cluster.api.watch(where, **options) as events:
-            elsewhere = cluster.api.create(path("jobsets", other), jobset())["metadata"]["resourceVersion"]
-            seen = list(events)
-        assert {(each["type"], each["object"]["kind"]) for each in seen} == {("BOOKMARK", "JobSet")}
-        assert int(version_of(seen[-1])) >= int(elsewhere)
+
+        def seen() -> list[Json]:
+            with cluster.api.watch(where, **options) as events:
+                elsewhere = cluster.api.create(other, jobset(unique("train")))["metadata"]["resourceVersion"]
+                bookmarks = list(events)
+            return bookmarks if bookmarks and int(version_of(bookmarks[-1])) >= int(elsewhere) else []
+
+        bookmarks = until(seen, "a bookmark of what changed elsewhere")
+        assert {(each["type"], each["object"]["kind"]) for each in bookmarks} == {("BOOKMARK", "JobSet")}
 
     def test_kubectl_watches_a_table(self, cluster: Cluster, namespace: str) -> None:
         cluster.api.create(path("pods", namespace), pod())
