@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import md5
+from threading import Event
 from typing import Any
 
 from tests.infra.loopback import Request, Response, refusal, serving
@@ -24,6 +25,10 @@ class Bucket:
     """Objects by name. Who asks may read and write them, and nothing else, not even look at the bucket itself."""
 
     objects: dict[str, bytes] = field(default_factory=dict)
+    held: str = ""
+    """What is moved to this name stays: the request waits until it is let go, and is refused then."""
+    waiting: Event = field(default_factory=Event)
+    let_go: Event = field(default_factory=Event)
 
     def answer(self, request: Request) -> Response:
         path = re.fullmatch(r"(/upload|/download|)/storage/v1/b/runs/o/?(.*)", request.path)
@@ -36,9 +41,7 @@ class Bucket:
             case "", "GET" if not name:
                 return self._listed(request.query.get("prefix", ""))
             case "", "POST" if "/moveTo/o/" in name:
-                source, target = name.split("/moveTo/o/")
-                self.objects[target] = self.objects.pop(source)
-                return Response(self._described(target))
+                return self._moved(*name.split("/moveTo/o/"))
             case _, _ if name not in self.objects:
                 return refusal(404)
             case "/download", _:
@@ -52,6 +55,14 @@ class Bucket:
         name = json.loads(_body(described))["name"]
         self.objects[name] = _body(content)
         return Response(self._described(name))
+
+    def _moved(self, source: str, target: str) -> Response:
+        if target == self.held:
+            self.waiting.set()
+            self.let_go.wait()
+            return refusal(503)
+        self.objects[target] = self.objects.pop(source)
+        return Response(self._described(target))
 
     def _listed(self, prefix: str) -> Response:
         return Response({"items": [self._described(name) for name in self.objects if name.startswith(prefix)]})

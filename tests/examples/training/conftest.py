@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
 
 TRAINER = REPOSITORY / "examples" / "training" / "trainer"
@@ -42,7 +43,7 @@ class Trainer:
     def train(self, output: str, *arguments: str, **environment: str) -> list[str]:
         """Train to the end, and return what was printed."""
         with self.starting(output, *arguments, **environment) as training:
-            printed, _ = training.communicate(timeout=60)
+            printed, _ = training.communicate(timeout=PATIENCE_SECONDS)
         assert training.returncode == 0
         return printed.splitlines()
 
