@@ -45,9 +45,16 @@ def _faults(plane: Plane, _: Body) -> Reply:
     return {"faults": [asdict(fault) for fault in plane.look()[0].faults]}
 
 
-def _forget_faults(plane: Plane, _: Body) -> Reply:
-    plane.change(lambda state, _: replace(state, faults=()))
+def _forget_faults(plane: Plane, body: Body) -> Reply:
+    """Forget the faults that have what the body says, such as {"pools": ".*"}; without one, all."""
+    plane.change(lambda state, _: replace(state, faults=tuple(each for each in state.faults if not _is(each, body))))
     return _faults(plane, {})
+
+
+def _is(fault: Any, body: Body) -> bool:
+    if unknown := body.keys() - asdict(fault).keys():
+        raise UnknownThingError(f"a fault has no {', '.join(sorted(unknown))}")
+    return all(getattr(fault, name) == value for name, value in body.items())
 
 
 def _calls(plane: Plane, _: Body) -> Reply:

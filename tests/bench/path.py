@@ -19,7 +19,7 @@ from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.clients.api import Api
 from infra.local.demo.http import get_json
 from infra.local.demo.vendors import call
-from infra.local.demo.watch import Alarm
+from infra.local.demo.watch import Witness, witnessed
 from infra.local.plan import REPOSITORY, Plan
 from infra.local.stack import Stack, running
 from tests.bench.measures import Measure, measure
@@ -64,9 +64,9 @@ def _measured(root: Path) -> list[float]:
     with tempfile.TemporaryDirectory() as state, _stack(root, Path(state)) as stack:
         addresses = stack.addresses
         clock = lambda: datetime.now(UTC)  # noqa: E731
-        with Alarm(addresses, clock) as alarm, closing(Api.of(addresses.kubeconfig)) as api:
+        with closing(Api.of(addresses.kubeconfig)) as api, witnessed(api, clock) as witness:
             api.apply("namespaces", {"metadata": {"name": DEMO_NAMESPACE}}, manager="bench")
-            taken = [_sample(number, api, alarm, stack) for number in range(WARM_UP + SAMPLES)]
+            taken = [_sample(number, api, witness, stack) for number in range(WARM_UP + SAMPLES)]
     return taken[WARM_UP:]
 
 
@@ -77,7 +77,7 @@ def _stack(root: Path, state: Path) -> Iterator[Stack]:
         yield stack
 
 
-def _sample(number: int, api: Api, alarm: Alarm, stack: Stack) -> float:
+def _sample(number: int, api: Api, witness: Witness, stack: Stack) -> float:
     name = f"train-{number}"
     manifest = a_manifest()
     api.apply("jobsets", {**manifest, "metadata": {"name": name, "namespace": DEMO_NAMESPACE}}, manager="bench")
@@ -85,7 +85,7 @@ def _sample(number: int, api: Api, alarm: Alarm, stack: Stack) -> float:
     for _ in itertools.count():
         calls = [call(each) for each in get_json(f"{stack.addresses.buttons}/calls")["calls"]]
         created = [each for each in calls if (each.method, each.code) == ("CreateNodePool", "OK")]
-        noticed = [at for (jobset, *_), at in alarm.noticed.items() if jobset == name]
+        noticed = [at for (jobset, *_), at in witness.noticed.items() if jobset == name]
         if len(created) > number and noticed:
             time.sleep(SETTLED_SECONDS)
             return (created[number].at - noticed[0]).total_seconds() * 1e3

@@ -11,7 +11,7 @@ POST /faults      {"kind": "stockout", "names": "tpu-.*", "zone": null}. Kinds:
                   lost_answer: the next change happens, but its caller gets 503
                   slow: the next operation takes "seconds" longer
                   fails: the next operation ends with an error of "code" and "message"
-DELETE /faults    clear all faults
+DELETE /faults    clear all faults, or with {"names": ".*"} those with that pattern
 POST /reservations {"project": P, "zone": Z, "name": N, "machine_type": T, "count": 4}: create or resize a reservation
 DELETE /reservations {"project": P, "zone": Z, "name": N}: delete it
 POST /instances/... kill, preempt, silence, heal: see `vm_buttons`

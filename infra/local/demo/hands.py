@@ -1,18 +1,18 @@
 """What the demo does to the system: kubectl commands, as a researcher runs them, and stockouts of the vendor."""
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.demo.http import press
-from infra.local.demo.steps import Act, Apply, Delete, Restock, RunOut, Show
-
-KUBECTL_SECONDS = 30
+from infra.local.demo.steps import Act, Apply, Delete, Hold, LetGo, Restock, RunOut, Show
+from infra.local.patience import PATIENCE_SECONDS
 
 
 class ActFailed(Exception):
-    """Something the demo did was refused. The message is that of kubectl."""
+    """Something the demo did was refused, or not answered. The message says what and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,24 @@ class Hands:
                 return self._kubectl("get", *what)
             case RunOut(pools):
                 return self._run_out(pools)
-            case Restock():
-                press(self._faults, method="DELETE")
-                return "ended the stockout"
+            case Restock(pools):
+                self._press("faults", {self._names: pools}, method="DELETE")
+                return f"ended the stockout for {pools}"
+            case Hold(pools):
+                self._press("faults", {"kind": "held", "pools": pools})
+                return f"let the next creation of {pools} last"
+            case LetGo(pools):
+                self._press("releases", {"pools": pools})
+                return f"let the creation of {pools} go on"
 
     def _kubectl(self, *arguments: str) -> str:
         kubeconfig = self.addresses.kubeconfig
         where = (f"--kubeconfig={kubeconfig}", f"--cache-dir={kubeconfig.parent / 'kubectl'}", f"-n={DEMO_NAMESPACE}")
         command = ["kubectl", *where, *arguments]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False)
+        try:
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+        except subprocess.TimeoutExpired as problem:
+            raise ActFailed(f"kubectl {' '.join(arguments)} did not end in {PATIENCE_SECONDS:.0f} s") from problem
         if ended.returncode != 0:
             raise ActFailed(f"kubectl {' '.join(arguments)}: {ended.stderr.strip()}")
         said = ended.stdout.strip()
@@ -48,11 +57,18 @@ class Hands:
     def _run_out(self, pools: str) -> str:
         """Press so that nobody has to be in time: for one creation, or until it is ended."""
         if self.addresses.compute:
-            press(self._faults, {"kind": "stockout", "names": pools})
+            self._press("faults", {"kind": "stockout", "names": pools})
             return f"injected a stockout for {pools}"
-        press(self._faults, {"kind": "stockout", "pools": pools, "times": 1})
+        self._press("faults", {"kind": "stockout", "pools": pools, "times": 1})
         return f"injected a stockout for the next {pools}"
 
+    def _press(self, button: str, body: Mapping[str, object], *, method: str = "POST") -> None:
+        try:
+            press(f"{self.addresses.buttons}/{button}", body, method=method)
+        except OSError as problem:
+            raise ActFailed(f"{method} /{button}: {problem}") from problem
+
     @property
-    def _faults(self) -> str:
-        return f"{self.addresses.buttons}/faults"
+    def _names(self) -> str:
+        """Return the field of a fault that has the pattern of names."""
+        return "names" if self.addresses.compute else "pools"

@@ -4,19 +4,17 @@ from collections.abc import Iterable, Iterator
 
 import grpc
 from google import pubsub_v1
-from google.api_core.exceptions import DeadlineExceeded
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from infra.local.clients.objects import Object
 from infra.local.demo.report import Leftovers
 from infra.local.demo.view import View
 from infra.local.demo.watch import Eyes
+from infra.local.patience import PATIENCE_SECONDS
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.limiter import Slot
 from tpu_slices.wire.documents import COLLECTIONS
-
-PULL_SECONDS = 2.0
 
 
 def leftovers(eyes: Eyes, view: View) -> Leftovers:
@@ -50,9 +48,7 @@ def _pulled(eyes: Eyes) -> Iterator[str]:
     with grpc.insecure_channel(addresses.pubsub) as channel:
         subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
         name = f"projects/{addresses.project}/subscriptions/dead-letters"
-        try:
-            answer = subscriber.pull(subscription=name, max_messages=100, timeout=PULL_SECONDS, retry=None)
-        except DeadlineExceeded:  # the pull waits for a message, and there is none
-            return
+        asked = {"subscription": name, "max_messages": 100, "return_immediately": True}
+        answer = subscriber.pull(asked, timeout=PATIENCE_SECONDS, retry=None)
         for received in answer.received_messages:
             yield received.message.data.decode(errors="replace")

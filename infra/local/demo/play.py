@@ -21,7 +21,7 @@ from infra.local.demo.stage import Stage, utc_now
 from infra.local.demo.steps import Progress
 from infra.local.demo.story import story, story_on_compute
 from infra.local.demo.view import View
-from infra.local.demo.watch import Alarm
+from infra.local.demo.watch import Witness
 from infra.local.plan import planned
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
@@ -74,12 +74,12 @@ def demo(state: Path, asked: Asked) -> int:
 
 def _play(stack: Stack, started: float) -> int:
     _make_namespace(stack)
-    with Alarm(stack.addresses, utc_now) as alarm, watch.opened(stack.addresses) as eyes:
+    with watch.opened(stack.addresses, utc_now) as eyes:
         with screen.opened(Console()) as shown:
             stage = Stage(stack=stack, eyes=eyes, hands=Hands(stack.addresses), screen=shown, started=started)
             steps = stage.play(story_on_compute() if stack.addresses.compute else story())
             left = stage.clean(steps)
-        measured = () if stack.addresses.compute else _measured(stage.view, alarm)
+        measured = () if stack.addresses.compute else _measured(stage.view, eyes.witness)
         tell(_ending(stage.view, measured, left))
         tell(_explanation(steps, stage.view, stack))
     code, message = report.outcome(steps, left)
@@ -93,9 +93,9 @@ def _make_namespace(stack: Stack) -> None:
         api.apply("namespaces", namespace, manager=MANAGER)
 
 
-def _measured(view: View, alarm: Alarm) -> Iterator[str]:
+def _measured(view: View, witness: Witness) -> Iterator[str]:
     yield "\nLatency from the unschedulable pod to CreateNodePool"
-    yield from report.latency_lines(report.latencies(view, alarm.noticed))
+    yield from report.latency_lines(report.latencies(view, witness.noticed))
 
 
 def _ending(view: View, measured: Iterable[str], left: Leftovers) -> Iterator[str]:

@@ -16,12 +16,12 @@ from infra.local.demo.steps import Act, Progress, Step, advanced, done, failed
 from infra.local.demo.table import news
 from infra.local.demo.view import View
 from infra.local.demo.watch import Eyes
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.stack import Stack
 
 LOOK_SECONDS = 0.4
 STAGGER_SECONDS = 1.5
 """Delay between the starts of two steps, so that each can be followed."""
-CLEAN_UP_SECONDS = 25.0
 
 
 def utc_now() -> datetime:
@@ -59,8 +59,8 @@ class Stage:
         return steps
 
     def clean(self, steps: Sequence[Progress]) -> Leftovers:
-        """Wait until nothing is left, for at most CLEAN_UP_SECONDS; return what is left."""
-        deadline = self.clock() + CLEAN_UP_SECONDS
+        """Wait until nothing is left, for at most PATIENCE_SECONDS; return what is left."""
+        deadline = self.clock() + PATIENCE_SECONDS
         while any((left := leftovers(self.eyes, self.view)).values()) and self.clock() < deadline:
             time.sleep(LOOK_SECONDS)
             self._look()

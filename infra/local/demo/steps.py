@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.local.demo.view import View
+from infra.local.patience import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,21 @@ class RunOut:
 
 @dataclass(frozen=True, slots=True)
 class Restock:
-    """Let the zone have hosts again."""
+    """Let the zone have hosts again for what matches the name, after the same RunOut."""
+
+    pools: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Let the creation of GKE's next node pool of a name that matches last until LetGo."""
+
+    pools: str
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    pools: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +53,17 @@ class Show:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Until:
-    """A condition that must be observed within so many seconds of the move before it."""
+    """A condition that must be observed within so many seconds of the move before it.
+
+    It must stay true once it is, or have been recorded: what passes may come and go between two looks.
+    """
 
     what: str
     seen: Callable[[View], bool]
-    within: float
+    within: float = PATIENCE_SECONDS
 
 
-Act = Apply | Delete | RunOut | Restock | Show
+Act = Apply | Delete | RunOut | Restock | Hold | LetGo | Show
 Move = Act | Until
 
 

@@ -1,16 +1,15 @@
 """The steps of both demos. Each reads from top to bottom: what a researcher does, and what must then be observed."""
 
+from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 
-from infra.local.demo.steps import Apply, Delete, Move, Restock, RunOut, Show, Step, Until
-from infra.local.demo.view import View, reasons, went_through
+from infra.local.demo.steps import Apply, Delete, Hold, LetGo, Move, Restock, RunOut, Show, Step, Until
+from infra.local.demo.view import Ran, View, reasons, went_through
 from infra.local.plan import REPOSITORY
 from tpu_slices.domain.model.reasons import Phase, Reason
 
 EXAMPLES = REPOSITORY / "examples" / "demo"
-
-START, CREATE, RUN, END = 45.0, 60.0, 45.0, 60.0
-"""Timeouts in seconds until it is noticed, created, running, gone: several times what a small machine takes."""
 
 
 def story(examples: Path = EXAMPLES) -> tuple[Step, ...]:
@@ -40,27 +39,30 @@ def _two_slices(manifest: Path, name: str, created: str) -> Step:
         moves=_completing(
             manifest,
             name,
-            Until(what=created, seen=lambda view: len(view.creates_of(name)) == 2, within=START),
-            Until(what="both slices are READY", seen=lambda view: _ready(view, name) == 2, within=CREATE),
-            Until(what="both Jobs are running", seen=lambda view: _running(view, name) == 2, within=RUN),
+            Until(what=created, seen=lambda view: len(view.creates_of(name)) == 2),
+            Until(what="both slices are READY", seen=lambda view: _became(view, name, Phase.READY) == 2),
+            Until(what="both Jobs run", seen=lambda view: len(view.ran_of(name)) == 2),
         ),
     )
 
 
 def _change_of_mind(manifest: Path) -> Step:
     name = "change-of-mind"
+    pools = f"tpu-{name}-.*"
     return Step(
         letter="b",
         title="a JobSet is deleted while its slice is still being created",
         workload=name,
         moves=(
+            Hold(pools),
             Apply(manifest),
             Until(
                 what="GKE is creating its node pool",
                 seen=lambda view: "PROVISIONING" in view.pools_of(name).values(),
-                within=START,
             ),
             Delete(manifest),
+            Until(what="the slice is to be released", seen=lambda view: _became(view, name, Phase.RELEASING) == 1),
+            LetGo(pools),
             _gone(name),
             Until(
                 what="the slice was released without ever being READY",
@@ -83,7 +85,7 @@ def _second_try(manifest: Path) -> Step:
                 manifest,
                 name,
                 _told(name, Reason.STOCKOUT, "is WAITING with reason Stockout and a time for the next attempt"),
-                _ready_after(name, 2, "the second attempt is READY"),
+                _ready_after(name, Reason.STOCKOUT, 2, "the second attempt is READY"),
             ),
         ),
     )
@@ -101,8 +103,8 @@ def _awaited(manifest: Path) -> Step:
                 manifest,
                 name,
                 _told(name, Reason.AWAITING_CAPACITY, "waits with reason AwaitingCapacity, in Compute Engine's words"),
-                Restock(),
-                _ready_after(name, 1, "the same attempt is READY"),
+                Restock(f"tpu-{name}-.*"),
+                _ready_after(name, Reason.AWAITING_CAPACITY, 1, "the same attempt is READY"),
             ),
         ),
     )
@@ -110,25 +112,27 @@ def _awaited(manifest: Path) -> Step:
 
 def _declared(manifest: Path) -> Step:
     name = "declared"
+    groups = f"tpu-{name}-.*"
     nodes = f"--selector=cloud.google.com/tpu-node-group-name={name}"
     return Step(
         letter="c",
         title="a TPUNodeGroup is a slice until it is deleted, and tells in its status how far it is",
         workload=name,
         moves=(
+            RunOut(groups),
             Apply(manifest),
-            Until(what="kubectl says that it is Provisioning", seen=lambda v: _says(v, name) == "False", within=START),
+            Until(what="kubectl says that it is Provisioning", seen=lambda view: _says(view, name) == "False"),
             Show(("tpunodegroups",)),
+            Restock(groups),
             Until(
                 what="each of its conditions is True: those of its parts, and Ready",
                 seen=lambda view: _says(view, name) == "True",
-                within=CREATE,
             ),
             Show(("tpunodegroups",)),
             Show(("nodes", nodes)),
             Delete(manifest),
             _gone(name),
-            Until(what="its object has gone last", seen=lambda view: view.group(name) is None, within=END),
+            Until(what="its object has gone last", seen=lambda view: view.group(name) is None),
         ),
     )
 
@@ -144,12 +148,10 @@ def _impossible(manifest: Path) -> Step:
             Until(
                 what="its slice is REFUSED",
                 seen=lambda view: any(record.phase is Phase.REFUSED for record in view.slices_of(name)),
-                within=START,
             ),
             Until(
                 what="a Kubernetes Event names the node selector, the topology and the nearest valid ones",
                 seen=lambda view: _explained(view, name, "cloud.google.com/gke-tpu-topology", "3x5x7", "use "),
-                within=START,
             ),
             Until(what="no node pool was created for it", seen=lambda view: not view.creates_of(name), within=0),
             Delete(manifest),
@@ -167,9 +169,9 @@ def _restart(manifest: Path) -> Step:
         moves=_completing(
             manifest,
             name,
-            Until(what="its slice is READY", seen=lambda view: _ready(view, name) == 1, within=START + CREATE),
-            Until(what="it fails and restarts", seen=lambda view: _restarts(view, name) == 1, within=RUN),
-            Until(what="it is running again", seen=lambda view: _running(view, name) == 1, within=RUN),
+            Until(what="its slice is READY", seen=lambda view: _became(view, name, Phase.READY) == 1),
+            Until(what="it fails and restarts", seen=lambda view: _restarts(view, name) == 1),
+            Until(what="it runs again", seen=lambda view: Ran(name, 0, restart=1) in view.ran),
             Until(
                 what="it kept its slice, which was READY throughout",
                 seen=lambda view: len(view.creates_of(name)) == 1 and _stayed_ready(view, name),
@@ -181,7 +183,7 @@ def _restart(manifest: Path) -> Step:
 
 def _completing(manifest: Path, name: str, *meanwhile: Move) -> tuple[Move, ...]:
     """Return the moves of a JobSet from its creation until it has completed, its slices are gone, and so is it."""
-    completes = Until(what="the JobSet completes", seen=lambda view: "Completed" in _conditions(view, name), within=RUN)
+    completes = Until(what="the JobSet completes", seen=lambda view: "Completed" in _conditions(view, name))
     return (Apply(manifest), *meanwhile, completes, _gone(name), Delete(manifest))
 
 
@@ -189,21 +191,27 @@ def _told(name: str, reason: Reason, what: str) -> Until:
     return Until(
         what=f"its slice {what}",
         seen=lambda view: any(reason in reasons(record) for record in view.slices_of(name)),
-        within=START + CREATE,
     )
 
 
-def _ready_after(name: str, creates: int, what: str) -> Until:
-    """Return when its only slice is READY, with so many creations that were accepted."""
-    return Until(
-        what=what,
-        seen=lambda view: _ready(view, name) == 1 and len(view.creates_of(name)) == creates,
-        within=CREATE,
-    )
+def _ready_after(name: str, reason: Reason, creates: int, what: str) -> Until:
+    """Return when its only slice became READY after such a wait, with so many creations that were accepted."""
+
+    def seen(view: View) -> bool:
+        told = [reasons(record) for record in view.slices_of(name)]
+        return len(view.creates_of(name)) == creates and [_follows(Reason.READY, reason, each) for each in told] == [
+            True
+        ]
+
+    return Until(what=what, seen=seen)
+
+
+def _follows(later: Reason, earlier: Reason, told: Sequence[Reason]) -> bool:
+    return earlier in told and later in told[told.index(earlier) :]
 
 
 def _gone(name: str) -> Until:
-    return Until(what="all its slices are GONE and its node pools deleted", seen=lambda v: _over(v, name), within=END)
+    return Until(what="all its slices are GONE and its node pools deleted", seen=lambda view: _over(view, name))
 
 
 def _over(view: View, name: str) -> bool:
@@ -212,19 +220,16 @@ def _over(view: View, name: str) -> bool:
     return bool(records) and gone and not view.pools_of(name)
 
 
-def _ready(view: View, name: str) -> int:
-    return sum(record.phase is Phase.READY for record in view.slices_of(name))
+def _became(view: View, name: str, phase: Phase) -> int:
+    """Return how many of its slices are or were in a phase."""
+    return sum(went_through(record, phase) for record in view.slices_of(name))
 
 
 def _stayed_ready(view: View, name: str) -> bool:
-    """Return whether the slices stayed READY from the first READY on."""
+    """Return whether the slices stayed READY from the first READY on, until they were released."""
     phases = [transition.phase for record in view.slices_of(name) for transition in record.transitions]
-    return all(phase is Phase.READY for phase in phases[phases.index(Phase.READY) :])
-
-
-def _running(view: View, name: str) -> int:
-    jobset = view.jobset(name)
-    return jobset.ready if jobset else 0
+    since = phases[phases.index(Phase.READY) :]
+    return all(phase is Phase.READY for phase in takewhile(lambda phase: phase is not Phase.RELEASING, since))
 
 
 def _restarts(view: View, name: str) -> int:

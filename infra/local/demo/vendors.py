@@ -13,8 +13,8 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 from infra.local.addresses import Addresses
 from infra.local.demo.http import get_json
 from infra.local.demo.view import Call
+from infra.local.patience import PATIENCE_SECONDS
 
-_TIMEOUT = 5.0
 _STATUSES = {200: "OK", 404: "NOT_FOUND", 409: "ALREADY_EXISTS"}
 
 Json = Mapping[str, Any]
@@ -34,7 +34,7 @@ class Gke:
     client: ClusterManagerClient
 
     def pools(self) -> Mapping[str, str]:
-        answer = self.client.list_node_pools(parent=self.addresses.cluster_path, timeout=_TIMEOUT)
+        answer = self.client.list_node_pools(parent=self.addresses.cluster_path, timeout=PATIENCE_SECONDS)
         return {pool.name: NodePool.Status(pool.status).name for pool in answer.node_pools}
 
     def calls(self) -> tuple[Call, ...]:

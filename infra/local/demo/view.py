@@ -23,6 +23,15 @@ class JobSet:
     restarts: int
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Ran:
+    """A Job whose leader pod has run, in so many restarts of its JobSet: it runs, or has ended."""
+
+    jobset: str
+    job_index: int
+    restart: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGroup:
     """A TPUNodeGroup as the API server returns it: the status of each of its conditions, by type."""
@@ -53,10 +62,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """Everything at one moment. `pools` is the status of GKE's node pools, by name."""
+    """Everything at one moment. `pools` is the status of GKE's node pools, by name; `ran`, `calls`: all so far."""
 
     slices: tuple[SliceRecord, ...] = ()
     jobsets: tuple[JobSet, ...] = ()
+    ran: frozenset[Ran] = frozenset()
     groups: tuple[NodeGroup, ...] = ()
     events: tuple[Event, ...] = ()
     pools: Mapping[str, str]
@@ -67,6 +77,9 @@ class View:
 
     def jobset(self, name: str) -> JobSet | None:
         return next((jobset for jobset in self.jobsets if jobset.name == name), None)
+
+    def ran_of(self, workload: str) -> frozenset[Ran]:
+        return frozenset(each for each in self.ran if each.jobset == workload)
 
     def group(self, name: str) -> NodeGroup | None:
         return next((group for group in self.groups if group.name == name), None)

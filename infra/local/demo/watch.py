@@ -1,26 +1,26 @@
 """Reads what a user could read: records in Firestore, the Kubernetes API, and the pools and calls of the vendor."""
 
-import json
-import threading
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 
 from google.cloud import firestore
-from urllib3.exceptions import HTTPError
 
 from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
-from infra.local.clients.kinds import KINDS
+from infra.local.clients.kinds import KINDS, Kind
 from infra.local.clients.labels import HOSTS
 from infra.local.clients.objects import Object
+from infra.local.clients.watch import Watch
 from infra.local.demo.report import Leader
 from infra.local.demo.vendors import Vendor, vendor
-from infra.local.demo.view import Event, JobSet, NodeGroup, View
+from infra.local.demo.view import Event, JobSet, NodeGroup, Ran, View
+from infra.local.patience import PATIENCE_SECONDS
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.wire.documents import COLLECTIONS, decode
 
@@ -28,9 +28,6 @@ COMPONENT = "tpu-slice-provisioner"
 LEADERS = "batch.kubernetes.io/job-completion-index=0"
 
 _JOBSET = "jobset.sigs.k8s.io/"
-_TIMEOUT = 5.0
-_SILENCE_SECONDS = 600.0
-_CHUNK = 65536
 
 Json = Mapping[str, Any]
 
@@ -43,11 +40,13 @@ class Eyes:
     records: firestore.Client
     vendor: Vendor
     api: Api
+    witness: Witness
 
     def look(self) -> View:
         return View(
             slices=tuple(decode(SliceRecord, document) for document in self.documents(COLLECTIONS[SliceRecord])),
             jobsets=tuple(jobset(item) for item in self.of_demo("jobsets")),
+            ran=self.witness.ran,
             groups=tuple(node_group(item) for item in self.of_demo("tpunodegroups")) if self.addresses.compute else (),
             events=tuple(event(item) for item in self.of_demo("events") if _is_ours(item)),
             pools=self.vendor.pools(),
@@ -55,7 +54,7 @@ class Eyes:
         )
 
     def documents(self, collection: str) -> Iterator[dict[str, Any]]:
-        found = self.records.collection(collection).stream(timeout=_TIMEOUT)
+        found = self.records.collection(collection).stream(timeout=PATIENCE_SECONDS)
         return (document for each in found if (document := each.to_dict()) is not None)
 
     def of_demo(self, plural: str) -> list[Object]:
@@ -68,14 +67,15 @@ class Eyes:
 
 
 @contextmanager
-def opened(addresses: Addresses) -> Iterator[Eyes]:
-    """Open the clients. The Firestore client finds the emulator through the environment."""
+def opened(addresses: Addresses, clock: Callable[[], datetime]) -> Iterator[Eyes]:
+    """Open the clients, and watch from now on. The Firestore client finds the emulator through the environment."""
     with (
         vendor(addresses) as seen,
         closing(firestore.Client(project=addresses.project)) as records,
         closing(Api.of(addresses.kubeconfig)) as api,
+        witnessed(api, clock) as witness,
     ):
-        yield Eyes(addresses, records, seen, api)
+        yield Eyes(addresses, records, seen, api, witness)
 
 
 def jobset(item: Json) -> JobSet:
@@ -110,6 +110,18 @@ def _is_ours(item: Json) -> bool:
     return bool((item.get("source") or {}).get("component") == COMPONENT)
 
 
+def ran(pod: Json) -> Ran | None:
+    """Parse a v1 Pod; return None unless it is a leader pod of a JobSet that runs or has ended."""
+    labels = pod["metadata"].get("labels") or {}
+    if f"{_JOBSET}jobset-name" not in labels or (pod.get("status") or {}).get("phase", "Pending") == "Pending":
+        return None
+    return Ran(
+        jobset=labels[f"{_JOBSET}jobset-name"],
+        job_index=int(labels[f"{_JOBSET}job-index"]),
+        restart=int(labels[f"{_JOBSET}restart-attempt"]),
+    )
+
+
 def unschedulable(pod: Json) -> Leader | None:
     """Parse a v1 Pod; return None unless it is an unschedulable leader pod of a JobSet."""
     labels = pod["metadata"].get("labels") or {}
@@ -121,38 +133,44 @@ def unschedulable(pod: Json) -> Leader | None:
     return labels[f"{_JOBSET}jobset-name"], replicated_job, index
 
 
-class Alarm:
-    """Records when a watch of the Kubernetes API first showed each leader pod as unschedulable."""
+class Witness:
+    """Remembers what passes, as a watch of the leaders' pods shows each change of them. Implements `watch.Sink`.
 
-    def __init__(self, addresses: Addresses, clock: Callable[[], datetime]) -> None:
-        self._api = Api.of(addresses.kubeconfig)
+    `noticed`: when each leader was first seen to be unschedulable. `ran`: which Jobs have run.
+    """
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="alarm", daemon=True)
         self.noticed: dict[Leader, datetime] = {}
+        self.ran: frozenset[Ran] = frozenset()
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def listed(self, kind: Kind, items: list[Object], version: int) -> None:  # noqa: ARG002 - as the protocol has it
+        for each in items:
+            self._take(each)
 
-    def __exit__(self, *_: object) -> None:
-        """Stop watching; the thread ends with the connection, that is with the stack."""
-        self._over.set()
+    def saw(self, kind: Kind, change: str, obj: Object) -> None:  # noqa: ARG002 - as the protocol has it
+        if change in {"ADDED", "MODIFIED"}:
+            self._take(obj)
 
-    def _run(self) -> None:
-        """Watch, and reconnect whenever the connection ends; what is recorded by then is kept."""
-        path, query = KINDS["pods"].path(DEMO_NAMESPACE), {"watch": "true", "labelSelector": LEADERS}
-        while not self._over.wait(0.1):
-            with (
-                suppress(ApiError, HTTPError, OSError),
-                closing(self._api.stream(path, query, _SILENCE_SECONDS)) as stream,
-            ):
-                begun = b""
-                while chunk := stream.read1(_CHUNK):
-                    *lines, begun = (begun + chunk).split(b"\n")
-                    for line in filter(None, lines):
-                        self._take(json.loads(line))
+    def failed(self, kind: Kind, error: Exception) -> None:
+        """Do nothing: the watch tries again, and the API server keeps the pods meanwhile."""
 
-    def _take(self, change: Json) -> None:
-        if change["type"] in {"ADDED", "MODIFIED"} and (leader := unschedulable(change["object"])):
+    def _take(self, pod: Object) -> None:
+        if pod["metadata"].get("namespace") != DEMO_NAMESPACE:
+            return
+        if leader := unschedulable(pod):
             self.noticed.setdefault(leader, self._clock())
+        if job := ran(pod):
+            self.ran |= {job}
+
+
+@contextmanager
+def witnessed(api: Api, clock: Callable[[], datetime]) -> Iterator[Witness]:
+    """Watch the leaders' pods of the demo until the block is left."""
+    witness = Witness(clock)
+    watch = Watch(api, KINDS["pods"], witness, {"labelSelector": LEADERS})
+    watch.start()
+    try:
+        yield witness
+    finally:
+        watch.stop()

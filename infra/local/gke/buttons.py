@@ -5,7 +5,7 @@ POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null,
                   "for": duration in seconds, instead of times; "share": fraction of the calls affected, 0 to 1;
                   "usable": true: a deletion that fails leaves the pool RUNNING, not in ERROR;
                   "conditions_only": true: only the operation's nodepool_conditions name the stockout or quota
-DELETE /faults    clear all faults
+DELETE /faults    clear all faults, or with {"pools": ".*"} those with that pattern
 POST /policies    {"cluster": PATH, "name": NAME, "topology": "2x2x2"}: create a workload policy in its region
 DELETE /policies  {"cluster": PATH, "name": NAME}: delete the workload policy
 POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: start an operation on the cluster,

@@ -64,13 +64,13 @@ def test_it_runs_on_a_control_plane_if_there_is_one_and_ctrl_c_in_the_middle_lea
     said = []
     for line in demo.stdout:
         said.append(line)
-        if "PROVISIONING" in line:
+        if "kubectl apply" in line:
             break
     demo.send_signal(signal.SIGINT)
     _, errors = demo.communicate()
     programs = find(os.environ, pinned()).programs
     assert programs is None or f"{programs}\n" in said
-    assert "PROVISIONING" in said[-1]
+    assert "kubectl apply" in said[-1]
     assert (demo.returncode, "Traceback" in errors) == (130, False)
     until(lambda: not running_in(tmp_path), "the end of every part")
 

@@ -7,7 +7,7 @@ import yaml
 
 from infra.local.demo.steps import Apply, Delete, Step, Until
 from infra.local.demo.story import story, story_on_compute
-from infra.local.demo.view import View
+from infra.local.demo.view import Ran, View
 from tests.builders import NOW
 from tests.local.demo.moments import a_group, a_jobset, a_slice, a_view, created, told
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -45,11 +45,16 @@ REASON = "cloud.google.com/gke-tpu-topology: tpu-v5p-slice has no 3x5x7: use 2x4
 AWAITED = a_slice("awaited", P).transitioned(NOW, Reason.AWAITING_CAPACITY, "no capacity")
 READY_NOW = AWAITED.transitioned(NOW, Reason.READY, "ready")
 NO_POOL_YET = a_slice("change-of-mind", P)
+SERVED = a_slice("second-try", P, WAITING, P, READY, RELEASING)
+AT_ONCE = a_slice("second-try", P, READY, WAITING)
+FIRST, SECOND, AGAIN = Ran("two-slices", 0), Ran("two-slices", 1), Ran("restart", 1, restart=1)
+RESTARTED = Ran("restart", 0, restart=1)
 
 TABLE: list[tuple[str, str, View, View]] = [
     ("a", "creates two", two(P), a_view(a_slice("two-slices", P))),
     ("a", "both slices are READY", two(P, READY), two(P)),
-    ("a", "both Jobs are running", a_view(jobsets=(a_jobset("two-slices", ready=2),)), a_view()),
+    ("a", "both slices are READY", two(P, READY, RELEASING), two(P)),
+    ("a", "both Jobs run", a_view(ran=frozenset({FIRST, SECOND})), a_view(ran=frozenset({FIRST, AGAIN}))),
     (
         "a",
         "completes",
@@ -63,6 +68,7 @@ TABLE: list[tuple[str, str, View, View]] = [
         a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.id}-1": "PROVISIONING"}),
         a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.id}-1": "RUNNING"}),
     ),
+    ("b", "to be released", a_view(a_slice("change-of-mind", P, RELEASING)), a_view(NO_POOL_YET)),
     (
         "b",
         "without ever being READY",
@@ -77,12 +83,20 @@ TABLE: list[tuple[str, str, View, View]] = [
         a_view(SECOND_TRY, calls=(created(SECOND_TRY), created(SECOND_TRY, attempt=2))),
         a_view(SECOND_TRY, calls=(created(SECOND_TRY), created(SECOND_TRY, attempt=2, code="RESOURCE_EXHAUSTED"))),
     ),
+    (
+        "c",
+        "second attempt is READY",
+        a_view(SERVED, calls=(created(SERVED), created(SERVED, attempt=2))),
+        a_view(AT_ONCE, calls=(created(AT_ONCE), created(AT_ONCE, attempt=2))),
+    ),
     ("d", "REFUSED", refused(REASON), a_view(a_slice("impossible", P))),
     ("d", "Event names", refused(REASON), refused("no such shape")),
     ("d", "Event names", refused(REASON), refused(REASON, type_="Normal")),
     ("d", "no node pool was created", refused(REASON), a_view(r := a_slice("impossible", P), calls=(created(r),))),
     ("e", "restarts", a_view(jobsets=(a_jobset("restart", restarts=1),)), a_view(jobsets=(a_jobset("restart"),))),
+    ("e", "runs again", a_view(ran=frozenset({RESTARTED})), a_view(ran=frozenset({Ran("restart", 0)}))),
     ("e", "READY throughout", restarted(P, READY), restarted(P, READY, P, READY)),
+    ("e", "READY throughout", restarted(P, READY, RELEASING, GONE), restarted(P, READY, P, READY, RELEASING, GONE)),
     ("e", "READY throughout", restarted(P, READY), restarted(P, READY, creates=2)),
     ("compute-b", "AwaitingCapacity", a_view(AWAITED), a_view(a_slice("awaited", P, WAITING))),
     (

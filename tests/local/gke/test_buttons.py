@@ -120,6 +120,14 @@ def test_an_answer_may_be_lost_although_the_call_was_taken() -> None:
     assert world.pool().status == Status.PROVISIONING
 
 
+def test_faults_with_a_pattern_are_forgotten_and_others_stay() -> None:
+    world = World()
+    for pools in ("one", "two"):
+        _press(world, "POST /faults", kind="unavailable", pools=pools)
+    assert [each["pools"] for each in _press(world, "DELETE /faults", pools="one")["faults"]] == ["two"]
+    assert _refused(world, "DELETE /faults", groups="two") == (400, "a fault has no groups")
+
+
 def test_a_held_creation_lasts_until_it_is_let_go() -> None:
     world = World()
     _press(world, "POST /faults", kind="held")
