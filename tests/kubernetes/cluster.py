@@ -5,25 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from infra.local.kubernetes import probes
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.credentials import User
 from infra.local.kubernetes.programs import Programs
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes
+from tests.cluster.asking import Api, done, path
 from tests.waiting import until
 
 Json = dict[str, Any]
 USER = User("ada", ("researchers",))
 NODE_GROUPS = "tpunodegroups.tpu.google.com"
-LEFTOVERS = ("jobsets.jobset.x-k8s.io", NODE_GROUPS, "jobs", "pods", "nodes")
+LEFTOVERS = (path("jobsets"), "/apis/tpu.google.com/v1alpha1/tpunodegroups", *map(path, ("jobs", "pods", "nodes")))
+"""The lists of what tests leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ class Cluster:
     plane: ControlPlane
     processes: Processes
     program: Path
+    api: Api
 
     def child(self, name: str) -> Child:
         [found] = [child for child in self.processes.children() if child.program.name == name]
@@ -62,7 +63,7 @@ class Cluster:
             env={"PATH": os.environ["PATH"], "HOME": str(self.plane.layout.folder)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_SECONDS,
             check=False,
         )
         return Said(done.returncode, done.stdout, done.stderr)
@@ -80,30 +81,34 @@ class Cluster:
 
     def _deleted(self, kind: str) -> int:
         """Request the deletion of all objects of a kind; return how many there were."""
-        names = 'jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{"\\n"}{end}'
-        listed = self.kubectl("get", kind, "--all-namespaces", "-o", names)
-        assert listed.code == 0 or "doesn't have a resource type" in listed.error, listed.error
-        found = listed.out.split()
+        listed = self.api.get(kind)
+        found = [each["metadata"] for each in done(listed)["items"]] if listed.code != 404 else []
+        root, _, plural = kind.rpartition("/")
         for each in found:
-            namespace, name = each.split("/")
-            where = ["-n", namespace] if namespace else []
-            self.kubectl("patch", kind, name, *where, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-            self.kubectl("delete", kind, name, *where, "--ignore-not-found", "--force", "--wait=false")
+            within = f"{root}/namespaces/{each['namespace']}" if "namespace" in each else root
+            one = f"{within}/{plural}/{each['name']}"
+            if each.get("finalizers"):
+                self.api.patch(one, {"metadata": {"finalizers": None}})
+            self.api.delete(one, gracePeriodSeconds=0, propagationPolicy="Background")
         return len(found)
+
+    def knows(self, *plurals: str) -> None:
+        """Wait until kubectl knows these kinds: what is served is told some time after it is served."""
+        for each in plurals:
+            until(lambda: self.kubectl("get", each, "--all-namespaces").code == 0, f"kubectl to know {each}")  # noqa: B023 - at once
 
     def get(self, path: str) -> Json | None:
         """Return an object, or None if it is not there."""
-        return self._asked(path).object
+        answer = self.api.get(path)
+        return answer.body if answer.code < 300 else None
 
     def post(self, path: str, body: Json) -> Reply:
         """Create an object, as the administrator."""
-        return self._asked(path, orjson.dumps(body).decode())
-
-    def _asked(self, path: str, body: str | None = None) -> Reply:
-        reply = probes.ask(self.plane.layout, self.plane.accounts.admin, path, body)
-        assert reply, f"no reply to {path}"
-        answer: Json = orjson.loads(reply.body)
-        return Reply(answer) if reply.status < 300 else Reply(None, f"{reply.status}: {answer['message']}")
+        answer = self.api.post(path, body)
+        if answer.code < 300:
+            return Reply(answer.body)
+        message = answer.body["message"] if isinstance(answer.body, dict) else answer.body
+        return Reply(None, f"{answer.code}: {message}")
 
 
 @contextmanager
@@ -114,5 +119,6 @@ def started(
     with (
         Processes(setpriv=tools.setpriv, logs=folder / "logs", environment=os.environ) as processes,
         control_plane(programs, processes, folder, users=(USER,), extended=extended) as plane,
+        closing(Api(plane.kubeconfig)) as api,
     ):
-        yield Cluster(plane, processes, tools.kubectl)
+        yield Cluster(plane, processes, tools.kubectl, api)

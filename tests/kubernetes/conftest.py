@@ -10,8 +10,15 @@ import pytest
 
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
-from tests.cluster.servers import with_jobsets
+from tests.cluster.patience import patient_relay
+from tests.cluster.servers import PATIENT, with_jobsets
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, started
+
+
+@pytest.fixture(autouse=True, scope="package")
+def patient() -> Iterator[None]:
+    with patient_relay():
+        yield
 
 
 @pytest.fixture(scope="package")
@@ -24,6 +31,6 @@ def shared_cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.Te
 def cluster(shared_cluster: Cluster) -> Cluster:
     """The control plane without what the tests of other files left in it."""
     shared_cluster.empty()
-    said = shared_cluster.kubectl("delete", "crd", NODE_GROUPS, "--ignore-not-found", "--timeout=60s")
+    said = shared_cluster.kubectl("delete", "crd", NODE_GROUPS, "--ignore-not-found", PATIENT)
     assert said.code == 0, said.error
     return shared_cluster

@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
+from infra.local.clients.api import Api
+from infra.local.clients.cache import Cache, watching
+from infra.local.clients.errors import ApiError
 from infra.local.kubernetes.programs import NAMES, Programs
 from infra.local.kubernetes.versions import numbers, pinned
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import ProgramFailed
 from tests.kubernetes.cluster import USER, Cluster, Json
 from tests.local.stack.leftovers import running_in, start_module
@@ -28,6 +35,7 @@ NODE: Json = {
         "conditions": [{"type": "Ready", "status": "True"}],
     },
 }
+SERVICE: Json = {"metadata": {"name": "one"}, "spec": {"clusterIP": "None"}}
 POD: Json = {
     "metadata": {"name": "pod"},
     "spec": {
@@ -74,19 +82,45 @@ def test_it_listens_on_loopback_only(cluster: Cluster) -> None:
     assert set(listening) == {"127.0.0.1"}
 
 
-def test_a_killed_api_server_comes_back_with_its_objects_and_is_still_heard(cluster: Cluster) -> None:
-    assert cluster.post(NAMESPACES, {"metadata": {"name": "before"}}).object
-    killed = cluster.child("kube-apiserver")
-    os.kill(killed.process.pid, signal.SIGKILL)
-    assert killed.ended(within=60)
-    with pytest.raises(ProgramFailed, match="kube-apiserver exited"):
-        cluster.processes.check()
-    cluster.processes.end(killed)
-    cluster.processes.wait_until_ready(*cluster.processes.start(killed.program))
-    assert cluster.get(f"{NAMESPACES}/before")
-    assert cluster.post(NAMESPACES, {"metadata": {"name": "after"}}).object
+@dataclass(frozen=True)
+class Revived:
+    """The control plane after a death of its API server, and a watch cache that was there before."""
+
+    cluster: Cluster
+    cache: Cache
+
+
+@pytest.fixture(scope="module")
+def revived(cluster: Cluster) -> Iterator[Revived]:
+    """Kill the API server and start it again; meanwhile it is known to have exited, and not to answer."""
+    with closing(Api.of(cluster.plane.kubeconfig)) as api, watching(api, ["services"]) as cache:
+        assert cluster.post(NAMESPACES, {"metadata": {"name": "before"}}).object
+        assert cluster.post(f"{NAMESPACES}/before/services", SERVICE).object
+        killed = cluster.child("kube-apiserver")
+        os.kill(killed.process.pid, signal.SIGKILL)
+        assert killed.ended(within=PATIENCE_SECONDS)
+        with pytest.raises(ProgramFailed, match="kube-apiserver exited"):
+            cluster.processes.check()
+        with pytest.raises(ApiError, match="the API server does not answer"):
+            api.get("services", "before", "one")
+        cluster.processes.end(killed)
+        cluster.processes.wait_until_ready(*cluster.processes.start(killed.program))
+        assert cluster.post(NAMESPACES, {"metadata": {"name": "after"}}).object
+        assert cluster.post(f"{NAMESPACES}/after/services", SERVICE).object
+        yield Revived(cluster, cache)
+
+
+def test_a_killed_api_server_comes_back_with_its_objects_and_is_still_heard(revived: Revived) -> None:
+    assert revived.cluster.get(f"{NAMESPACES}/before")
     account = f"{NAMESPACES}/after/serviceaccounts/default"
-    until(lambda: cluster.get(account), "the controllers' answer to a new namespace")
+    until(lambda: revived.cluster.get(account), "the controllers' answer to a new namespace")
+
+
+def test_a_watch_cache_goes_on_after_a_death_of_the_api_server(revived: Revived) -> None:
+    def known() -> set[str]:
+        return {each["metadata"]["namespace"] for each in revived.cache.stored("services")}
+
+    until(lambda: {"before", "after"} <= known(), "the services")
 
 
 def test_the_scheduler_binds_a_pod(cluster: Cluster) -> None:
@@ -100,13 +134,12 @@ def test_the_scheduler_binds_a_pod(cluster: Cluster) -> None:
     until(bound, "a binding")
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.usefixtures("programs")
-def test_no_process_is_left_when_the_parent_ends(tmp_path: Path, how: signal.Signals) -> None:
+def test_no_process_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
     parent = start_module("tests.kubernetes.parent", tmp_path)
     assert parent.stdout
     assert parent.stdout.readline() == "ready\n", parent.communicate()[1]
     assert len(running_in(tmp_path)) == 1 + len(NAMES)
-    parent.send_signal(how)
+    parent.kill()
     parent.communicate()
     until(lambda: not running_in(tmp_path), "the end of all programs")
