@@ -113,7 +113,12 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def open(self, path: Path, *, width: int = 1200, dark: bool = False, touch: bool = False) -> None:
-        """Open a file at this width in CSS pixels and wait until its chart is drawn."""
+        """Open a file at this width in CSS pixels and wait until its chart is drawn.
+
+        The page before is left first: what it still says is its own.
+        """
+        self.call("Page.navigate", url="about:blank")
+        self.wait_for("location.href === 'about:blank' && document.readyState === 'complete'")
         self.complaints.clear()
         self.requests.clear()
         self.prefers(dark=dark)
@@ -141,6 +146,12 @@ class Browser:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"it never came to be that {expression}; {self.complaints}")
             self.get(frame)
+
+    def wait_for_complaint(self, text: str) -> None:
+        """Read what the browser tells until it complains of this: that comes when it likes."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not any(text in complaint for complaint in self.complaints):
+            self._record(self.pipe.read(deadline))
 
     def press(self, key: str) -> None:
         code = {"Tab": 9, "Enter": 13}[key]
