@@ -1,7 +1,20 @@
+from collections.abc import Iterator
+
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
+from relay import relay
+from tests.cluster.patience import patient_relay
 from tests.relay.closing import Site
 from tests.relay.watched import Watched
+
+
+@pytest.fixture(autouse=True, scope="module")
+def patience() -> Iterator[None]:
+    """Let the relay's own calls of an API server wait as long as tests do."""
+    with patient_relay(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(relay, "ANSWERED_WITHIN", PATIENCE_SECONDS)
+        yield
 
 
 @pytest.fixture

@@ -4,9 +4,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from infra.local.patience import PATIENCE_SECONDS
 from relay.objects import Bookmarked, Failed, Kind, Listed, Lost, Saw, Seen, Ticked, WatchEvent
-
-DEADLINE = 120.0
 
 
 @dataclass
@@ -47,4 +46,9 @@ class Recorder:
 
     def until(self, true: Callable[[], bool]) -> None:
         with self.changed:
-            assert self.changed.wait_for(true, DEADLINE), (self.lists, sorted(self.present), self.signs, self.failures)
+            assert self.changed.wait_for(true, PATIENCE_SECONDS), (
+                self.lists,
+                sorted(self.present),
+                self.signs,
+                self.failures,
+            )

@@ -1,8 +1,8 @@
 """Single calls to an API server whose answer the test sets."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -17,6 +17,7 @@ from relay.translate import GROUP_LEADERS, LEADERS
 from tests.builders import an_owner
 from tests.relay.objects import bound_pod, jobset, node, read_jobset
 from tests.relay.test_events import update
+from tests.relay.threads import beside
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.domain.planning.host_labels import NODE_POOL
@@ -69,12 +70,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[AnsweringServer]:
-    with AnsweringServer() as answering:
-        thread = threading.Thread(target=answering.serve_forever, args=(0.02,))
-        thread.start()
+    with AnsweringServer() as answering, beside(partial(answering.serve_forever, 0.02), answering.shutdown):
         yield answering
-        answering.shutdown()
-        thread.join(60)
 
 
 @pytest.fixture

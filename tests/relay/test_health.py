@@ -3,18 +3,20 @@
 import socket
 import subprocess
 import sys
-import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
 from relay import health, probe
 from relay.health import Health, Limits, Probes
 from relay.objects import Kind
+from tests.relay.threads import beside
 from tests.relay.watched import START
+from tests.waiting import until
 
 
 class Setup:
@@ -88,8 +90,6 @@ def test_a_failing_part_is_alive_and_one_that_does_not_tick_is_hung(setup: Setup
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-DEADLINE = 60.0
-
 
 @dataclass
 class Served:
@@ -101,58 +101,74 @@ class Served:
     def __post_init__(self) -> None:
         self.probes = Probes(self.name, {"readyz": lambda: self.faults})
 
-    def ask(self, name: str) -> str:
-        return probe.ask(self.name, name)
-
     def connection(self) -> socket.socket:
         one = socket.socket(socket.AF_UNIX)
-        one.settimeout(DEADLINE)
+        one.settimeout(PATIENCE_SECONDS)
         one.connect(f"\0{self.name}")
         return one
 
 
 @pytest.fixture
-def served() -> Iterator[Served]:
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+    """Return probes that are answered, however late either side comes."""
+    monkeypatch.setattr(health._Handler, "timeout", PATIENCE_SECONDS)
+    monkeypatch.setattr(probe, "SECONDS", PATIENCE_SECONDS)
     made = Served()
-    thread = threading.Thread(target=made.probes.run)
-    thread.start()
-    yield made
-    made.probes.stop()
-    thread.join(DEADLINE)
-    assert not thread.is_alive()
+    with beside(made.probes.run, made.probes.stop):
+        yield made
 
 
-def probed(*arguments: str, socket_name: str) -> tuple[int, str]:
-    """Run the probe as the kubelet does; return its exit code and what it prints."""
-    done = subprocess.run(
-        [sys.executable, "-IS", probe.__file__, *arguments],
-        env={"PROBE_SOCKET": socket_name},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
-    )
-    assert done.stderr == ""
-    return done.returncode, done.stdout
+Probe = Callable[..., tuple[int, str]]
 
 
-def test_without_faults_the_probe_succeeds(served: Served) -> None:
-    assert probed("readyz", socket_name=served.name) == (0, "ok\n")
+@pytest.fixture
+def probed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Probe:
+    """Run the probe in this process; return its exit code and what it prints."""
+
+    def run(name: str, socket_name: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [probe.__file__, name])
+        monkeypatch.setenv("PROBE_SOCKET", socket_name)
+        code = probe.main()
+        return code, capsys.readouterr().out
+
+    return run
+
+
+def probed_by_the_kubelet(name: str, socket_name: str) -> tuple[int, str]:
+    """Run the probe as the kubelet does, again if it is answered too late for it."""
+
+    def run() -> tuple[int, str] | None:
+        command = [sys.executable, "-IS", probe.__file__, name]
+        done = subprocess.run(
+            command, env={"PROBE_SOCKET": socket_name}, capture_output=True, encoding="utf-8", check=False
+        )
+        assert done.stderr == ""
+        return None if done.stdout.endswith("timed out\n") else (done.returncode, done.stdout)
+
+    found = until(run, "an answer in time")
+    assert found is not None
+    return found
 
 
 def test_with_faults_the_probe_fails_and_prints_them_line_by_line(served: Served) -> None:
     served.faults = ["jobsets: no list yet", "publishing: has failed for 121 s: näh"]
-    assert probed("readyz", socket_name=served.name) == (1, "".join(f"{fault}\n" for fault in served.faults))
+    printed = "jobsets: no list yet\npublishing: has failed for 121 s: näh\n"
+    assert probed_by_the_kubelet("readyz", served.name) == (1, printed)
+
+
+def test_without_faults_the_probe_succeeds(served: Served, probed: Probe) -> None:
+    served.faults = ["jobsets: no list yet"]
+    assert probed("readyz", served.name) == (1, "jobsets: no list yet\n")
     served.faults = []
-    assert probed("readyz", socket_name=served.name) == (0, "ok\n")
+    assert probed("readyz", served.name) == (0, "ok\n")
 
 
-def test_a_probe_that_nobody_answers_fails_and_says_so() -> None:
-    assert probed("readyz", socket_name="nobody") == (1, "the relay does not answer: [Errno 111] Connection refused\n")
+def test_a_probe_that_nobody_answers_fails_and_says_so(probed: Probe) -> None:
+    assert probed("readyz", "nobody") == (1, "the relay does not answer: [Errno 111] Connection refused\n")
 
 
-def test_a_probe_that_there_is_not_fails(served: Served) -> None:
-    assert probed("metrics", socket_name=served.name) == (1, 'there is no probe "metrics"\n')
+def test_a_probe_that_there_is_not_fails(served: Served, probed: Probe) -> None:
+    assert probed("metrics", served.name) == (1, 'there is no probe "metrics"\n')
 
 
 def test_a_probe_whose_answer_breaks_off_fails(served: Served, capfd: pytest.CaptureFixture[str]) -> None:
@@ -160,14 +176,18 @@ def test_a_probe_whose_answer_breaks_off_fails(served: Served, capfd: pytest.Cap
         raise RuntimeError("of no use")
 
     served.probes.answers = {"readyz": broken}
-    assert probed("readyz", socket_name=served.name) == (1, "")
+    assert probed_by_the_kubelet("readyz", served.name) == (1, "")
     assert "of no use" in capfd.readouterr().err
 
 
-def test_idle_connections_hold_up_others_for_a_moment_only(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_hold_up_others_for_a_moment_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health._Handler, "timeout", 0.1)
+    served = Served()
     idle = [served.connection() for _ in range(3)]
-    assert served.ask("readyz") == probe.OK
+    with served.connection() as asking:
+        asking.sendall(b"readyz\n")
+        with beside(served.probes.run, served.probes.stop), asking.makefile() as answer:
+            assert answer.read() == probe.OK
     for each in idle:
         with each:
             assert each.recv(64) == b""

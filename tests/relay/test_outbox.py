@@ -1,15 +1,18 @@
 import random
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
+from relay import outbox as outbox_module
 from relay.health import Health, Limits
 from relay.objects import Kind
 from relay.outbox import A_MESSAGE, MOST_BYTES, Outbox
+from tests.relay.threads import beside
 from tests.relay.watched import START
 from tpu_slices.domain.model.facts import (
     Answer,
@@ -28,7 +31,11 @@ from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUi
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, decode_fact
 
-DEADLINE = 60.0
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the outbox try again soon."""
+    monkeypatch.setattr(outbox_module, "rising_pause", lambda *_: 0.01)
 
 
 class FakeTopic:
@@ -45,7 +52,7 @@ class FakeTopic:
 
     def __call__(self, messages: Sequence[Message]) -> None:
         self.entered.set()
-        assert self.free.wait(DEADLINE)
+        assert self.free.wait(PATIENCE_SECONDS)
         self.tries += 1
         if self.tries <= self._failures:
             raise Temporary("the topic is away")
@@ -55,20 +62,12 @@ class FakeTopic:
 
     def wait_for(self, count: int) -> list[Fact]:
         with self._accepted:
-            assert self._accepted.wait_for(lambda: len(self.accepted) >= count, DEADLINE)
+            assert self._accepted.wait_for(lambda: len(self.accepted) >= count, PATIENCE_SECONDS)
         return self.accepted
 
 
-@contextmanager
-def running(outbox: Outbox) -> Iterator[None]:
-    thread = threading.Thread(target=outbox.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        outbox.close(0)
-        thread.join(DEADLINE)
-        assert not thread.is_alive()
+def running(outbox: Outbox) -> AbstractContextManager[None]:
+    return beside(outbox.run, lambda: outbox.close(0))
 
 
 @dataclass
@@ -123,7 +122,6 @@ def test_facts_are_published_in_the_order_they_were_posted() -> None:
     assert accepted == [jobset("u-1", WorkloadState.ACTIVE), hosts(1), beat(1)]
 
 
-@pytest.mark.slow
 def test_facts_that_could_not_be_published_are_retried() -> None:
     topic = FakeTopic(failures=2)
     box = outbox(topic)
@@ -156,7 +154,7 @@ def test_a_fact_that_failed_does_not_replace_a_newer_one() -> None:
     box = outbox(topic)
     with running(box):
         box.post([hosts(1)])
-        assert topic.entered.wait(DEADLINE)
+        assert topic.entered.wait(PATIENCE_SECONDS)
         box.post([hosts(2)])
         topic.free.set()
         assert topic.wait_for(1) == [hosts(2)]
@@ -181,15 +179,12 @@ def test_a_fact_too_large_to_be_published_does_not_hold_up_the_others() -> None:
 def test_closing_waits_until_everything_is_published() -> None:
     topic = FakeTopic()
     box = outbox(topic)
-    thread = threading.Thread(target=box.run)
     box.post([hosts(1), Answer(workload=jobset("u-1", WorkloadState.ACTIVE).workload, state=WorkloadState.ACTIVE)])
-    thread.start()
-    assert box.close(DEADLINE)
-    thread.join(DEADLINE)
+    with running(box):
+        assert box.close(PATIENCE_SECONDS)
     assert len(topic.accepted) == 2
 
 
-@pytest.mark.slow
 def test_closing_gives_up_on_a_topic_that_fails() -> None:
     topic = FakeTopic(failures=3)
     box = outbox(topic)
@@ -237,7 +232,6 @@ def test_a_list_of_demand_that_was_not_published_in_time_is_withdrawn() -> None:
         assert setup.topic.wait_for(1) == [beat(1)]
 
 
-@pytest.mark.slow
 def test_a_topic_that_fails_for_long_makes_the_relay_unready_until_it_recovers() -> None:
     topic = FakeTopic(failures=2)
     faults: list[list[str]] = []

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,15 +10,18 @@ from time import monotonic
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
+from relay import relay
 from relay.agenda import SteadyClock, Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups import Claims, Lookups, Vacancies
 from relay.objects import Bookmarked, Kind, Listed, Lost, Pool, Saw, WorkloadName
-from relay.relay import Relay
+from relay.relay import Read, Relay
 from tests.builders import CLUSTER, NOW
 from tests.relay.closing import SLICE, question
 from tests.relay.objects import Json, jobset, node, pod
+from tests.relay.threads import beside
 from tests.relay.watched import KINDS, read
 from tpu_slices.domain.model.facts import (
     Fact,
@@ -30,7 +34,6 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 
-DEADLINE = 60.0
 MOUNTS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 
 
@@ -61,22 +64,31 @@ class Api:
 
     def _wait(self) -> None:
         self.entered.set()
-        self.free.wait(DEADLINE)
+        assert self.free.wait(PATIENCE_SECONDS)
 
 
 @dataclass
 class Scene:
-    """A relay with its threads, whose lists are empty at first; a heartbeat is due every 0.1 s."""
+    """A relay with its threads, whose lists are empty at first; a heartbeat is due every 0.1 s.
+
+    For the look-ups no time passes: they are never too late to begin.
+    """
 
     api: Api = field(default_factory=Api)
     posted: list[Fact] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
-        now = SteadyClock(datetime.now(UTC), monotonic).now
-        timing = Timing(gather=timedelta(), introduce=timedelta(), beat=timedelta(seconds=0.1))
+        began = datetime.now(UTC)
+        now = SteadyClock(began, monotonic).now
+        timing = Timing(
+            gather=timedelta(),
+            introduce=timedelta(),
+            beat=timedelta(seconds=0.1),
+            blind_after=timedelta(seconds=PATIENCE_SECONDS),
+        )
         self.queue = FactQueue(CLUSTER, timing)
-        self.lookups = Lookups(Claims(self.api, now), Vacancies(self.api), Health(now))
+        self.lookups = Lookups(Claims(self.api, lambda: began), Vacancies(self.api), Health(now))
         self.relay = Relay(self.queue, now, self.lookups.begin, self.post, Health(now))
         for kind in Kind:
             self.relay.put(Listed(kind, [], "1"))
@@ -90,14 +102,24 @@ class Scene:
         for obj in objects:
             self.relay.put(Saw(KINDS[obj["kind"]], read(obj), "2"))
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let the owner of the fact queue take at once all that is put in the block."""
+        over = threading.Event()
+        self.relay.put(Read(lambda _: over.wait(PATIENCE_SECONDS), Future()))
+        try:
+            yield
+        finally:
+            over.set()
+
     def until(self, true: Callable[[list[Fact]], object]) -> list[Fact]:
         with self.changed:
-            assert self.changed.wait_for(lambda: true(self.posted), DEADLINE), self.posted
+            assert self.changed.wait_for(lambda: true(self.posted), PATIENCE_SECONDS), self.posted
             return [*self.posted]
 
     def begins_to_look_up_claims(self) -> None:
         self.see(jobset(), pod(0, spec=MOUNTS), pod(1, spec=MOUNTS))
-        assert self.api.entered.wait(DEADLINE)
+        assert self.api.entered.wait(PATIENCE_SECONDS)
 
 
 def about_llama(facts: Sequence[Fact]) -> list[str]:
@@ -115,21 +137,15 @@ def scene() -> Iterator[Scene]:
     scene = Scene()
     for run in (scene.lookups.run_demand, scene.lookups.run_answers):
         threading.Thread(target=run, daemon=True).start()
-    with running(scene):
+    with beside(scene.relay.run, scene.relay.stop):
         yield scene
         scene.api.free.set()
 
 
-@contextmanager
-def running(scene: Scene) -> Iterator[None]:
-    thread = threading.Thread(target=scene.relay.run)
-    thread.start()
-    try:
-        yield
-    finally:
-        scene.relay.stop()
-        thread.join(DEADLINE)
-        assert not thread.is_alive()
+@pytest.fixture
+def no_look_up_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody wait, at the end, for look-ups that nobody makes."""
+    monkeypatch.setattr(relay, "LAST_LOOKUPS", timedelta())
 
 
 def test_heartbeats_and_other_facts_go_out_while_a_look_up_takes_its_time(scene: Scene) -> None:
@@ -163,7 +179,7 @@ def test_the_end_of_a_jobset_follows_the_demand_that_is_being_looked_up(scene: S
 @pytest.mark.slow
 def test_hosts_that_are_being_looked_up_are_counted_anew_afterwards(scene: Scene) -> None:
     scene.relay.ask(question())  # a pool without hosts: that is looked up
-    assert scene.api.entered.wait(DEADLINE)
+    assert scene.api.entered.wait(PATIENCE_SECONDS)
     scene.see(node(0))
     for _ in range(2):
         scene.relay.ask(HostsListQuestion())
@@ -172,41 +188,42 @@ def test_hosts_that_are_being_looked_up_are_counted_anew_afterwards(scene: Scene
     assert not [fact for fact in scene.posted if isinstance(fact, HostsChanged | HostsListed)]
     scene.api.free.set()
     facts = scene.until(lambda facts: any(isinstance(fact, HostsListed) for fact in facts))
+    facts = facts[: 1 + next(at for at, fact in enumerate(facts) if isinstance(fact, HostsListed))]
     counted = [(fact.slice_id, fact.joined) for fact in facts if isinstance(fact, HostsChanged)]
     assert counted[:2] == [(SLICE, 0), (SLICE, 1)]
-    (listed,) = (fact for fact in facts if isinstance(fact, HostsListed))
-    assert facts.index(listed) > max(at for at, fact in enumerate(facts) if isinstance(fact, HostsChanged))
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("no_look_up_ends")
 def test_at_the_end_demand_goes_out_without_claims_that_nobody_has_looked_up() -> None:
     scene = Scene()
     scene.see(jobset(), pod(0, spec=MOUNTS), pod(1, spec=MOUNTS))
-    with running(scene):
+    with beside(scene.relay.run, scene.relay.stop):
         scene.until(lambda facts: WorkloadState.ACTIVE in about_llama(facts))
     assert about_llama(scene.posted) == [WorkloadState.ACTIVE, "demand"]
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("no_look_up_ends")
 def test_at_the_end_no_answer_goes_out_that_nobody_has_proven() -> None:
     scene = Scene()
     scene.see(node(0))
-    with running(scene):
+    with beside(scene.relay.run, scene.relay.stop):
         scene.until(lambda facts: any(isinstance(fact, HostsChanged) for fact in facts))
-        scene.relay.put(Lost(Kind.HOSTS, node(0)["metadata"]["name"], "3", None))
-        scene.relay.ask(question())
+        with scene.held():
+            scene.relay.put(Lost(Kind.HOSTS, node(0)["metadata"]["name"], "3", None))
+            scene.relay.ask(question())
     (before, last) = (fact for fact in scene.posted if isinstance(fact, HostsChanged))
     assert (before.joined, last.joined, last.answers) == (1, 0, None)
 
 
 def test_everything_that_was_put_before_the_end_is_taken() -> None:
     scene = Scene()
-    for number in range(500):
-        scene.see(jobset(f"js-{number}", uid=f"u-{number}"))
-        scene.relay.put(Bookmarked(Kind.LEADERS, "2"))
-        if number == 100:
-            thread = threading.Thread(target=scene.relay.run)
-            thread.start()
-    scene.relay.stop()
-    thread.join(DEADLINE)
+
+    def put(numbers: range) -> None:
+        for number in numbers:
+            scene.see(jobset(f"js-{number}", uid=f"u-{number}"))
+            scene.relay.put(Bookmarked(Kind.LEADERS, "2"))
+
+    put(range(100))
+    with beside(scene.relay.run, scene.relay.stop):
+        put(range(100, 500))
     assert len(about_llama(scene.posted)) == 500

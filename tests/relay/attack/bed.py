@@ -1,7 +1,6 @@
 """A watch of nodes against an API server with fault injection."""
 
 import random
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,13 +9,15 @@ from typing import Any, Self
 
 from kubernetes import client
 
+from infra.local.patience import PATIENCE_SECONDS
 from relay import cluster
 from relay.connection import connect
 from relay.objects import Kind, Known
 from relay.watch import Patience, Source, Watch
 from tests.local.served import Served
 from tests.relay.objects import Json, node
-from tests.relay.recorder import DEADLINE, Recorder
+from tests.relay.recorder import Recorder
+from tests.relay.threads import beside
 
 
 @dataclass
@@ -61,17 +62,13 @@ class Bed:
         return text.decode()
 
     @contextmanager
-    def watching(self, silence: float = 30, first_pause: float = 0.05) -> Iterator[Recorder]:
-        """Run the watch in a thread; it must end promptly after `stop`."""
-        one = Watch(self.source, self.recorder.put, Patience(silence, time.monotonic, first_pause), random.Random(3))
-        thread = threading.Thread(target=one.run)
-        thread.start()
-        try:
+    def watching(self, first_pause: float = 0.05) -> Iterator[Recorder]:
+        """Run the watch in a thread."""
+        one = Watch(
+            self.source, self.recorder.put, Patience(PATIENCE_SECONDS, time.monotonic, first_pause), random.Random(3)
+        )
+        with beside(one.run, one.stop):
             yield self.recorder
-        finally:
-            one.stop()
-            thread.join(DEADLINE)
-            assert not thread.is_alive()
 
 
 def name(number: int) -> str:

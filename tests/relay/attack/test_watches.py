@@ -1,8 +1,7 @@
 """What an open watch delivers, or does not."""
 
 import random
-import threading
-import time
+from collections import deque
 
 import pytest
 
@@ -10,7 +9,10 @@ from relay import translate
 from relay.objects import Kind, Known
 from relay.watch import Patience, Source, Watch
 from tests.relay.attack.bed import Bed, names
+from tests.relay.attack.scripted import BOOKMARK, Scripted, refusal
 from tests.relay.recorder import Recorder
+from tests.relay.threads import beside
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -21,31 +23,25 @@ def test_watches_that_are_closed_repeatedly_lose_nothing_without_a_relist(bed: B
         for number in (1, 2, 3):
             signs = recorder.signs
             recorder.until(lambda signs=signs: recorder.signs > signs)  # type: ignore[misc]  # a bound default
-            bed.press("close-watches")
+            until(lambda: bed.press("close-watches") == 1, "a watch to close")
             bed.create(number)
         recorder.until(lambda: sorted(recorder.present) == names(0, 1, 2, 3))
     assert recorder.lists == [names(0)]
 
 
-def test_a_watch_that_always_ends_at_once_is_given_up_and_relisted(bed: Bed) -> None:
-    bed.press("answer", verb="watch", code=200, text="")
-    with bed.watching(silence=0.3) as recorder:
-        recorder.until(lambda: len(recorder.lists) >= 2)
-    assert "no event for" in recorder.failures[0]
-
-
 class Dripping:
-    """A response and a clock: each read returns one byte and takes ten seconds."""
+    """A response and a clock: each read returns the same bytes and takes ten seconds."""
 
     data = b'{"metadata": {"resourceVersion": "7"}, "items": null}'
 
-    def __init__(self) -> None:
+    def __init__(self, said: bytes) -> None:
+        self._said = said
         self.now = 0.0
 
     def read1(self, amt: int | None = None) -> bytes:
         assert amt
         self.now += 10
-        return b"x"
+        return self._said
 
     def shutdown(self) -> None:
         raise ValueError("nothing to shut down")
@@ -54,15 +50,13 @@ class Dripping:
         """Close nothing."""
 
 
-def test_a_watch_that_sends_bytes_but_no_event_is_given_up_and_relisted() -> None:
-    drip, recorder = Dripping(), Recorder()
+@pytest.mark.parametrize("said", [b"x", b""], ids=["sends bytes", "ends at once"])
+def test_a_watch_that_never_sends_an_event_is_given_up_and_relisted(said: bytes) -> None:
+    drip, recorder = Dripping(said), Recorder()
     source: Source[Kind, Known] = Source(Kind.HOSTS, lambda **_: drip, translate.host, "name", "nodes")
     one = Watch(source, recorder.put, Patience(90, lambda: drip.now, 0.01), random.Random(3))
-    thread = threading.Thread(target=one.run)
-    thread.start()
-    recorder.until(lambda: len(recorder.lists) >= 2)
-    one.stop()
-    thread.join()
+    with beside(one.run, one.stop):
+        recorder.until(lambda: len(recorder.lists) >= 2)
     assert recorder.failures[0] == "WatchLost: no event for 100 s"
 
 
@@ -71,7 +65,7 @@ def test_a_watch_whose_version_goes_back_is_relisted(bed: Bed) -> None:
     bed.delete(0)
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
-        assert bed.press("rewind-watches") == 1
+        until(lambda: bed.press("rewind-watches") == 1, "a watch to rewind")
         recorder.until(lambda: len(recorder.lists) == 2)
         bed.create(2)
         recorder.until(lambda: sorted(recorder.present) == names(1, 2))
@@ -85,10 +79,10 @@ def test_a_duplicated_event_changes_nothing(bed: Bed) -> None:
         bed.create(0)
         recorder.until(lambda: sorted(recorder.present) == names(0))
         event = f'{{"type":"MODIFIED","object":{bed.raw(0)}}}\n'
-        bed.press("say-to-watches", text=event * 2)
-        signs = recorder.signs
-        recorder.until(lambda: recorder.signs > signs)
-    assert (sorted(recorder.present), recorder.failures) == (names(0), [])
+        until(lambda: bed.press("say-to-watches", text=event * 2) == 1, "a watch")
+        bed.create(1)
+        recorder.until(lambda: sorted(recorder.present) == names(0, 1))
+    assert (len(recorder.lists), recorder.failures) == (1, [])
 
 
 @pytest.mark.parametrize(
@@ -108,10 +102,17 @@ def test_a_duplicated_event_changes_nothing(bed: Bed) -> None:
         '{"type":"ERROR","object":{}}\n',
     ],
 )
-def test_a_line_that_is_no_event_leads_to_a_new_list(bed: Bed, text: str) -> None:
+def test_a_line_that_is_no_event_leads_to_a_new_list(text: str) -> None:
+    server = Scripted(watches=deque([BOOKMARK + text]))
+    with server.watching() as recorder:
+        recorder.until(lambda: len(recorder.lists) == 2 and recorder.signs == 2)
+    assert len(recorder.failures) == 1
+
+
+def test_what_follows_a_line_that_is_no_event_is_seen(bed: Bed) -> None:
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
-        bed.press("say-to-watches", text=text)
+        until(lambda: bed.press("say-to-watches", text='"MODIFIED"\n') == 1, "a watch")
         recorder.until(lambda: len(recorder.lists) == 2)
         bed.create(0)
         recorder.until(lambda: sorted(recorder.present) == names(0))
@@ -119,20 +120,20 @@ def test_a_line_that_is_no_event_leads_to_a_new_list(bed: Bed, text: str) -> Non
 
 
 def test_an_event_cut_off_by_the_end_of_a_watch_is_delivered_by_the_next(bed: Bed) -> None:
+    half = '{"type":"ADDED","object":{"metadata":{"name":"half'
+    bed.press("answer", verb="watch", code=200, text=half, times=1)
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
-        bed.press("say-to-watches", text='{"type":"ADDED","object":{"metadata":{"name":"half')
-        bed.press("close-watches")
         bed.create(0)
         recorder.until(lambda: sorted(recorder.present) == names(0))
-    assert len(recorder.lists) == 1
+    assert (len(recorder.lists), recorder.failures) == (1, [])
 
 
-def test_repeated_expiry_of_history_is_relisted_with_rising_pauses(bed: Bed) -> None:
-    bed.press("answer", verb="watch", code=410, message="too old resource version: 1 (2)")
-    began = time.monotonic()
-    with bed.watching(first_pause=0.1) as recorder:
-        recorder.until(lambda: len(recorder.failures) == 4)
-    assert time.monotonic() - began >= (0.1 + 0.2 + 0.4) / 2  # pauses double, and are cut by half at most
-    assert len(recorder.lists) == 4
+def test_repeated_expiry_of_history_is_relisted_with_rising_pauses() -> None:
+    server = Scripted(watches=deque([refusal(410, "too old resource version: 1 (2)")] * 4))
+    with server.watching(first_pause=1) as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+    assert (len(recorder.lists), len(recorder.failures)) == (5, 4)
     assert recorder.failures[0] == "410 too old resource version: 1 (2)"
+    pauses = server.pauses.seconds[:4]  # they double, and are cut by half at most
+    assert all(most / 2 <= each <= most for most, each in zip((1, 2, 4, 8), pauses, strict=True)), pauses
