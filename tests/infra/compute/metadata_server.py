@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from infra.local.patience import PATIENCE_SECONDS
+
 ATTRIBUTES = "instance/attributes/"
 GUEST = "instance/guest-attributes/"
 PREFIX = "/computeMetadata/v1/"
@@ -37,6 +39,8 @@ class Metadata:
     """Requests without the header."""
     away: bool = False
     """Whether it answers 503 to everything."""
+    turned_away: threading.Event = field(default_factory=threading.Event)
+    """Whether somebody who reads had that answer."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def set(self, **items: str | None) -> None:
@@ -49,11 +53,11 @@ class Metadata:
                     self.attributes[key.replace("_", "-")] = value
             self.changed.notify_all()
 
-    def await_told(self, key: str, value: str, seconds: float = 60) -> None:
+    def await_told(self, key: str, value: str) -> None:
         """Wait until a guest attribute was written with this value, or one that begins so."""
         with self.changed:
             found = self.changed.wait_for(
-                lambda: any(told == key and text.startswith(value) for told, text in self.told), seconds
+                lambda: any(told == key and text.startswith(value) for told, text in self.told), PATIENCE_SECONDS
             )
         assert found, f"{key} = {value} was not told, but {self.told}"
 
@@ -117,6 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _admitted(self) -> bool:
         if self.metadata.away:
             self._reply(503, "")
+            if self.command == "GET":
+                self.metadata.turned_away.set()
             return False
         if self.headers.get("Metadata-Flavor") != "Google":
             self.metadata.refused.append(self.path)

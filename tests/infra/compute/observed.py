@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infra.local.compute.booting.host import Host
+from infra.local.patience import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True)
 class Observed(Host):
     """A host whose startup script is tried."""
 
-    def boot(self, server: str, seconds: float = 120) -> None:
+    def boot(self, server: str) -> None:
         """Boot it, and wait until the script has ended well."""
         with self.booted(server) as boot:
-            code = boot.wait(seconds)
-        assert code == 0, self.printed
+            self.await_end(boot)
+
+    def await_end(self, boot: subprocess.Popen[str]) -> None:
+        """Wait until the script of a boot has ended well."""
+        assert boot.wait(PATIENCE_SECONDS) == 0, self.printed
 
     @property
     def calls(self) -> list[str]:

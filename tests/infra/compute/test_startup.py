@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -10,10 +11,11 @@ import pytest
 import yaml
 
 from infra.local.compute.booting.host import FSTAB
+from infra.local.patience import PATIENCE_SECONDS
 from tests.infra.compute.conftest import HASH, LABELS, SCRIPT, TOKEN, VERSION
-from tests.infra.compute.listing import listing
-from tests.infra.compute.metadata_server import Metadata, serving
+from tests.infra.compute.metadata_server import Metadata
 from tests.infra.compute.observed import Observed
+from tests.infra.compute.outside import files_of, swapped_on, written_since
 
 pytestmark = [
     pytest.mark.emulators,
@@ -141,7 +143,7 @@ def test_a_token_that_comes_late_is_awaited(host: Observed, metadata: Metadata, 
         metadata.await_told("tpu-slice-provisioner/state", "waiting-for-token")
         assert host.joins == []
         with_token(metadata)
-        assert boot.wait(60) == 0
+        host.await_end(boot)
     assert states(metadata) == STATES
     assert len(host.joins) == 1
 
@@ -152,7 +154,7 @@ def test_another_token_is_tried_after_a_failed_join(host: Observed, metadata: Me
     with host.booted(server) as boot:
         metadata.await_told("tpu-slice-provisioner/error", "kubeadm join failed")
         with_token(metadata, SECOND)
-        assert boot.wait(60) == 0
+        host.await_end(boot)
     assert f'token: "{SECOND}"' in host.joins[-1]
     assert host.called("sleep") == []  # nor does it wait for longer than until the token changes
     assert "for token [token]" in errors(metadata)[0]
@@ -172,10 +174,10 @@ def test_a_metadata_server_that_is_away_is_awaited(host: Observed, metadata: Met
     with_token(metadata)
     metadata.away = True
     with host.booted(server) as boot:
-        while "does not answer" not in host.printed:
-            assert boot.poll() is None, host.printed
+        assert metadata.turned_away.wait(PATIENCE_SECONDS), host.printed
         metadata.away = False
-        assert boot.wait(60) == 0
+        host.await_end(boot)
+    assert "does not answer" in host.printed
     assert states(metadata)[-1] == "joined"
 
 
@@ -205,7 +207,7 @@ def test_a_setting_that_is_missing_is_named_and_awaited(host: Observed, metadata
     with host.booted(server) as boot:
         metadata.await_told("tpu-slice-provisioner/error", "metadata kubeadm-control-plane: missing")
         metadata.set(kubeadm_control_plane="10.0.0.3:443")
-        assert boot.wait(60) == 0
+        host.await_end(boot)
     assert 'apiServerEndpoint: "10.0.0.3:443"' in host.joins[0]
 
 
@@ -243,24 +245,27 @@ def test_guest_attributes_that_are_off_do_not_keep_a_host_from_joining(
     assert "could not be set" in host.printed
 
 
-def test_nothing_outside_the_host_is_changed(metadata: Metadata, tmp_path: Path) -> None:
-    host = Observed.made(tmp_path / "host", SCRIPT.read_text())
-    host.write("valid-tokens", f"{TOKEN}\n")
+def test_nothing_outside_the_host_is_changed(host: Observed, metadata: Metadata, server: str, tmp_path: Path) -> None:
     host.write("join-fails", "1")
     with_token(metadata)
-    before = listing()
-    with serving(metadata) as address:
-        host.boot(address)
-    after = listing()
-    assert {path for path in {*before, *after} if before.get(path) != after.get(path)} == set()
+    moment = tmp_path / "before"
+    moment.touch()
+    swaps = swapped_on()
+    host.boot(server)
+    assert {"etc/fstab", "calls"} <= set(files_of(host.root))
+    assert written_since(moment, host.root) == []
+    assert swapped_on() == swaps
+    assert str(host.root) not in Path("/proc/self/mounts").read_text()
 
 
 def test_a_change_would_be_noticed(tmp_path: Path) -> None:
-    file = tmp_path / "a"
-    file.write_text("before")
-    before = listing((str(tmp_path),), ())
-    file.write_text("after, longer")
-    assert listing((str(tmp_path),), ()) != before
+    for name in ("before", "host/etc/changed", "host/etc/kept", "machine/etc/kept"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    moment = tmp_path / "before"
+    os.utime(tmp_path / "machine/etc/kept", ns=(0, moment.stat().st_mtime_ns - 1))
+    (tmp_path / "machine/etc/changed").touch()
+    assert written_since(moment, tmp_path / "host", tmp_path / "machine") == ["etc/changed"]
 
 
 def test_the_script_has_no_placeholder() -> None:
