@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+from infra.local.patience import PATIENCE_SECONDS
+
 TOKEN = "t-1"
 GET_TOKEN = """
 import google.auth
@@ -46,5 +48,10 @@ def metadata() -> Iterator[str]:
 
 
 def asking(server: str) -> dict[str, str]:
-    """Return the environment of a program that finds this server, and no other credentials."""
-    return {"GCE_METADATA_HOST": server, "GCE_METADATA_IP": server, "HOME": "/nowhere"}
+    """Return the environment of a program that finds this server, however slow that is, and no other credentials."""
+    return {
+        "GCE_METADATA_HOST": server,
+        "GCE_METADATA_IP": server,
+        "GCE_METADATA_TIMEOUT": f"{PATIENCE_SECONDS:.0f}",
+        "HOME": "/nowhere",
+    }

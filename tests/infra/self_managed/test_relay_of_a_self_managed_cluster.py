@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,11 @@ import google.auth
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from google.auth import compute_engine, identity_pool
+from google.auth import identity_pool
 from google.oauth2 import service_account
 
 from infra.kubernetes.__main__ import main
-from tests.infra.loopback import Request, Response, serving
+from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
 from tests.infra.relay.manifests import IMAGE, a_relay, built, container, deployed, environment, the
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -98,13 +100,12 @@ def federation(token: str) -> dict[str, Any]:
     }
 
 
-def credentials(folder: Path, monkeypatch: pytest.MonkeyPatch, secret: Mapping[str, Any] | None) -> Any:
+def credentials(folder: Path, monkeypatch: pytest.MonkeyPatch, secret: Mapping[str, Any]) -> Any:
     """Return the credentials that the relay's libraries find with the folder and the variable that its pod has."""
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(folder))
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "shop")
-    if secret is not None:
-        (folder / "application_default_credentials.json").write_text(json.dumps(secret))
+    (folder / "application_default_credentials.json").write_text(json.dumps(secret))
     return google.auth.default(scopes=[SCOPE])[0]
 
 
@@ -123,16 +124,12 @@ def test_with_a_configuration_of_federation_it_shows_its_own_token(
     assert found.retrieve_subject_token(None) == "its.own.token"
 
 
-def test_without_a_secret_it_is_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(metadata_server) as url:
-        address = url.partition("://")[2]
-        for name in ("GCE_METADATA_HOST", "GCE_METADATA_IP"):
-            monkeypatch.setenv(name, address)
-        assert isinstance(credentials(tmp_path, monkeypatch, None), compute_engine.Credentials)
-
-
-def metadata_server(_: Request) -> Response:
-    return Response({}, headers={"Metadata-Flavor": "Google"})
+def test_without_a_secret_it_is_its_machine(tmp_path: Path) -> None:
+    with metadata() as server:
+        asked = {**asking(server), "CLOUDSDK_CONFIG": str(tmp_path), "GOOGLE_CLOUD_PROJECT": "shop"}
+        command = [sys.executable, "-c", GET_TOKEN]
+        got = subprocess.run(command, env=asked, capture_output=True, text=True, check=False)
+    assert got.stdout == f"{TOKEN}\n", got.stderr
 
 
 def test_the_page_makes_the_configuration_for_the_file_that_the_pod_has(manifests: list[dict[str, Any]]) -> None:
