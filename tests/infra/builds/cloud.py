@@ -22,7 +22,7 @@ from tests.infra.loopback import Request, Response
 COMPUTE = "https://compute.googleapis.com/compute/v1/projects/shop"
 CLUSTER = "google_container_cluster.cluster"
 
-OF_A_TEST = {"objects", "address"}
+OF_A_TEST = {"objects"}
 """What is at addresses that another test does not have."""
 
 

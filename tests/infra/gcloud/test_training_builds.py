@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.infra.builds.training import FLAVOR, SLICE, Training
+from tests.infra.builds.training import SLICE, Training
 from tests.infra.gcloud.bed import Bed, laid
 from tests.infra.gcloud.conftest import Gcloud
 from tests.infra.sources import DESTROY_TRAINING, PROVISION_TRAINING
@@ -34,11 +33,8 @@ DESTROYED = {"_TF_STATE_BUCKET": "state", "_CLUSTER_NAME": "trainer"}
 
 
 class TrainingBed(Bed[Training]):
-    def provision(self, **changes: str) -> CompletedProcess[str]:
-        return self.build(PROVISION_TRAINING, {**GIVEN, **changes})
-
-    def destroy(self, **changes: str) -> CompletedProcess[str]:
-        return self.build(DESTROY_TRAINING, {**DESTROYED, **changes})
+    provisions, given = PROVISION_TRAINING, GIVEN
+    destroys, meant = DESTROY_TRAINING, DESTROYED
 
 
 @pytest.fixture
@@ -67,19 +63,6 @@ def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was
     assert bed.cloud.jobsets == set()
     kubeconfig = yaml.safe_load((bed.workspace / "build/kubeconfig").read_text())
     assert [each["cluster"]["server"] for each in kubeconfig["clusters"]] == ["https://gke-t.us-central2.gke.goog"]
-
-    bed.stage.calls.clear()
-    done = bed.build(DESTROY_TRAINING, DESTROYED, instead={})
-    assert done.returncode == 0, done.stderr
-    assert "Nothing is left of trainer" in done.stdout
-    assert bed.terraform == ["destroy configuration", "apply infrastructure", "destroy infrastructure"]
-    assert bed.cloud.states == {"infrastructure": {}, "configuration": {}}
-    assert bed.run(f"{bootstrap} --remove", {}).returncode == 0
-    assert bed.cloud.accounts.accounts == {}
-
-
-def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: TrainingBed) -> None:
-    bed.provisioned()
     folder = "gke-tpu-training-environment/kept"
     assert sorted(bed.kept) == [
         f"{folder}/configuration.lock.hcl",
@@ -96,51 +79,63 @@ def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: TrainingBed) ->
         "tpu_namespace": "tpu-training",
     }
 
+    bed.stage.calls.clear()
+    done = bed.build(DESTROY_TRAINING, DESTROYED, instead={})
+    assert done.returncode == 0, done.stderr
+    assert "Nothing is left of trainer" in done.stdout
+    assert bed.terraform == ["destroy configuration", "apply infrastructure", "destroy infrastructure"]
+    assert bed.cloud.states == {"infrastructure": {}, "configuration": {}}
+    assert bed.run(f"{bootstrap} --remove", {}).returncode == 0
+    assert bed.cloud.accounts.accounts == {}
+
 
 def test_settings_of_the_cluster_that_are_submitted_become_quota(bed: TrainingBed) -> None:
-    (bed.sources / "infra/clusters/shop").mkdir(parents=True)
-    (bed.sources / "infra/clusters/shop/trainer.yaml").write_text("zone: us-central2-b\n")
-    assert bed.provision().returncode == 0
-    kept = bed.kept["gke-tpu-training-environment/kept/configuration.tfvars.json"]
+    bed.submitted["infra/clusters/shop/trainer.yaml"] = "zone: us-central2-b\n"
+    assert bed.provision(until="apply-configuration").returncode == 0
     file = bed.workspace / "infra/clusters/shop/trainer.yaml"
-    assert json.loads(kept)["provisioner_settings_file"] == str(file)
+    assert settings(bed) == str(file)
 
-    done = bed.destroy()  # in another workspace, with the path of the first
-    assert done.returncode == 0, done.stderr
-    assert "provisioner_settings_file" in json.loads((bed.workspace / "build/configuration.tfvars.json").read_text())
+    assert bed.destroy(until="init").returncode == 0  # in another workspace, with the path of the first
+    assert settings(bed) == str(file)
     file.unlink()
-    assert bed.destroy().returncode == 0
-    assert "provisioner_settings_file" not in json.loads(
-        (bed.workspace / "build/configuration.tfvars.json").read_text()
-    )
+    assert bed.destroy(until="init").returncode == 0
+    assert settings(bed) is None
+
+
+def settings(bed: TrainingBed) -> str | None:
+    """Return the file that a build gives the configuration."""
+    values: dict[str, str] = json.loads((bed.workspace / "build/configuration.tfvars.json").read_text())
+    return values.get("provisioner_settings_file")
 
 
 def test_a_number_of_chips_that_is_not_the_sum_is_refused_before_anything_is_made(bed: TrainingBed) -> None:
-    refused = bed.provision(_NUM_OF_CHIPS="16")
+    bed.at("judge")
+    refused = bed.go_on(_NUM_OF_CHIPS="16")
     assert refused.returncode == 1
     assert "judge: _NUM_OF_CHIPS is 16, but the static slices have 32 chips." in refused.stderr
-    assert bed.terraform == ["plan infrastructure"]
+    assert bed.terraform == []
     assert bed.kept == {}
 
 
 @pytest.mark.parametrize(
-    ("changes", "step", "message"),
+    ("step", "changes", "message"),
     [
-        ({"defaulted": "true "}, "webhooks", "suspend=true completionMode=, not"),
-        ({"defaulted": " Indexed"}, "webhooks", "suspend= completionMode=Indexed, not"),
-        ({"fails_on": "label clusterqueues"}, "webhooks", "Kueue's webhook refuses a change of a ClusterQueue"),
-        ({"fails_on": "wait localqueues"}, "queues", "tpu-training: it points to no ClusterQueue"),
-        ({"ends": "Failed"}, "smoke", "The smoke JobSet is Failed"),
-        ({"ends": ""}, "smoke", "The smoke JobSet is not ended"),
-        ({"report": "8 devices, 4 here"}, "smoke", 'not each of 4 hosts reported "16 devices, 4 here"'),
+        ("webhooks", {"defaulted": "true "}, "suspend=true completionMode=, not"),
+        ("webhooks", {"defaulted": " Indexed"}, "suspend= completionMode=Indexed, not"),
+        ("webhooks", {"fails_on": "label clusterqueues"}, "Kueue's webhook refuses a change of a ClusterQueue"),
+        ("queues", {"fails_on": "wait localqueues"}, "tpu-training: it points to no ClusterQueue"),
+        ("smoke", {"ends": "Failed"}, "The smoke JobSet is Failed"),
+        ("smoke", {"ends": ""}, "The smoke JobSet is not ended"),
+        ("smoke", {"report": "8 devices, 4 here"}, 'not each of 4 hosts reported "16 devices, 4 here"'),
     ],
 )
 def test_what_does_not_work_fails_the_build_with_what_to_look_at(
-    bed: TrainingBed, changes: dict[str, str], step: str, message: str
+    bed: TrainingBed, step: str, changes: dict[str, str], message: str
 ) -> None:
+    bed.at(step)
     for name, value in changes.items():
         setattr(bed.cloud, name, value)
-    failed = bed.provision()
+    failed = bed.go_on()
     assert failed.returncode == 1
     assert failed.stderr.startswith(f"{step}: ")
     assert message in failed.stderr
@@ -148,20 +143,20 @@ def test_what_does_not_work_fails_the_build_with_what_to_look_at(
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("step", "changes", "says"),
     [
-        ({"flavors": {}}, "No static slice stands"),
-        ({"flavors": {"v6e": {**FLAVOR, "capacity": "flex_start"}}}, "No static slice stands"),
-        ({"admitted": 3}, "Workloads run here already"),
+        ("apply", {"flavors": {}}, "No static slice stands"),
+        ("smoke", {"admitted": 3}, "Workloads run here already"),
     ],
-    ids=["no slices", "flex-start", "busy"],
+    ids=["no slices", "busy"],
 )
 def test_without_a_slice_that_stands_idle_there_is_no_smoke_jobset(
-    bed: TrainingBed, changes: dict[str, Any], says: str
+    bed: TrainingBed, step: str, changes: dict[str, Any], says: str
 ) -> None:
+    bed.at(step)
     for name, value in changes.items():
         setattr(bed.cloud, name, value)
-    done = bed.provision(_NUM_OF_CHIPS="")
+    done = bed.go_on()
     assert done.returncode == 0, done.stderr
     assert says in done.stdout
     assert not [call for call in bed.stage.called("kubectl") if call.startswith("kubectl create --filename")]
@@ -170,8 +165,7 @@ def test_without_a_slice_that_stands_idle_there_is_no_smoke_jobset(
 def test_the_slices_of_the_provisioner_are_waited_for_and_never_orphaned(bed: TrainingBed) -> None:
     bed.provisioned()
     bed.cloud.jobsets, bed.cloud.pools = {"llama"}, {"tpu-llama-1": SLICE, "tpu-node-pool-0": {}}
-    done = bed.destroy()
-    assert done.returncode == 0, done.stderr
+    bed.take_away()
 
     bed.provisioned()
     bed.cloud.pools, bed.cloud.bought = {"tpu-llama-1": SLICE}, False
@@ -183,14 +177,13 @@ def test_the_slices_of_the_provisioner_are_waited_for_and_never_orphaned(bed: Tr
     assert bed.terraform == []
 
 
-@pytest.mark.parametrize("fails_on", ["apply -input=false environment.tfplan", "training/configuration apply"])
-def test_what_a_failed_build_has_left_is_taken_away(bed: TrainingBed, fails_on: str) -> None:
-    bed.cloud.fails_on = fails_on
-    assert bed.provision().returncode == 1
+@pytest.mark.parametrize("step", ["apply", "apply-configuration"])
+def test_what_a_failed_build_has_left_is_taken_away(bed: TrainingBed, step: str) -> None:
+    bed.at(step)
+    bed.cloud.fails_on = "apply -input=false environment.tfplan"
+    assert bed.go_on().returncode == 1
     bed.cloud.fails_on = "nothing of the kind"
-    done = bed.destroy()
-    assert done.returncode == 0, done.stderr
-    assert bed.cloud.status == ""
+    bed.take_away()
 
 
 @pytest.mark.parametrize("fails_on", ["configuration destroy", "infrastructure apply", "infrastructure destroy"])
@@ -199,17 +192,14 @@ def test_a_removal_that_failed_is_taken_up_again(bed: TrainingBed, fails_on: str
     bed.cloud.fails_on = fails_on
     assert bed.destroy().returncode == 1
     bed.cloud.fails_on = "nothing of the kind"
-    done = bed.destroy()
-    assert done.returncode == 0, done.stderr
-    assert bed.cloud.status == ""
+    bed.take_away()
 
 
 @pytest.mark.parametrize("status", ["", "ERROR"])
 def test_what_was_in_a_cluster_that_is_gone_or_answers_no_more_is_forgotten(bed: TrainingBed, status: str) -> None:
     bed.provisioned()
     bed.cloud.status = status
-    done = bed.destroy()
-    assert done.returncode == 0, done.stderr
+    bed.take_away()
     assert "destroy configuration" not in bed.terraform
     assert bed.cloud.states["configuration"] == {}
 
@@ -236,8 +226,7 @@ def test_another_environment_than_the_one_that_is_meant_stays(bed: TrainingBed) 
 def test_what_no_build_has_provisioned_needs_the_substitutions(bed: TrainingBed) -> None:
     refused = bed.destroy()
     assert "_REGION, _NETWORK_NAME must be set" in refused.stderr
-    done = bed.destroy(**{name: value for name, value in GIVEN.items() if name not in DESTROYED})
-    assert done.returncode == 0, done.stderr
+    bed.take_away(**{name: value for name, value in GIVEN.items() if name not in DESTROYED})
 
 
 def test_what_is_left_is_named_with_the_command_that_deletes_it(bed: TrainingBed) -> None:

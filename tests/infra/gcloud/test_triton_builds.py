@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -29,18 +28,15 @@ GIVEN = {
     "_GKE_CLUSTER_NAME": "server",
 }
 DESTROYED = {"_TF_STATE_BUCKET": "state", "_GKE_CLUSTER_NAME": "server"}
-[HEALTH] = (step["script"].rstrip() for step in PROVISION_TRITON["steps"] if step["id"] == "health")
 BOOTSTRAP = "bash infra/environments/bootstrap.sh triton --project shop --state-bucket state"
+SCRIPTS = {step["id"]: step["script"].rstrip() for step in PROVISION_TRITON["steps"]}
 SAMPLE = {f"model_repository/colours/{name}" for name in ("config.pbtxt", "labels.txt", "1/model.onnx")}
 
 
 class TritonBed(Bed[Triton]):
-    def provision(self, **changes: str) -> CompletedProcess[str]:
-        """Run the build; what does not answer rightly at once is not waited for."""
-        return self.build(PROVISION_TRITON, {**GIVEN, **changes}, {**READY, "health": f"{HEALTH} --patience 0"})
-
-    def destroy(self, **changes: str) -> CompletedProcess[str]:
-        return self.build(DESTROY_TRITON, {**DESTROYED, **changes})
+    provisions, given = PROVISION_TRITON, GIVEN
+    destroys, meant = DESTROY_TRITON, DESTROYED
+    instead: ClassVar[dict[str, str]] = {**READY, "health": "true"}  # which changes nothing
 
     @property
     def models(self) -> dict[str, bytes]:
@@ -48,30 +44,32 @@ class TritonBed(Bed[Triton]):
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[kserve.Triton]:
-    sample_model.write(tmp_path / "served")
-    with kserve.serving(tmp_path / "served") as one:
+def bed(gcloud: Gcloud, tmp_path: Path) -> Iterator[TritonBed]:
+    with laid(TritonBed, gcloud, Triton(), tmp_path) as one:
         yield one
 
 
-@pytest.fixture
-def bed(gcloud: Gcloud, server: kserve.Triton, tmp_path: Path) -> Iterator[TritonBed]:
-    with laid(TritonBed, gcloud, Triton(address=server.address), tmp_path) as one:
-        yield one
-
-
-def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was(bed: TritonBed) -> None:
+def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was(
+    bed: TritonBed, tmp_path: Path
+) -> None:
     refused = bed.build(PROVISION_TRITON, GIVEN, instead={})
     assert refused.stderr.startswith("preflight: ")
     assert "bootstrap: not ready." in refused.stderr
     assert bed.stage.calls == []
     assert bed.run(BOOTSTRAP, {}).returncode == 0
 
-    done = bed.build(PROVISION_TRITON, GIVEN, instead={})
+    sample_model.write(tmp_path / "served")
+    with kserve.serving(tmp_path / "served") as server:
+        bed.cloud.address = server.address
+        done = bed.build(PROVISION_TRITON, GIVEN, instead={})
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("serves colours: red 0.75, blue 0.25\n")
     assert bed.terraform == ["plan infrastructure", "apply infrastructure"]
     assert bed.models.keys() == SAMPLE
+    folder = "triton-on-gke/kept"
+    assert sorted(bed.kept) == [f"{folder}/infrastructure.lock.hcl", f"{folder}/infrastructure.tfvars.json"]
+    kept = json.loads(bed.kept[f"{folder}/infrastructure.tfvars.json"])
+    assert (kept["cluster_name"], kept["repository_bucket_name"]) == ("server", "shop-models")
 
     bed.stage.calls.clear()
     done = bed.build(DESTROY_TRITON, DESTROYED, instead={})
@@ -84,23 +82,16 @@ def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was
     assert bed.cloud.accounts.accounts == {}
 
 
-def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: TritonBed) -> None:
-    bed.provisioned()
-    folder = "triton-on-gke/kept"
-    assert sorted(bed.kept) == [f"{folder}/infrastructure.lock.hcl", f"{folder}/infrastructure.tfvars.json"]
-    kept = json.loads(bed.kept[f"{folder}/infrastructure.tfvars.json"])
-    assert (kept["cluster_name"], kept["repository_bucket_name"]) == ("server", "shop-models")
-
-
 def test_further_models_are_served_beside_the_sample(bed: TritonBed) -> None:
+    bed.at("models")
     bed.cloud.objects.buckets["zoo"] = {"best/densenet/config.pbtxt": b"...", "best/densenet/1/model.onnx": b"..."}
-    done = bed.provision(_MODEL_REPOSITORY="gs://zoo/best")
+    done = bed.go_on(_MODEL_REPOSITORY="gs://zoo/best")
     assert done.returncode == 0, done.stderr
     further = {"model_repository/densenet/config.pbtxt", "model_repository/densenet/1/model.onnx"}
     assert bed.models.keys() == SAMPLE | further
-    assert bed.cloud.restarts == 0
+    assert (bed.cloud.applied_overlays, bed.cloud.restarts) == (1, 0)
 
-    assert bed.provision(_MODEL_REPOSITORY="gs://zoo/best/").returncode == 0
+    assert bed.go_on(_MODEL_REPOSITORY="gs://zoo/best/").returncode == 0  # where Triton serves already
     assert (bed.cloud.applied_overlays, bed.cloud.restarts) == (1, 1)
 
 
@@ -115,64 +106,62 @@ def test_further_models_are_served_beside_the_sample(bed: TritonBed) -> None:
 def test_models_that_cannot_be_read_are_refused_before_anything_is_made(
     bed: TritonBed, models: str, message: str
 ) -> None:
-    assert (
-        bed.run("bash infra/environments/bootstrap.sh triton --project shop --state-bucket state", {}).returncode == 0
-    )
-    refused = bed.build(PROVISION_TRITON, {**GIVEN, "_MODEL_REPOSITORY": models}, instead={})
-    assert refused.stderr.startswith("preflight: ")
+    *_, last = SCRIPTS["preflight"].splitlines()
+    refused = bed.build(PROVISION_TRITON, {**GIVEN, "_MODEL_REPOSITORY": models}, instead={"preflight": last})
     assert f"serve: {message}" in refused.stderr
     assert bed.stage.calls == []
 
 
 def test_what_serves_already_stays_as_it_is(bed: TritonBed) -> None:
-    for _ in range(2):
-        done = bed.provision()
-        assert done.returncode == 0, done.stderr
+    bed.provisioned()
+    done = bed.provision()
+    assert done.returncode == 0, done.stderr
     assert (bed.cloud.applied_overlays, bed.cloud.restarts) == (1, 0)
 
 
 def test_what_has_never_served_is_applied_again(bed: TritonBed) -> None:
+    bed.at("serve")
     bed.cloud.ready = False
-    assert bed.provision().returncode == 1
+    assert bed.go_on().returncode == 1
     bed.cloud.ready = True
     bed.cloud.available = False
-    assert bed.provision().returncode == 0
+    assert bed.go_on().returncode == 0
     assert bed.cloud.applied_overlays == 2
 
 
 @pytest.mark.parametrize(
-    ("changes", "step", "message"),
+    ("step", "changes", "message"),
     [
-        ({"mesh": "FAILED_PRECONDITION"}, "mesh", f"The mesh of {MEMBER}: ACTIVE FAILED_PRECONDITION"),
-        ({"ready": False}, "serve", "deployment/triton-server-stable is not ready"),
-        ({"address": ""}, "serve", "The gateway has no address"),
-        ({"address": "localhost:1"}, "health", "http://localhost:1 does not answer"),
+        ("mesh", {"mesh": "FAILED_PRECONDITION"}, f"The mesh of {MEMBER}: ACTIVE FAILED_PRECONDITION"),
+        ("serve", {"ready": False}, "deployment/triton-server-stable is not ready"),
+        ("serve", {"address": ""}, "The gateway has no address"),
     ],
 )
 def test_what_does_not_work_fails_the_build_with_what_to_look_at(
-    bed: TritonBed, changes: dict[str, Any], step: str, message: str
+    bed: TritonBed, step: str, changes: dict[str, Any], message: str
 ) -> None:
+    bed.at(step)
     for name, value in changes.items():
         setattr(bed.cloud, name, value)
-    failed = bed.provision()
+    failed = bed.go_on()
     assert failed.returncode == 1
     assert failed.stderr.startswith(f"{step}: ")
     assert message in failed.stderr
 
 
-def test_a_wrong_answer_fails_the_build(bed: TritonBed, server: kserve.Triton) -> None:
-    server.breaks_down = True
-    failed = bed.provision()
-    assert failed.stderr.startswith("health: the model colours gave no classes")
+def test_nobody_at_the_address_fails_the_build(bed: TritonBed) -> None:
+    bed.at("health")
+    (bed.workspace / "build/address").write_text("localhost:1")
+    failed = bed.run(f"{SCRIPTS['health']} --patience 0", {})
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("http://localhost:1 does not answer")
 
 
 @pytest.mark.parametrize("status", ["", "ERROR"])
 def test_of_a_cluster_that_answers_no_more_even_the_load_balancer_goes(bed: TritonBed, status: str) -> None:
     bed.provisioned()
     bed.cloud.status = status
-    done = bed.destroy()
-    assert done.returncode == 0, done.stderr
-    assert not any(bed.cloud.compute.values())
+    bed.take_away()
 
 
 def test_what_is_not_of_the_network_is_left_alone(bed: TritonBed) -> None:
@@ -180,20 +169,22 @@ def test_what_is_not_of_the_network_is_left_alone(bed: TritonBed) -> None:
     bed.cloud.status = "ERROR"
     bed.cloud.compute["forwardingRules"].append("theirs")
     bed.cloud.in_other_networks.add("theirs")
-    for _ in range(2):
-        assert bed.destroy().returncode == 0
+    assert bed.destroy().returncode == 0
+    assert bed.destroy(until="leftovers").returncode == 0
     assert bed.cloud.compute["forwardingRules"] == ["theirs"]
 
 
-@pytest.mark.parametrize("fails_on", ["plan -input", "apply -input=false environment.tfplan", "apply --server-side"])
-def test_what_a_failed_build_has_left_is_taken_away(bed: TritonBed, fails_on: str) -> None:
+@pytest.mark.parametrize(
+    ("step", "fails_on"),
+    [("plan", "plan -input"), ("apply", "apply -input=false environment.tfplan"), ("serve", "apply --server-side")],
+)
+def test_what_a_failed_build_has_left_is_taken_away(bed: TritonBed, step: str, fails_on: str) -> None:
+    bed.at(step)
     bed.cloud.fails_on = fails_on
-    assert bed.provision().returncode == 1
+    assert bed.go_on().returncode == 1
     bed.cloud.fails_on = "nothing of the kind"
     given = {name: value for name, value in GIVEN.items() if name not in DESTROYED}
-    done = bed.destroy(**given)
-    assert done.returncode == 0, done.stderr
-    assert bed.cloud.status == ""
+    bed.take_away(**given)
 
 
 @pytest.mark.parametrize(
@@ -204,9 +195,7 @@ def test_a_removal_that_failed_is_taken_up_again(bed: TritonBed, fails_on: str) 
     bed.cloud.fails_on = fails_on
     assert bed.destroy().returncode == 1
     bed.cloud.fails_on = "nothing of the kind"
-    done = bed.destroy()
-    assert done.returncode == 0, done.stderr
-    assert bed.cloud.status == ""
+    bed.take_away()
 
 
 def test_a_protected_cluster_stays_with_all_that_runs(bed: TritonBed) -> None:
