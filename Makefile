@@ -4,7 +4,7 @@ ARGS   ?=
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --durations 10
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 UNIT   := $(PYTEST) -p no:logging -m "not emulators and not slow" --hypothesis-profile=fast --numprocesses
 HALF   := $(shell half=$$(($$(nproc) / 2)); [ $$half -gt 1 ] && echo $$half || echo 0)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
@@ -13,7 +13,7 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-compute local test browser kubernetes control-plane check unit unit-core unit-edges bench soak fuzz simulate crashes mutants scan format lock clean
+.PHONY: help demo demo-compute local test test-real proof browser kubernetes control-plane check unit unit-core unit-edges bench soak fuzz simulate crashes mutants scan format lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -27,8 +27,14 @@ demo-compute: $(STAMP) ## The same for a self-managed cluster, whose slices are 
 local: $(STAMP) ## Run the whole system locally and keep it running, to try it; Ctrl-C ends it
 	@$(BIN)/python -m infra.local up $(ARGS)
 
-test: check $(STAMP) browser control-plane ## Run all checks: format, lint, types, layers, every test
-	$(PYTEST)
+test: check $(STAMP) ## Run the checks and the tests that need nothing to be built: format, lint, types, layers, emulators
+	$(PYTEST) --suite test
+
+test-real: $(STAMP) browser control-plane ## Run the tests on a real control plane, a browser and gcloud, of examples, and of killed processes
+	$(PYTEST) --suite real
+
+proof: $(STAMP) .local/cosmic-ray/.installed browser control-plane ## Prove for a night what the tests say for few cases, and write docs/proof.md
+	$(BIN)/python -m tests.proof $(ARGS)
 
 browser: # Chromium is for tests of the page that `slices timeline` writes; without it they fail, and name the remedy
 	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
@@ -68,7 +74,7 @@ fuzz: $(STAMP) .local/atheris/.installed ## Fuzz every parser for SECONDS=60, gu
 simulate: $(STAMP) ## Play SEEDS=1000 stories of faults on the whole system in memory, FROM=seed; what breaks a promise is shrunk
 	$(BIN)/python -m tests.simulation --seeds $(or $(SEEDS),1000) $(if $(FROM),--from $(FROM))
 
-crashes: $(STAMP) ## Kill the process after every side effect of a fixed set of stories, which takes some twenty minutes
+crashes: $(STAMP) ## Kill the process after every side effect of a fixed set of stories, which takes some minutes
 	$(BIN)/python -m tests.simulation.crash_points
 
 mutants: $(STAMP) .local/cosmic-ray/.installed ## Count the small changes of the core that its tests notice, with cosmic-ray, for an hour

@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from tpu_slices.adapters import logs
 
-pytest_plugins = ["tests.emulators", "tests.leaks", "tests.order"]
+pytest_plugins = ["tests.emulators", "tests.leaks", "tests.order", "tests.suites"]
 
 # How many examples of each property are tried; without a deadline, as a busy machine may take long for one.
 settings.register_profile("fast", max_examples=10, deadline=None, database=None)

@@ -25,9 +25,11 @@ def modules(*folders: str) -> list[str]:
     return [name for name in tracked(".py") if name.startswith(folders)]
 
 
+@cache
 def text(name: str) -> str:
     return (ROOT / name).read_text()
 
 
+@cache
 def tree(name: str) -> ast.Module:
     return ast.parse(text(name))

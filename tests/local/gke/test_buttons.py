@@ -132,7 +132,7 @@ def test_a_held_creation_lasts_until_it_is_let_go() -> None:
     world = World()
     _press(world, "POST /faults", kind="held")
     world.create()
-    world.after(86_400)
+    world.after(600)
     assert (world.pool().status, world.nodes.nodes) == (Status.PROVISIONING, {})
     _press(world, "POST /releases")
     world.after(10)
@@ -143,7 +143,7 @@ def test_a_held_deletion_lasts_until_it_is_let_go() -> None:
     world = _running()
     _press(world, "POST /faults", kind="held", method="DeleteNodePool")
     name = world.delete().name
-    world.after(86_400)
+    world.after(600)
     assert (world.pool().status, world.operation(name).status) == (Status.STOPPING, gke.Operation.Status.RUNNING)
     _press(world, "POST /releases")
     world.after(10)

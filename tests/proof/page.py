@@ -1,14 +1,12 @@
-"""`python -m tests.simulation.reliability`: writes the figures of docs/reliability.md from what was measured.
+"""docs/proof.md: what became of the parts, and the figures of what they left in .local.
 
-It reads what `make simulate`, `make crashes` and `make mutants` left in .local, those of the
-commit with the most simulated hours, and tries the mutants of the promises itself.
+Figures are those of the commit with the most simulated hours. The mutants of the promises are tried here.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,8 @@ from tests.simulation.commit import FOLDER
 from tests.simulation.mutants import MUTANTS, caught_by
 from tests.simulation.total import Total, total_in
 
-PAGE = Path("docs") / "reliability.md"
+PAGE = Path("docs") / "proof.md"
 SCORES = Path(".local") / "mutants"
-FIGURES = re.compile(r"(?<=<!-- figures -->\n).*(?=<!-- end of figures -->)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,7 @@ def _lines(found: Measured) -> Iterator[str]:
             "`make crashes` |"
         )
         yield f"| of which were not recovered from | {len(broken)} | the same |"
-    yield f"| mutants of the promises that are caught | {caught} of {len(found.caught)} | this one |"
+    yield f"| mutants of the promises that are caught | {caught} of {len(found.caught)} | `make proof` |"
     for name, (killed, mutants) in found.scores.items():
         noticed = f"{killed} of {mutants}, {killed / mutants:.0%}"
         yield f"| small changes of `{name}` that tests notice | {noticed} | `make mutants` |"
@@ -88,18 +85,8 @@ def _lines(found: Measured) -> Iterator[str]:
     yield ""
 
 
-def written(page: str, found: Measured) -> str:
-    """Return the page with these figures."""
-    assert FIGURES.search(page), "the page has no place for figures"
-    return FIGURES.sub(lambda _: f"{figures(found)}\n", page)
-
-
-def main() -> int:
-    page = written(PAGE.read_text(), measured())
-    PAGE.write_text(page)
-    print(f"{PAGE} is written.")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def written(page: str, mark: str, text: str) -> str:
+    """Return the page with this text between a mark and its end."""
+    place = re.compile(rf"(?<=<!-- {mark} -->\n).*(?=<!-- end of {mark} -->)", re.DOTALL)
+    assert place.search(page), f"the page has no place for {mark}"
+    return place.sub(lambda _: f"{text}\n", page)
