@@ -6,11 +6,10 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -18,23 +17,32 @@ from google.cloud import firestore
 
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
+from infra.local.clients.conditions import is_true
+from infra.local.clients.kinds import KINDS
 from infra.local.demo.http import get_json, press
+from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
 from infra.local.prerequisites import Tools
+from infra.local.stack import Stack
+from tests.waiting import until
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, settings_key
 
 SETTINGS = REPOSITORY / "examples" / "clusters" / "research.yaml"
 FAST = (
     *("--create-seconds", "1", "--join-seconds", "0.2", "--ready-seconds", "0.2", "--chips-seconds", "0.2"),
-    *("--delete-seconds", "0.3", "--log-seconds", "0.1"),
+    *("--delete-seconds", "0.3", "--log-seconds", "0.1", "--shutdown-seconds", "60"),
 )
+"""Pods have a minute to end, in which the kubelet may pause; nothing else has an end."""
+FOR_EVER = "100000"
+PLURALS = {kind.name: plural for plural, kind in KINDS.items()}
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
-IN_SECONDS = {"act_window": "5s", "requeue_after": "2s", "delete_retry_after": "1s", "resync_after": "5s"}
-"""Limits of seconds instead of minutes."""
+IN_SECONDS = {"act_window": "60s", "requeue_after": "10s", "delete_retry_after": "1s", "resync_after": "20s"}
+"""Limits of seconds, but for `act_window`: an order takes effect within twice that, though processes pause."""
 
 
 def seed(addresses: Addresses, limits: Mapping[str, object] = IN_SECONDS) -> None:
@@ -67,6 +75,7 @@ class Cluster:
 
     addresses: Addresses
     tools: Tools
+    api: Api
     namespace: str = "default"
 
     def within(self, namespace: str) -> Cluster:
@@ -75,31 +84,60 @@ class Cluster:
     def kubectl(self, *arguments: str, text: str = "") -> str:
         where = (f"--kubeconfig={self.addresses.kubeconfig}", f"--namespace={self.namespace}")
         command = [str(self.tools.kubectl), *where, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, input=text).stdout
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True, input=text
+        )
+        return ended.stdout
 
     def create(self, objects: Iterable[Json]) -> None:
-        self.kubectl("apply", "-f", "-", text=yaml.safe_dump_all(objects))
+        """Apply objects without a kubectl, a process that takes as long as many calls."""
+        for obj in objects:
+            kind = KINDS[PLURALS[obj["kind"]]]
+            place = {"namespace": self.namespace} if kind.namespaced else {}
+            self.api.apply(kind.plural, obj | {"metadata": place | obj["metadata"]}, manager="tests")
 
     def slices(self, *arguments: str, text: str = "") -> Json:
         """Run the command as a user of this project does; return its JSON."""
         command = [sys.executable, "-m", "tpu_slices_cli", *arguments, "-o", "json"]
         environment = {**os.environ, **self.addresses.environment(), "PYTHONPATH": str(REPOSITORY)}
         ended = subprocess.run(
-            command, capture_output=True, text=True, timeout=180, check=False, env=environment, input=text
+            command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, env=environment, input=text
         )
         assert ended.returncode == 0, ended.stderr
         found: Json = json.loads(ended.stdout)
         return found
 
-    def get(self, *what: str) -> Json:
-        found: Json = json.loads(self.kubectl("get", *what, "-o", "json"))
+    def get(self, plural: str, name: str) -> Json:
+        return self.api.get(plural, self.namespace, name)
+
+    def items(self, plural: str, labels: str = "", fields: str = "") -> list[Json]:
+        selectors = {"labelSelector": labels, "fieldSelector": fields}
+        chosen = {name: selector for name, selector in selectors.items() if selector}
+        found: list[Json] = self.api.list(plural, self.namespace, **chosen)["items"]
         return found
 
     def conditions(self, jobset: str) -> set[str]:
-        """Return the conditions that hold, without a kubectl: they are asked for all the time."""
-        with closing(Api.of(self.addresses.kubeconfig)) as api:
-            status = api.get("jobsets", self.namespace, jobset).get("status") or {}
+        """Return the conditions that hold."""
+        status = self.get("jobsets", jobset).get("status") or {}
         return {each["type"] for each in status.get("conditions") or () if each["status"] == "True"}
+
+    def ready_nodes(self, labels: str) -> int:
+        return sum(is_true(node, "Ready") for node in self.items("nodes", labels))
+
+    def running(self, labels: str = "") -> list[str]:
+        """Return the UIDs of the pods that run."""
+        return [pod["metadata"]["uid"] for pod in self.items("pods", labels, "status.phase=Running")]
+
+    def end_pods(self, labels: str = "") -> None:
+        """Let pods that run for ever end now."""
+        for pod in self.items("pods", labels):
+            change = {"metadata": {"annotations": {RUN_SECONDS: "0"}}}
+            self.api.patch("pods", self.namespace, pod["metadata"]["name"], change)
+
+    def said_of(self, kind: str, name: str) -> list[str]:
+        """Return the messages of the Events on an object."""
+        about = f"involvedObject.kind={kind},involvedObject.name={name}"
+        return [event["message"] for event in self.items("events", fields=about)]
 
     def pools(self, workload: str) -> list[str]:
         """Return the node pools that there are of a workload, which no other's name begins with, in their order."""
@@ -120,13 +158,17 @@ class Cluster:
         (pool,) = self.pools(workload)
         press(f"{self.addresses.buttons}/hosts/{button}", {"pool": pool})
 
-    def until(self, holds: Callable[[], object]) -> None:
-        """Wait until something holds; if it does not in time, fail with the namespace's Events."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not holds():
-            assert time.monotonic() < deadline, self.kubectl("get", "events", "--sort-by=.lastTimestamp")
-            time.sleep(0.5)
+    def until(self, look: Callable[[], T]) -> T:
+        """Look until there is something true, and return it; if nothing comes, fail with the namespace's Events."""
+        return until(look, lambda: self.kubectl("get", "events", "--sort-by=.lastTimestamp"))
 
     def until_over(self, jobset: str) -> None:
         self.until(lambda: self.conditions(jobset) & {"Completed", "Failed"})
         assert "Completed" in self.conditions(jobset), self.kubectl("describe", "jobset", jobset)
+
+
+@contextmanager
+def asked_by_a_user(stack: Stack, tools: Tools) -> Iterator[Cluster]:
+    """Yield a user's commands on a stack; all share their connections."""
+    with closing(Api.of(stack.addresses.kubeconfig)) as api:
+        yield Cluster(stack.addresses, tools, api)

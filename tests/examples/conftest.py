@@ -14,7 +14,7 @@ from infra.local.kubernetes.programs import Programs
 from infra.local.plan import REPOSITORY, Plan
 from infra.local.prerequisites import Tools
 from infra.local.stack import running
-from tests.examples.cluster import FAST, Cluster, seed
+from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
 from tests.examples.stories import EXAMPLES, STORIES, static_slice
 
 FILLED_BY_HAND = ("--fill-seconds", "100000")
@@ -25,15 +25,14 @@ ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"
 def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The stack, on which everything is applied, as users would."""
     state, arguments = tmp_path_factory.mktemp("examples"), (*FAST, *FILLED_BY_HAND)
-    plan = Plan(state=state, sweep_seconds=2, cluster=Built(programs), queues=True, gke_arguments=arguments)
-    with running(plan, seed) as stack:
-        found = Cluster(stack.addresses, tools)
+    plan = Plan(state=state, sweep_seconds=10, cluster=Built(programs), queues=True, gke_arguments=arguments)
+    with running(plan, seed) as stack, asked_by_a_user(stack, tools) as found:
         static_slice(found.addresses)  # before others use up GKE's operations
         found.kubectl("apply", "--server-side", "-f", str(ADMISSION))
         job = str(REPOSITORY / "examples" / "indexed-job.yaml")
         found.until(lambda: "job-namespace" in found.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", job))
         found.kubectl("apply", *(part for example in EXAMPLES for part in ("-f", str(example))))
         for name, begin in STORIES.items():
-            found.kubectl("create", "namespace", name)
+            found.create([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
             begin(found.within(name))
         yield found

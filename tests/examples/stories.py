@@ -12,14 +12,16 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 from grpc import insecure_channel
 
 from infra.local.addresses import Addresses
+from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.plan import REPOSITORY
-from tests.examples.cluster import Cluster, Json
+from tests.examples.cluster import FOR_EVER, Cluster, Json
 
 FOLDER = REPOSITORY / "examples"
 FLEX_START = FOLDER / "flex-start.yaml"
 TRAINING = FOLDER / "training"
 ACCOUNTS = ("cloud-tpu-sa", "tensorboard-sa")
 V4, STATIC = FOLDER / "v4.yaml", "static"
+REFUSED = ("impossible-shape", "more-pods-than-hosts", "not-allowed")
 SPOT, PRIORITIES = TRAINING / "spot.yaml", TRAINING / "priorities.yaml"
 
 
@@ -34,8 +36,8 @@ TRAINERS = [each for each in jobsets_in(TRAINING) if each not in {SPOT, PRIORITI
 
 
 def flex_start(cluster: Cluster) -> None:
-    """Apply the example with pods that run so long that their hosts can be taken back meanwhile."""
-    cluster.create(running(FLEX_START, "20"))
+    """Apply the example with pods that run until they are told to end: their hosts are taken back meanwhile."""
+    cluster.create(running(FLEX_START))
 
 
 def indexed_job(cluster: Cluster) -> None:
@@ -67,30 +69,30 @@ def training(cluster: Cluster) -> None:
 def training_spot(cluster: Cluster) -> None:
     """Apply the example with pods that run until their hosts are preempted."""
     environment(cluster, chips=8)
-    cluster.create(running(SPOT, "100000"))
+    cluster.create(running(SPOT))
 
 
 def priorities(cluster: Cluster) -> None:
     """Apply the example to a queue with room for one, which opens when both wait."""
     environment(cluster, chips=4, stopPolicy="Hold")
     cluster.create(running(PRIORITIES, "1"))
-    cluster.until(lambda: len(cluster.get("workloads")["items"]) == 2)
-    cluster.kubectl(
-        "patch", "clusterqueue", cluster.namespace, "--type=merge", "-p", '{"spec": {"stopPolicy": "None"}}'
-    )
+    cluster.until(lambda: len(cluster.items("workloads")) == 2)
+    cluster.api.patch("clusterqueues", None, cluster.namespace, {"spec": {"stopPolicy": "None"}})
 
 
 def beside_static(cluster: Cluster) -> None:
     """Apply an example with two Jobs where there is a static slice for one, which a taint reserves for them."""
-    nodes = ("-l", f"cloud.google.com/gke-nodepool={STATIC}")
-    cluster.until(lambda: len(cluster.get("nodes", *nodes)["items"]) == 2)
-    cluster.kubectl("wait", "--for=condition=Ready", "node", *nodes, "--timeout=110s")
-    (jobset,) = running(V4, "100000")
+    cluster.until(lambda: cluster.ready_nodes(f"cloud.google.com/gke-nodepool={STATIC}") == 2)
+    (jobset,) = running(V4)
     jobset["metadata"]["name"] = STATIC
     (replicated,) = jobset["spec"]["replicatedJobs"]
     replicated["replicas"] = 2
     replicated["template"]["spec"]["template"]["spec"]["tolerations"] = [{"key": STATIC, "operator": "Exists"}]
     cluster.create([jobset])
+
+
+def not_served(cluster: Cluster) -> None:
+    cluster.kubectl("apply", *(part for name in REFUSED for part in ("-f", str(FOLDER / "refused" / f"{name}.yaml"))))
 
 
 def static_slice(addresses: Addresses) -> None:
@@ -109,12 +111,12 @@ def static_slice(addresses: Addresses) -> None:
         client.create_node_pool(parent=addresses.cluster_path, node_pool=pool)
 
 
-def running(example: Path, seconds: str) -> list[Json]:
-    """Return the JobSets of an example, with pods that run for so long."""
+def running(example: Path, seconds: str = FOR_EVER) -> list[Json]:
+    """Return the JobSets of an example, with pods that run for so long, or until they are told to end."""
     jobsets = list(yaml.safe_load_all(example.read_text()))
     for jobset in jobsets:
         pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-        pod.setdefault("metadata", {}).setdefault("annotations", {})["local.kubelet/run-seconds"] = seconds
+        pod.setdefault("metadata", {}).setdefault("annotations", {})[RUN_SECONDS] = seconds
     return jobsets
 
 
@@ -145,6 +147,6 @@ STORIES: Mapping[str, Callable[[Cluster], None]] = {
     "training-spot": training_spot,
     "priorities": priorities,
     "beside-static": beside_static,
-    "refused": lambda _: None,
+    "refused": not_served,
 }
 """By namespace, what begins there."""

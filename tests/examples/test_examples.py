@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -23,8 +22,8 @@ def jobset_of(example: Path) -> Json:
 def test_an_example_runs_on_slices_that_are_released(cluster: Cluster, example: Path) -> None:
     name = jobset_of(example)["metadata"]["name"]
     cluster.until_over(name)
-    uid = cluster.get("jobset", name)["metadata"]["uid"]
-    cluster.until(lambda: not cluster.get("nodes", "-l", f"google.com/tpu-slice-owner-uid={uid}")["items"])
+    uid = cluster.get("jobsets", name)["metadata"]["uid"]
+    cluster.until(lambda: not cluster.items("nodes", f"google.com/tpu-slice-owner-uid={uid}"))
 
 
 def test_the_plan_equals_what_was_created(cluster: Cluster) -> None:
@@ -32,11 +31,11 @@ def test_the_plan_equals_what_was_created(cluster: Cluster) -> None:
     names = [jobset_of(example)["metadata"]["name"] for example in EXAMPLES]
     for name in names:
         cluster.until_over(name)
-    jobsets = cluster.get("jobsets", *names)
-    for jobset in jobsets["items"]:
+    jobsets = [cluster.get("jobsets", name) for name in names]
+    for jobset in jobsets:
         del jobset["status"]  # as they were created: one that has ended needs no slices any more
     asked = ("plan", "-f", "-", "--cluster", cluster.addresses.cluster_id)
-    planned = cluster.slices(*asked, text=json.dumps(jobsets))["slices"]
+    planned = cluster.slices(*asked, text=yaml.safe_dump_all(jobsets))["slices"]
     ids = {each["slice_id"] for each in planned}
     created = {pool for pool in cluster.calls("CreateNodePool") if pool.rpartition("-")[0] in ids}
     assert created == {each["node_pool"]["name"] for each in planned}

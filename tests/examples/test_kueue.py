@@ -6,35 +6,36 @@ import pytest
 
 from infra.local.plan import REPOSITORY
 from tests.examples.cluster import Cluster
+from tests.examples.stories import running
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 KUEUE = REPOSITORY / "examples" / "kueue"
+FIRST = "jobset.sigs.k8s.io/jobset-name=kueue-first"
 
 
 def test_a_jobset_that_is_not_admitted_creates_nothing_is_reported_and_runs_later(cluster: Cluster) -> None:
-    for file in ("queues.yaml", "jobsets.yaml"):
-        cluster.kubectl("apply", "-f", str(KUEUE / file))
+    jobsets = KUEUE / "jobsets.yaml"
+    cluster.kubectl("apply", "-f", str(KUEUE / "queues.yaml"))
+    cluster.create([running(jobsets)[0], running(jobsets, "1")[1]])
     waits = 'The JobSet is suspended by Kueue in queue "team-a" (see `kubectl describe workloads -n default`);'
-    cluster.until(lambda: any(waits in said for said in said_of(cluster, "kueue-second")))
-    cluster.until(lambda: cluster.pools("kueue-first"))
-    assert cluster.pools("kueue-second") == []
+    cluster.until(lambda: any(waits in said for said in cluster.said_of("JobSet", "kueue-second")))
+    cluster.until(lambda: len(cluster.running(FIRST)) == 4)
+    assert created(cluster) == ["tpu-kueue-first"]
+    cluster.end_pods(FIRST)
     cluster.until_over("kueue-first")
     cluster.until_over("kueue-second")
     cluster.until(lambda: not cluster.pools("kueue-first") + cluster.pools("kueue-second"))
-    created = [pool.rsplit("-", 3)[0] for pool in cluster.calls("CreateNodePool") if "-kueue-" in pool]
-    assert created == ["tpu-kueue-first", "tpu-kueue-second"]
+    assert created(cluster) == ["tpu-kueue-first", "tpu-kueue-second"]
 
 
-def said_of(cluster: Cluster, jobset: str) -> list[str]:
-    """Return the messages of the Events on a JobSet, the oldest first."""
-    about = f"--field-selector=involvedObject.kind=JobSet,involvedObject.name={jobset}"
-    return [each["message"] for each in cluster.get("events", about, "--sort-by=.lastTimestamp")["items"]]
+def created(cluster: Cluster) -> list[str]:
+    return [pool.rsplit("-", 3)[0] for pool in cluster.calls("CreateNodePool") if "-kueue-" in pool]
 
 
 def test_a_jobset_without_a_slice_can_be_explained(cluster: Cluster) -> None:
     cluster.kubectl("create", "-f", "-", text=QUEUELESS)
-    cluster.until(lambda: any('in queue "nowhere"' in said for said in said_of(cluster, "queueless")))
+    cluster.until(lambda: any('in queue "nowhere"' in said for said in cluster.said_of("JobSet", "queueless")))
     report = cluster.slices("explain", "default/queueless")["report"]
     assert (report["reason"], report["requested"]) == ("NoSlicesRequested", 0)
 

@@ -22,30 +22,28 @@ def created(cluster: Cluster, workload: str) -> list[str]:
 def test_an_example_that_trains_runs_on_its_slices_which_are_released(cluster: Cluster, example: Path) -> None:
     own, name = cluster.within("training"), yaml.safe_load(example.read_text())["metadata"]["name"]
     own.until_over(name)
-    uid = own.get("jobset", name)["metadata"]["uid"]
-    own.until(lambda: not own.get("nodes", "-l", f"google.com/tpu-slice-owner-uid={uid}")["items"])
+    uid = own.get("jobsets", name)["metadata"]["uid"]
+    own.until(lambda: not own.items("nodes", f"google.com/tpu-slice-owner-uid={uid}"))
 
 
 def test_the_uploader_gets_no_slice_and_ends_with_the_training(cluster: Cluster) -> None:
     own = cluster.within("training")
     own.until_over("data-parallel")
     assert sorted(created(own, "data-parallel")) == ["tpu-data-parallel-0", "tpu-data-parallel-1"]
-    own.until(lambda: own.get("pods", "-l", "jobset.sigs.k8s.io/replicatedjob-name=tensorboard")["items"] == [])
+    own.until(lambda: own.items("pods", "jobset.sigs.k8s.io/replicatedjob-name=tensorboard") == [])
 
 
 def test_a_preempted_training_restarts_on_the_same_slice_and_it_does_not_count(cluster: Cluster) -> None:
     own = cluster.within("training-spot")
 
     def status() -> Json:
-        found: Json = own.get("jobset", "training-spot").get("status") or {}
+        found: Json = own.get("jobsets", "training-spot").get("status") or {}
         return found
 
-    def runs() -> bool:
-        return len(own.get("pods", "--field-selector=status.phase=Running")["items"]) == 2
-
-    own.until(runs)
+    first = own.until(lambda: own.running() if len(own.running()) == 2 else [])
     own.press("preempt", "training-spot")
-    own.until(lambda: status().get("restarts") == 1 and runs())
+    own.until(lambda: len({*own.running()} - {*first}) == 2)
+    assert status()["restarts"] == 1
     assert status().get("restartsCountTowardsMax", 0) == 0
     own.kubectl("delete", "jobset", "training-spot")
     own.until(lambda: own.pools("training-spot") == [])
