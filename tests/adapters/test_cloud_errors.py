@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from google.api_core import exceptions as google
 
@@ -129,6 +131,29 @@ UNKNOWN_OUTCOMES: list[tuple[type[google.GoogleAPICallError], str]] = [
     (google.Cancelled, "Cancelled."),
     (google.Unauthenticated, "Request had invalid authentication credentials."),
 ]
+
+
+TEXTS = [
+    line.split("\t")
+    for line in (Path(__file__).parents[1] / "data" / "error_texts.tsv").read_text().splitlines()
+    if not line.startswith(("#", "text\t"))
+]
+REFUSED = {
+    "HTTP 400": google.BadRequest,
+    "HTTP 403": google.Forbidden,
+    "HTTP 404": google.NotFound,
+    "HTTP 429": google.TooManyRequests,
+}
+
+
+@pytest.mark.parametrize(("text", "where", "code", "kind", "source"), TEXTS, ids=lambda value: str(value)[:40])
+def test_a_text_that_was_really_seen_is_called_what_it_is(
+    text: str, where: str, code: str, kind: str, source: str
+) -> None:
+    assert source
+    found = refusal(REFUSED[where](text)) if where in REFUSED else failure(int(code), [text])
+    assert isinstance(found, Failure)
+    assert found.kind == FailureKind(kind)
 
 
 @pytest.mark.parametrize(("error", "text", "kind"), REFUSALS, ids=lambda value: str(value)[:40])
