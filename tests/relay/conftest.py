@@ -5,6 +5,7 @@ import pytest
 from infra.local.patience import PATIENCE_SECONDS
 from relay import relay
 from tests.cluster.patience import patient_relay
+from tests.local.served import Served, serving
 from tests.relay.closing import Site
 from tests.relay.watched import Watched
 
@@ -15,6 +16,13 @@ def patience() -> Iterator[None]:
     with patient_relay(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(relay, "ANSWERED_WITHIN", PATIENCE_SECONDS)
         yield
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One API server behind a proxy; who has changed something restores it."""
+    with serving(tmp_path_factory.mktemp("cluster"), "--bookmark-seconds", "0.2") as served:
+        yield served
 
 
 @pytest.fixture

@@ -24,7 +24,9 @@ def jobsets(count: int) -> list[WorkloadUid]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [0, 1, UIDS_PER_PART, UIDS_PER_PART + 1, 27_000, 200_000])
+@pytest.mark.parametrize(
+    "count", [0, 1, UIDS_PER_PART, UIDS_PER_PART + 1, 27_000, pytest.param(200_000, marks=pytest.mark.proof)]
+)
 def test_a_list_of_any_length_can_be_sent(count: int) -> None:
     uids = jobsets(count)
     parts = list_of(dict.fromkeys(uids, STANDING), NOW)

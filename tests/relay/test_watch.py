@@ -60,13 +60,6 @@ def observing(served: Served) -> Iterator[Watched]:
         yield Watched(served, source, client.CoreV1Api(api))
 
 
-@pytest.fixture(scope="module")
-def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One API server for the tests of a module; `watched` restores it after each."""
-    with serving(tmp_path_factory.mktemp("cluster"), "--bookmark-seconds", "0.2") as served:
-        yield served
-
-
 @pytest.fixture
 def watched(api_server: Served) -> Iterator[Watched]:
     with observing(api_server) as one:

@@ -18,6 +18,7 @@ from tests.local.served import Served
 from tests.relay.objects import Json, node
 from tests.relay.recorder import Recorder
 from tests.relay.threads import beside
+from tests.waiting import until
 
 
 @dataclass
@@ -44,8 +45,10 @@ class Bed:
         return client.CoreV1Api(self.api)
 
     def press(self, fault: str, **more: Any) -> int:
-        """Press a button of the proxy; return the number of watches that it affected."""
-        return self.served.press(fault, **more)["watches"]
+        """Press a button of the proxy: one for watches until there is a watch; return how many it affected."""
+        if fault == "answer":
+            return self.served.press(fault, **more)["watches"]
+        return until(lambda: self.served.press(fault, **more)["watches"], f"a watch to {fault}")
 
     def create(self, *numbers: int, **labels: str) -> None:
         for number in numbers:

@@ -12,7 +12,6 @@ from tests.relay.attack.bed import Bed, names
 from tests.relay.attack.scripted import BOOKMARK, Scripted, refusal
 from tests.relay.recorder import Recorder
 from tests.relay.threads import beside
-from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -23,7 +22,7 @@ def test_watches_that_are_closed_repeatedly_lose_nothing_without_a_relist(bed: B
         for number in (1, 2, 3):
             signs = recorder.signs
             recorder.until(lambda signs=signs: recorder.signs > signs)  # type: ignore[misc]  # a bound default
-            until(lambda: bed.press("close-watches") == 1, "a watch to close")
+            assert bed.press("close-watches") == 1
             bed.create(number)
         recorder.until(lambda: sorted(recorder.present) == names(0, 1, 2, 3))
     assert recorder.lists == [names(0)]
@@ -65,7 +64,7 @@ def test_a_watch_whose_version_goes_back_is_relisted(bed: Bed) -> None:
     bed.delete(0)
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
-        until(lambda: bed.press("rewind-watches") == 1, "a watch to rewind")
+        assert bed.press("rewind-watches") == 1
         recorder.until(lambda: len(recorder.lists) == 2)
         bed.create(2)
         recorder.until(lambda: sorted(recorder.present) == names(1, 2))
@@ -79,7 +78,7 @@ def test_a_duplicated_event_changes_nothing(bed: Bed) -> None:
         bed.create(0)
         recorder.until(lambda: sorted(recorder.present) == names(0))
         event = f'{{"type":"MODIFIED","object":{bed.raw(0)}}}\n'
-        until(lambda: bed.press("say-to-watches", text=event * 2) == 1, "a watch")
+        assert bed.press("say-to-watches", text=event * 2) == 1
         bed.create(1)
         recorder.until(lambda: sorted(recorder.present) == names(0, 1))
     assert (len(recorder.lists), recorder.failures) == (1, [])
@@ -112,7 +111,7 @@ def test_a_line_that_is_no_event_leads_to_a_new_list(text: str) -> None:
 def test_what_follows_a_line_that_is_no_event_is_seen(bed: Bed) -> None:
     with bed.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
-        until(lambda: bed.press("say-to-watches", text='"MODIFIED"\n') == 1, "a watch")
+        bed.press("say-to-watches", text='"MODIFIED"\n')
         recorder.until(lambda: len(recorder.lists) == 2)
         bed.create(0)
         recorder.until(lambda: sorted(recorder.present) == names(0))
