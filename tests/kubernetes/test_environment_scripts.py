@@ -15,12 +15,15 @@ import yaml
 
 from infra.environments.training.builds.smoke import smoke
 from infra.local.kubernetes.programs import Programs
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.prerequisites import Tools
+from tests.cluster.asking import path
 from tests.cluster.servers import with_jobsets
 from tests.infra.builds.training import FLAVOR
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, started
-from tests.kubernetes.test_kueue import client, rows, wait
+from tests.kubernetes.test_kueue import suspended, with_queues
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -31,6 +34,7 @@ ACTIVE = {
     "message": "Can admit new workloads",
     "lastTransitionTime": "2026-11-23T00:00:00Z",
 }
+CLUSTER_QUEUES, ALL_WORKLOADS = (f"/apis/kueue.x-k8s.io/v1beta1/{each}" for each in ("clusterqueues", "workloads"))
 FOLDER = "infra/environments/training"
 QUEUES = (ROOT / "examples" / "kueue" / "queues.yaml").read_text()
 [LOCAL_QUEUE] = [each["metadata"] for each in yaml.safe_load_all(QUEUES) if each["kind"] == "LocalQueue"]
@@ -76,7 +80,13 @@ class Workspace:
         environment = {"PATH": path, "HOME": str(self.folder)}
         wrapped = ["setpriv", "--pdeathsig", "TERM", "bash", *command]
         return subprocess.run(
-            wrapped, cwd=self.folder, env=environment, capture_output=True, text=True, check=False, timeout=120
+            wrapped,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE_SECONDS,
         )
 
 
@@ -89,9 +99,7 @@ def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def queued(cluster: Cluster) -> Iterator[Cluster]:
-    for module in ("jobset", "kueue"):
-        cluster.processes.wait_until_ready(*cluster.processes.start(client(cluster, module)))
-    assert cluster.kubectl("apply", "-f", "-", stdin=QUEUES).code == 0
+    with_queues(cluster)
     yield cluster
     for module in ("kueue", "jobset"):
         cluster.processes.end(cluster.child(module))
@@ -117,11 +125,6 @@ def example() -> dict[str, Any]:
     return found
 
 
-def suspended(cluster: Cluster, namespace: str, name: str) -> bool:
-    said = cluster.kubectl("get", "jobset", name, "--namespace", namespace, "--output", "jsonpath={.spec.suspend}")
-    return said.out == "true"
-
-
 def test_queues_are_waited_for_until_they_are_active(workspace: Workspace) -> None:
     cluster = workspace.cluster
     status = json.dumps({"status": {"conditions": [ACTIVE]}})
@@ -136,7 +139,7 @@ def test_queues_are_waited_for_until_they_are_active(workspace: Workspace) -> No
 def test_a_queued_jobset_shows_that_both_webhooks_answer_and_nothing_is_made(workspace: Workspace) -> None:
     done = workspace.run(f"{FOLDER}/health.sh", "webhooks")
     assert done.returncode == 0, done.stderr
-    assert json.loads(workspace.cluster.kubectl("get", "jobsets", "-A", "-o", "json").out)["items"] == []
+    assert workspace.cluster.api.read(path("jobsets"))["items"] == []
 
 
 def test_a_jobset_without_a_queue_shows_that_it_is_kueue_that_suspends(workspace: Workspace) -> None:
@@ -153,19 +156,23 @@ def test_what_teams_run_ends_and_what_the_cluster_needs_stays(workspace: Workspa
     assert cluster.kubectl("apply", "-f", "-", stdin=TENANT).code == 0
     alone = {**example(), "metadata": {"name": "alone", "namespace": "team"}}
     assert cluster.kubectl("create", "-f", "-", stdin=json.dumps(alone)).code == 0
-    wait(lambda: len(rows(cluster, "jobs")) > 1, "the Jobs of a JobSet")
+    until(lambda: cluster.api.read(path("jobs"))["items"], "the Jobs of a JobSet")
     done = workspace.run(f"{FOLDER}/drain.sh", "suspend")
     assert done.returncode == 0, done.stderr
-    wait(lambda: suspended(cluster, "default", "smoke-check"), "Kueue to suspend what is in its queue")
-    assert suspended(cluster, "team", "alone")
+    until(lambda: suspended(cluster, "smoke-check"), "Kueue to suspend what is in its queue")
+    assert suspended(cluster, "alone", "team")
 
     done = workspace.run("infra/environments/drain.sh", "workloads")
     assert done.returncode == 0, done.stderr
-    kinds = "jobsets,workloads,jobs,deployments,pods,services,persistentvolumeclaims"
-    left = json.loads(cluster.kubectl("get", kinds, "-A", "-o", "json").out)["items"]
-    assert {each["metadata"]["name"] for each in left} <= {"kubernetes"}
+    kinds = ("jobsets", "jobs", "deployments", "pods", "services", "persistentvolumeclaims")
+
+    def left() -> set[str]:
+        listed = [cluster.api.read(where)["items"] for where in (*map(path, kinds), ALL_WORKLOADS)]
+        return {each["metadata"]["name"] for items in listed for each in items}
+
+    until(lambda: left() <= {"kubernetes"}, "the end of pods that controllers made meanwhile")
     assert cluster.kubectl("get", "configmap", "needed", "-n", "kube-system").code == 0
-    queues = json.loads(cluster.kubectl("get", "clusterqueues", "-o", "json").out)["items"]
+    queues = cluster.api.read(CLUSTER_QUEUES)["items"]
     assert {each["spec"]["stopPolicy"] for each in queues} == {"HoldAndDrain"}
     assert workspace.run(f"{FOLDER}/drain.sh", "suspend").returncode == 0
     assert workspace.run("infra/environments/drain.sh", "workloads").returncode == 0

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
 from infra.local.kueue.installation import definitions
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
 from infra.local.processes import Program, Says
+from tests.cluster.asking import done, path
 from tests.kubernetes.cluster import Cluster
 from tests.waiting import until
 
@@ -24,13 +26,7 @@ QUEUES = (REPOSITORY / "examples" / "kueue" / "queues.yaml").read_text()
 [JOBSET, _] = yaml.safe_load_all((REPOSITORY / "examples" / "kueue" / "jobsets.yaml").read_text())
 GROUP = "kueue.x-k8s.io"
 PLURALS = [kind.plural for kind, _ in definitions()]
-PRIORITY = f"{GROUP}/priority-class"
-HIGH = {
-    "apiVersion": "kueue.x-k8s.io/v1beta1",
-    "kind": "WorkloadPriorityClass",
-    "metadata": {"name": "high"},
-    "value": 1000,
-}
+WORKLOADS = f"/apis/{GROUP}/v1beta1/namespaces/default/workloads"
 
 
 def client(cluster: Cluster, module: str) -> Program:
@@ -40,30 +36,36 @@ def client(cluster: Cluster, module: str) -> Program:
 
 @pytest.fixture(scope="module")
 def queued(cluster: Cluster) -> Iterator[Cluster]:
-    for module in ("jobset", "kueue"):
-        cluster.processes.wait_until_ready(*cluster.processes.start(client(cluster, module)))
-    apply(cluster, QUEUES)
+    with_queues(cluster)
     yield cluster
     for module in ("kueue", "jobset"):
         cluster.processes.end(cluster.child(module))
     assert cluster.kubectl("delete", "crd", *(f"{plural}.{GROUP}" for plural in PLURALS)).code == 0
-    wait(lambda: cluster.kubectl("get", "--raw", f"/apis/{GROUP}").code == 1, "the end of Kueue's kinds")
+    until(lambda: cluster.api.get(f"/apis/{GROUP}").code == 404, "the end of Kueue's kinds")
+
+
+def with_queues(cluster: Cluster) -> None:
+    """Start JobSet's and Kueue's clients, and apply the example's queues."""
+    for module in ("jobset", "kueue"):
+        cluster.processes.wait_until_ready(*cluster.processes.start(client(cluster, module)))
+    cluster.knows("resourceflavors", "clusterqueues", "localqueues")
+    apply(cluster, QUEUES)
 
 
 def apply(cluster: Cluster, manifest: str) -> None:
-    done = cluster.kubectl("apply", "-f", "-", stdin=manifest)
-    assert done.code == 0, done.error
+    said = cluster.kubectl("apply", "-f", "-", stdin=manifest)
+    assert said.code == 0, said.error
 
 
-def submit(cluster: Cluster, name: str, **labels: str) -> None:
-    """Apply a JobSet of 16 chips, in the queue with quota for one."""
+def submit(cluster: Cluster, name: str) -> None:
+    """Create a JobSet of 16 chips, in the queue with quota for one."""
     metadata = JOBSET["metadata"] | {"name": name, "annotations": {}}
-    apply(cluster, json.dumps(JOBSET | {"metadata": metadata | {"labels": metadata["labels"] | labels}}))
+    cluster.api.create(path("jobsets", "default"), JOBSET | {"metadata": metadata})
 
 
 def workload(cluster: Cluster, jobset: str) -> Json:
     """Return a JobSet's Workload; empty while there is none."""
-    found = json.loads(cluster.kubectl("get", "workloads", "-o", "json").out)["items"]
+    found = cluster.api.read(WORKLOADS)["items"]
     return next((one for one in found if one["metadata"]["ownerReferences"][0]["name"] == jobset), {})
 
 
@@ -74,58 +76,53 @@ def condition(cluster: Cluster, jobset: str, kind: str) -> tuple[str, str]:
     return found.get("status", ""), found.get("message", "")
 
 
-def suspended(cluster: Cluster, jobset: str) -> bool:
-    return cluster.kubectl("get", "jobset", jobset, "-o", "jsonpath={.spec.suspend}").out == "true"
+def suspended(cluster: Cluster, jobset: str, namespace: str = "default") -> bool:
+    return cluster.api.read(path("jobsets", namespace, jobset))["spec"].get("suspend") is True
 
 
 def pods(cluster: Cluster, jobset: str) -> list[str]:
-    return cluster.kubectl("get", "pods", "-l", f"jobset.sigs.k8s.io/jobset-name={jobset}", "-o", "name").out.split()
+    found = cluster.api.read(path("pods", "default"), labelSelector=f"jobset.sigs.k8s.io/jobset-name={jobset}")
+    return [each["metadata"]["name"] for each in found["items"]]
 
 
 def rows(cluster: Cluster, plural: str) -> list[list[str]]:
-    """Return the rows that kubectl shows, without the columns NAME and AGE."""
-    return [line.split()[1:-1] for line in cluster.kubectl("get", plural).out.splitlines()]
+    """Return the rows that kubectl shows, without the first column and the last."""
+    return [line.split()[1:-1] for line in cluster.kubectl("get", plural, "--no-headers").out.splitlines()]
 
 
-def flavor(labels: Json) -> str:
-    """Return the example's ResourceFlavor with these node labels."""
-    return json.dumps(next(yaml.safe_load_all(QUEUES)) | {"spec": {"nodeLabels": labels}})
+def counts(cluster: Cluster) -> Json:
+    """Return the status of the example's LocalQueue."""
+    status: Json = cluster.api.read(f"/apis/{GROUP}/v1beta1/namespaces/default/localqueues/team-a")["status"]
+    return status
 
 
-def stop(cluster: Cluster, policy: str) -> None:
-    change = json.dumps({"spec": {"stopPolicy": policy}})
-    assert cluster.kubectl("patch", "clusterqueue", "research", "--type=merge", "-p", change).code == 0
-
-
-def wait(done: Callable[[], bool], what: str) -> None:
-    until(done, what)
+def shown(cluster: Cluster, plural: str, *expected: list[str]) -> None:
+    until(lambda: rows(cluster, plural) == list(expected), lambda: f"{expected}, not {rows(cluster, plural)}")
 
 
 def run(cluster: Cluster, jobset: str) -> None:
-    wait(lambda: len(pods(cluster, jobset)) == 4, f"the four pods of {jobset}")
+    until(lambda: len(pods(cluster, jobset)) == 4, f"the four pods of {jobset}")
 
 
 def tells(cluster: Cluster, jobset: str, text: str) -> None:
     """Wait until a JobSet waits for quota with this message."""
     expected = ("False", text)
-    wait(lambda: condition(cluster, jobset, "QuotaReserved") == expected, f"{jobset} to wait: {text}")
+    until(lambda: condition(cluster, jobset, "QuotaReserved") == expected, f"{jobset} to wait: {text}")
 
 
 def succeed(cluster: Cluster, jobset: str) -> None:
     """Let a JobSet's pods end, which no kubelet runs."""
     for pod in pods(cluster, jobset):
-        cluster.kubectl(
-            "patch", pod, "--subresource=status", "--type=merge", "-p", '{"status": {"phase": "Succeeded"}}'
-        )
-    wait(lambda: condition(cluster, jobset, "Finished")[0] == "True", f"the end of {jobset}")
+        done(cluster.api.patch(path("pods", "default", pod, "status"), {"status": {"phase": "Succeeded"}}))
+    until(lambda: condition(cluster, jobset, "Finished")[0] == "True", f"the end of {jobset}")
 
 
 def remove(cluster: Cluster, *jobsets: str) -> None:
-    cluster.kubectl("delete", "jobset", *jobsets)
-    wait(lambda: not any(workload(cluster, name) for name in jobsets), "no Workloads")
+    for each in jobsets:
+        done(cluster.api.delete(path("jobsets", "default", each)))
+    until(lambda: not any(workload(cluster, name) for name in jobsets), "no Workloads")
 
 
-SELECTOR = "jsonpath={.spec.replicatedJobs[0].template.spec.template.spec.nodeSelector.zone}"
 LACKING = (
     "couldn't assign flavors to pod set workers: "
     "insufficient unused quota for google.com/tpu in flavor v5e, 16 more needed"
@@ -140,15 +137,13 @@ def test_the_second_waits_for_quota_says_why_and_starts_when_the_first_ends(queu
     assert LACKING in queued.kubectl("describe", "workloads").out
     assert suspended(queued, "second")
     assert pods(queued, "second") == []
-    assert rows(queued, "workloads")[1:] == [["team-a", "research", "True"], ["team-a", "False"]]
-    assert rows(queued, "queues")[1:] == [["research", "1"]]
+    shown(queued, "workloads", ["team-a", "research", "True"], ["team-a", "False"])
+    shown(queued, "queues", ["research", "1"])
 
     succeed(queued, "first")
     run(queued, "second")
     succeed(queued, "second")
-    assert queued.kubectl("get", "localqueue", "team-a", "-o", "jsonpath={.status}").out == (
-        '{"admittedWorkloads":0,"pendingWorkloads":0}'
-    )
+    until(lambda: counts(queued) == {"admittedWorkloads": 0, "pendingWorkloads": 0}, "nobody in the queue")
     remove(queued, "first", "second")
 
 
@@ -159,51 +154,13 @@ def test_a_jobset_of_a_queue_is_created_suspended_and_one_of_none_is_not(queued:
     assert queued.kubectl(*dry, stdin=asked.replace("queue-name", "no-queue")).out in ("", "false")
 
 
-def test_the_higher_priority_goes_first_although_it_came_later(queued: Cluster) -> None:
-    apply(queued, json.dumps(HIGH))
-    submit(queued, "runs")
-    run(queued, "runs")
-    submit(queued, "early")
-    tells(queued, "early", LACKING)
-    submit(queued, "urgent", **{PRIORITY: "high"})
-    tells(queued, "urgent", LACKING)
-    succeed(queued, "runs")
-    run(queued, "urgent")
-    tells(queued, "early", LACKING)
-    assert pods(queued, "early") == []
-    remove(queued, "runs", "early", "urgent")
-
-
-def test_a_drained_queue_stops_what_runs_and_resumes_it_when_it_opens(queued: Cluster) -> None:
-    apply(queued, flavor({"zone": "a"}))
-    submit(queued, "train")
-    run(queued, "train")
-    assert queued.kubectl("get", "jobset", "train", "-o", SELECTOR).out == "a"
-    stop(queued, "HoldAndDrain")
-    tells(queued, "train", "The ClusterQueue is stopped")
-    assert suspended(queued, "train")
-    wait(lambda: pods(queued, "train") == [], "no pods")
-    assert queued.kubectl("get", "jobset", "train", "-o", SELECTOR).out == ""
-    apply(queued, flavor({}))
-    stop(queued, "None")
-    run(queued, "train")
-    assert condition(queued, "train", "Evicted")[0] == "False"
-    assert queued.kubectl("get", "jobset", "train", "-o", SELECTOR).out == ""
-    remove(queued, "train")
-
-
-def test_a_jobset_whose_queue_does_not_exist_waits_for_it(queued: Cluster) -> None:
-    submit(queued, "lost", **{"kueue.x-k8s.io/queue-name": "team-b"})
-    tells(queued, "lost", 'localqueues "team-b" not found')
-    apply(queued, QUEUES.replace("team-a", "team-b"))
-    run(queued, "lost")
-    remove(queued, "lost")
-    assert queued.kubectl("delete", "localqueue", "team-b").code == 0
-
-
-def test_it_ends_promptly_and_then_jobsets_are_not_held_up(queued: Cluster) -> None:
-    queued.processes.end(queued.child("kueue"))
-    assert queued.kubectl("get", "mutatingwebhookconfigurations", "tpu-slices-local-kueue").code == 1
+def test_it_takes_its_webhook_away_when_it_ends_and_goes_on_once_it_is_back(queued: Cluster) -> None:
+    running = queued.child("kueue")
+    running.ask_to_end()
+    assert running.ended(within=PATIENCE_SECONDS)
+    configurations = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    assert queued.api.get(f"{configurations}/tpu-slices-local-kueue").code == 404
+    queued.processes.end(running)
     queued.processes.wait_until_ready(*queued.processes.start(client(queued, "kueue")))
     submit(queued, "again")
     run(queued, "again")
@@ -215,8 +172,9 @@ def test_it_is_not_started_beside_a_kueue_that_is_not_ours(queued: Cluster) -> N
     theirs = ("label", "crd", "clusterqueues.kueue.x-k8s.io", "--overwrite")
     try:
         assert queued.kubectl(*theirs, "app.kubernetes.io/managed-by=Helm").code == 0
-        done = subprocess.run(client(queued, "kueue").command, capture_output=True, text=True, timeout=120, check=False)
-        assert (done.returncode, done.stdout) == (0, "This cluster has its own Kueue; ours is not started.\n")
+        command = client(queued, "kueue").command
+        said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+        assert (said.returncode, said.stdout) == (0, "This cluster has its own Kueue; ours is not started.\n")
     finally:
         queued.kubectl(*theirs, "app.kubernetes.io/managed-by=tpu-slices-local")
         queued.processes.wait_until_ready(*queued.processes.start(client(queued, "kueue")))
