@@ -11,6 +11,9 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.wire.messages import decode_fact
 
+LEASE_SECONDS = 600
+"""As long as Pub/Sub allows: what is being looked at is not delivered again."""
+
 
 @dataclass
 class Published:
@@ -29,7 +32,9 @@ class Published:
         ):
             where = f"projects/{self.project}/topics/{topic}"
             publisher.create_topic(name=where)
-            self._subscriber.create_subscription(name=self._named(subscription), topic=where)
+            self._subscriber.create_subscription(
+                name=self._named(subscription), topic=where, ack_deadline_seconds=LEASE_SECONDS
+            )
 
     def pull(self) -> list[Fact]:
         """Pull what was published meanwhile; return everything so far."""

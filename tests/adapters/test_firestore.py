@@ -12,6 +12,7 @@ from google.cloud.firestore import Client
 from google.cloud.firestore_v1._helpers import encode_dict
 from google.cloud.firestore_v1.types import Document, RunQueryRequest, RunQueryResponse
 
+from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import CLUSTER, NOW, a_record
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.ports.errors import Temporary
@@ -65,12 +66,15 @@ def client(firestore: BreakingFirestore, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_a_query_whose_stream_breaks_off_is_retried(firestore: BreakingFirestore, client: Client) -> None:
     firestore.breaks = 2
 
-    assert FirestoreStore(client).due_slices(CLUSTER, NOW, 10) == (Stored(a_record(), Revision(NOW.isoformat())),)
+    store = FirestoreStore(client, timeout=PATIENCE_SECONDS)
+    assert store.due_slices(CLUSTER, NOW, 10) == (Stored(a_record(), Revision(NOW.isoformat())),)
     assert firestore.queries == 3
 
 
 def test_a_query_whose_streams_keep_breaking_off_is_temporary(firestore: BreakingFirestore, client: Client) -> None:
     firestore.breaks = 1_000
 
+    store = FirestoreStore(client, timeout=PATIENCE_SECONDS)
+    store._retry = store._retry.with_timeout(0.5)
     with pytest.raises(Temporary, match="drained"):
-        FirestoreStore(client, timeout=0.5).due_slices(CLUSTER, NOW, 10)
+        store.due_slices(CLUSTER, NOW, 10)

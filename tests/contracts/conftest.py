@@ -10,8 +10,16 @@ from google.cloud.firestore import Client
 from tests.contracts.backends import InMemory, Place
 from tests.contracts.local_gke import local_gke
 from tests.contracts.stores import REAL, Bench, FirestoreConsole
+from tests.patience import patient_adapters
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices_simulator.fakes.store import FakeStore
+
+
+@pytest.fixture(autouse=True, scope="module")
+def patience() -> Iterator[None]:
+    """Let the adapters wait for what is local as long as tests do."""
+    with patient_adapters():
+        yield
 
 
 @pytest.fixture

@@ -104,8 +104,11 @@ class LocalGke:
         self._gke.plane.change(ended)
 
     def forget_ended_operations(self) -> None:
-        state, _ = self._gke.plane.look()
-        self._gke.after(state.pace.history + 1)
+        def forgotten(state: State, _: Moment) -> State:
+            running = {path: each for path, each in state.operations.items() if each.ended is None}
+            return replace(state, operations=running)
+
+        self._gke.plane.change(forgotten)
 
     def lose_next_answer(self) -> None:
         self._order(Fault(kind=Kind.LOST_ANSWER, method="*"))

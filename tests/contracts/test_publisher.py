@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
+from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
 from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
 from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged, HostsListQuestion, HostsQuestion, Question
@@ -41,6 +41,7 @@ from tpu_slices.wire.messages import (
 from tpu_slices_simulator.fakes.publisher import FakePublisher
 
 DEMO = ClusterId("demo")
+LEASE_SECONDS = 600
 
 
 @dataclass
@@ -87,27 +88,25 @@ class EmulatedTopics:
         for topic in (RECONCILE_REQUESTS, SLICE_UPDATES, RELAY_QUESTIONS):
             path = f"projects/{project}/topics/{topic}"
             self.publisher.create_topic(name=path)
-            self._subscriber.create_subscription(name=self._subscription(topic), topic=path)
+            self._subscriber.create_subscription(
+                name=self._subscription(topic), topic=path, ack_deadline_seconds=LEASE_SECONDS
+            )
 
     def delete(self) -> None:
         for topic in (RECONCILE_REQUESTS, SLICE_UPDATES, RELAY_QUESTIONS):
             self.publisher.delete_topic(topic=f"projects/{self._project}/topics/{topic}")
 
     def drain(self, topic: str) -> list[Any]:
-        """Pull every message that was published; the emulator delivers at once what it has accepted."""
+        """Pull every message that was published before a last one: the emulator delivers what it accepts in order."""
+        self.publisher.publish(f"projects/{self._project}/topics/{topic}", b"", last="yes").result(PATIENCE_SECONDS)
         messages: list[Any] = []
-        while True:
-            try:
-                answer = self._subscriber.pull(
-                    subscription=self._subscription(topic), max_messages=100, timeout=1, retry=None
-                )
-            except DeadlineExceeded:
-                return messages
-            if not answer.received_messages:
-                return messages
+        while not any("last" in message.attributes for message in messages):
+            subscription = self._subscription(topic)
+            answer = self._subscriber.pull(subscription=subscription, max_messages=100, timeout=PATIENCE_SECONDS)
             messages += [received.message for received in answer.received_messages]
-            ids = [received.ack_id for received in answer.received_messages]
-            self._subscriber.acknowledge(subscription=self._subscription(topic), ack_ids=ids)
+            if ids := [received.ack_id for received in answer.received_messages]:
+                self._subscriber.acknowledge(subscription=subscription, ack_ids=ids)
+        return [message for message in messages if "last" not in message.attributes]
 
     def _subscription(self, topic: str) -> str:
         return f"projects/{self._project}/subscriptions/{topic}"

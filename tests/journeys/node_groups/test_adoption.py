@@ -243,7 +243,7 @@ def test_machines_that_vanish_later_are_made_again_under_a_name_of_ours(world: O
 def test_without_settings_or_without_compute_engine_it_is_an_error(world: OfOperator) -> None:
     with pytest.raises(Permanent, match="slices configure"):
         adopt_groups(ClusterId("unknown"), (), world.deps)
-    world.place.break_down(Kind.UNAVAILABLE)
+    world.place.break_down(Kind.INTERNAL)
     with pytest.raises(Temporary):
         world.adopts()
     assert world.records == {}

@@ -7,19 +7,18 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from infra.local.patience import PATIENCE_SECONDS
+from infra.local.ports import free_ports
 from relay import probe
 from tests.local.served import ROOT, Served
 from tests.relay.objects import Json
-
-DEADLINE = 120.0
-PROMPTLY = 60.0
+from tests.waiting import until
 
 
 @dataclass
@@ -44,7 +43,7 @@ class Running:
     def until(self, true: Callable[[], bool]) -> None:
         """Wait until the condition is true; it is checked after each line of the log."""
         with self.changed:
-            assert self.changed.wait_for(true, DEADLINE), self.lines
+            assert self.changed.wait_for(true, PATIENCE_SECONDS), self.lines
 
     def logged(self, event: str) -> list[Json]:
         with self.changed:
@@ -56,32 +55,30 @@ class Running:
         return self.logged(event)[0]
 
     def probe(self, name: str) -> list[str]:
-        """Probe as the kubelet does; return the lines of the answer."""
+        """Probe as the kubelet does, again while the answer comes too late; return its lines."""
         socket_name = self.log("probes.started")["socket"]
-        return probe.ask(socket_name, name).splitlines()
+
+        def asked() -> list[str]:
+            try:
+                return probe.ask(socket_name, name).splitlines()
+            except OSError:
+                return []
+
+        return until(asked, f"an answer of {name}")
 
     def until_probed(self, true: Callable[[list[str]], bool]) -> list[str]:
         """Ask whether the relay is ready until the condition is true of the answer; return its lines."""
         answers: list[list[str]] = []
 
-        def answered() -> bool:
+        def answered() -> list[str]:
             answers.append(self.probe("readyz"))
-            return true(answers[-1])
+            return answers[-1] if true(answers[-1]) else []
 
-        self.until_true(answered)
-        return answers[-1]
-
-    def until_true(self, true: Callable[[], bool]) -> None:
-        """Wait until the condition is true; it is checked every 0.1 s."""
-        deadline = time.monotonic() + DEADLINE
-        while not true():
-            assert time.monotonic() < deadline, self.lines
-            with self.changed:
-                self.changed.wait(0.1)
+        return until(answered, lambda: f"another answer than {answers[-1:]}: {self.lines}")
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(PROMPTLY)
+        self.process.wait(PATIENCE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ HERE = Sources(ROOT, (sys.executable, "-m", "relay"))
 
 @contextmanager
 def running(served: Served, project: str, sources: Sources = HERE, /, **environment: str) -> Iterator[Running]:
-    """Run the relay; at the end it must stop promptly and without an error, unless it was killed."""
+    """Run the relay; at the end it must stop without an error, unless it was killed."""
     command = ["setpriv", "--pdeathsig", "TERM", *sources.python]
     variables: Mapping[str, str] = os.environ | {
         "CLUSTER": "demo",
@@ -114,8 +111,8 @@ def running(served: Served, project: str, sources: Sources = HERE, /, **environm
             yield one
         finally:
             process.terminate()
-            ended = process.wait(PROMPTLY)
-            reader.join(PROMPTLY)
+            ended = process.wait(PATIENCE_SECONDS)
+            reader.join(PATIENCE_SECONDS)
         assert ended in {0, -signal.SIGKILL}, one.lines
 
 
@@ -125,7 +122,7 @@ class Gate:
     def __init__(self, target: str) -> None:
         host, _, port = target.partition(":")
         self._target = (host, int(port))
-        self._port = 0
+        (self._port,) = free_ports(1)
         self._lock = threading.Lock()
         self._connections: list[socket.socket] = []
         self.open()
@@ -136,7 +133,6 @@ class Gate:
 
     def open(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", self._port))
-        self._port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def close(self) -> None:
@@ -148,7 +144,11 @@ class Gate:
         with suppress(OSError):
             while True:
                 near, _ = listener.accept()
-                far = socket.create_connection(self._target)
+                try:
+                    far = socket.create_connection(self._target)
+                except OSError:
+                    _cut(near)
+                    continue
                 with self._lock:
                     if listener.fileno() < 0:  # closed since
                         return _cut(near, far)

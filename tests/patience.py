@@ -1,0 +1,37 @@
+"""Google's clients in a test's own process, which wait for emulators as long as tests do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from infra.local.patience import PATIENCE_SECONDS
+from tpu_slices.adapters import compute, compute_api, compute_joining, firestore_settings, gke, pubsub
+from tpu_slices.adapters.firestore_reads import FirestoreReads
+
+AGAIN_SECONDS = 0.01
+"""Until a read is repeated."""
+CHANGE: Mapping[str, Any] = {"timeout": PATIENCE_SECONDS, "retry": None}
+
+
+@contextmanager
+def patient_adapters() -> Iterator[None]:
+    """Let each call wait, and what is tried again be tried soon: a function gives up, and comes back with its message.
+
+    An outage that does not end by itself would hang those that are tried again: let it be another error.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for api in (gke, compute_api):
+            retry = api._READ["retry"].with_delay(AGAIN_SECONDS, AGAIN_SECONDS).with_timeout(PATIENCE_SECONDS)
+            patch.setattr(api, "_READ", {"timeout": PATIENCE_SECONDS, "retry": retry})
+        patch.setattr(gke, "_CHANGE", CHANGE)
+        for module in (compute_api, compute, compute_joining):
+            patch.setattr(module, "CHANGE", CHANGE)
+        patch.setattr(firestore_settings, "_SECONDS", PATIENCE_SECONDS)
+        patch.setitem(FirestoreReads.__init__.__kwdefaults__, "timeout", PATIENCE_SECONDS)
+        for waits in (pubsub.PubSubPublisher.__init__, pubsub.connect_publisher):
+            patch.setattr(waits, "__defaults__", (PATIENCE_SECONDS,))
+        yield
