@@ -7,7 +7,7 @@ Firestore, Compute Engine and kubelets.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,10 +18,12 @@ import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.kubeconfig import for_token_file
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import Child
 from infra.local.relay_account import manifests
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import Api, done, path
+from tests.cluster.servers import PATIENT
 from tests.domain.planning.test_node_groups import self_managed
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.kubernetes.test_relay_recovers import addressed, relaying
@@ -38,7 +40,8 @@ from tpu_slices_simulator.system import System
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 HOSTS_IN = f"projects/{PROJECT}/locations/us-central1"
-GROUP = "/apis/tpu.google.com/v1alpha1/namespaces/default/tpunodegroups/my-tpu-node-group"
+NAME = "my-tpu-node-group"
+GROUP = f"/apis/tpu.google.com/v1alpha1/namespaces/default/tpunodegroups/{NAME}"
 
 
 @dataclass
@@ -47,25 +50,27 @@ class Functions(System):
 
     published: Published
     admin: Api
+    held: bool = True
+    """Whether operations on pools run on and on, until what is told of them was seen."""
     ahead: timedelta = timedelta()
     """By how much the functions' clock is ahead, so that nobody has to wait for what takes minutes."""
 
     def __post_init__(self) -> None:
         super().__init__(self_managed(), datetime.now(UTC))
         self.relay_is_dead = True  # the one in memory
-        self._send = PubSubPublisher(connect_publisher(), self.published.project)
+        self._send = PubSubPublisher(connect_publisher(PATIENCE_SECONDS), self.published.project, PATIENCE_SECONDS)
         self._received = self._said = self._asked = 0
         self._swept_at = self.clock.now()
 
     def turn(self) -> None:
-        """Let everything happen that can: facts arrive, slices are decided, operations end, hosts come and go."""
+        """Let everything happen that can: facts arrive, slices are decided, operations end unless they are held."""
         facts = self.published.pull()
         for fact in facts[self._received :]:
             self.publish(fact)
         self._received = len(facts)
         self.clock.advance(datetime.now(UTC) + self.ahead - self.clock.now())
         self.deliver()
-        for pool in list(self.backend.pools.values()):
+        for pool in [] if self.held else list(self.backend.pools.values()):
             if isinstance(pool.seen, Creating | Deleting) and pool.operation is not None:
                 self.backend.finish(pool.name)
         if self.clock.now() - self._swept_at > timedelta(seconds=1):
@@ -125,12 +130,20 @@ class Stage:
         conditions = ((self.group() or {}).get("status") or {}).get("conditions", ())
         return next((each["reason"] for each in conditions if each["type"] == "Ready"), "")
 
-    def until(self, reason: str) -> None:
-        def shown() -> bool:
-            self.functions.turn()
-            return self.reason() == reason
+    def events(self) -> set[str]:
+        """Return the reasons of the Events on the group."""
+        said = self.admin.read(path("events", "default"), fieldSelector=f"involvedObject.name={NAME}")["items"]
+        return {each["reason"] for each in said}
 
-        until(shown, f"the reason {reason}: {self.relay.output()[-2000:]}")
+    def until(self, happened: Callable[[], bool], what: str) -> None:
+        def looked() -> bool:
+            self.functions.turn()
+            return happened()
+
+        until(looked, lambda: f"{what}: {self.relay.output()[-2000:]}")
+
+    def until_reason(self, reason: str) -> None:
+        self.until(lambda: self.reason() == reason, f"the reason {reason}")
 
 
 @pytest.fixture
@@ -138,7 +151,7 @@ def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempP
     text = yaml.safe_dump_all(manifests("demo", hosts_in=HOSTS_IN))
     applied = cluster.apply("-f", "-", stdin=text)
     assert (applied.code, applied.error) == (0, "")
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{NODE_GROUPS}")
+    cluster.knows(NODE_GROUPS)
     with pytest.MonkeyPatch.context() as patch, closing(Api(cluster.plane.kubeconfig)) as admin:
         patch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
         published = Published(f"test-{uuid.uuid4().hex[:16]}")
@@ -157,27 +170,25 @@ def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempP
 
 def test_a_manifest_of_tpu_operator_becomes_a_slice_and_goes_with_it(stage: Stage) -> None:
     stage.kubectl("apply", "-f", "-", stdin=orjson.dumps(two_hosts()).decode())
-    stage.until("Ready")
-    stage.kubectl("wait", "tng/my-tpu-node-group", "--for=condition=Ready", "--timeout=5s")
+    stage.until_reason("Provisioning")
+    stage.functions.held = False
+    stage.until_reason("Ready")
+    stage.kubectl("wait", f"tng/{NAME}", "--for=condition=Ready", PATIENT)
     assert len(stage.functions.pools) == 1
-    nodes = stage.kubectl("get", "nodes", "-l", "cloud.google.com/tpu-node-group-name=my-tpu-node-group", "-o", "name")
+    nodes = stage.kubectl("get", "nodes", "-l", f"cloud.google.com/tpu-node-group-name={NAME}", "-o", "name")
     assert len(nodes.split()) == 2
 
-    waited = stage.cluster.kubectl("delete", "tng", "my-tpu-node-group", "--timeout=1s")
-    assert waited.code == 1
-    assert "timed out waiting for the condition" in waited.error
+    stage.functions.held = True
+    assert stage.cluster.kubectl("delete", "tng", NAME, "--timeout=1s").code == 1
+    group = stage.group()
+    assert group
+    assert "deletionTimestamp" in group["metadata"]
     stage.functions.ahead = timedelta(minutes=3)  # a creation that was requested moments ago may still take effect
-
-    def gone() -> bool:
-        stage.functions.turn()
-        return stage.group() is None
-
-    until(gone, "the object to go")
+    stage.until(lambda: "Cleanup" in stage.events(), "the Event that a deletion begins")
+    stage.functions.held = False
+    stage.until(lambda: stage.group() is None, "the object to go")
     assert stage.functions.pools == []
     assert (
         stage.kubectl("get", "nodes", "-l", f"google.com/tpu-slice-id={stage.functions.slice.id}", "-o", "name") == ""
     )
-    reasons = stage.kubectl(
-        "get", "events", "-o", "jsonpath={.items[?(@.involvedObject.name=='my-tpu-node-group')].reason}"
-    )
-    assert {"ChildResourcesProvisioned", "Provisioned", "Cleanup"} <= {*reasons.split()}
+    assert {"ChildResourcesProvisioned", "Provisioned", "Cleanup"} <= stage.events()

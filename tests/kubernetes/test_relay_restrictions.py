@@ -205,8 +205,10 @@ class Stage:
         return self.relay.patch(path("events", "default", name), change, dryRun="All")
 
     def is_restricted(self) -> bool:
+        """Return whether the policies, not the roles alone, refuse what they should: their messages tell."""
         label = next(case for case in CASES if case.refused == LABELS)
-        return (self.patched(label).code, self.created(named(KUBELETS)).code) == (403, 403)
+        answers = ((self.patched(label), LABELS), (self.created(named(KUBELETS)), MESSAGE))
+        return all(answer.code == 403 and message in answer.body["message"] for answer, message in answers)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, account_of, write
-from tests.infra.relay.manifests import a_relay, deployed, the
+from tests.cluster.asking import path
+from tests.infra.relay.manifests import SHARED, a_relay, deployed, the
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
 from tests.waiting import until
@@ -63,6 +64,16 @@ class Stage:
         said = self.cluster.apply("-f", "-", stdin=yaml.safe_dump_all(manifests))
         assert said.code == 0, said.error
 
+    def await_checks(self) -> None:
+        """Wait until the API server's controller has said what it thinks of our policies: that changes them."""
+        ours = [each["metadata"]["name"] for each in SHARED if each["kind"] == "ValidatingAdmissionPolicy"]
+        root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+        policies = [f"{root}/{name}" for name in ours]
+        until(
+            lambda: all("typeChecking" in self.cluster.api.read(each).get("status", {}) for each in policies),
+            "the check of types",
+        )
+
     def accounts(self) -> set[str]:
         found = self.get("serviceaccounts", "-n", NAMESPACE)["items"]
         return {each["metadata"]["name"] for each in found} - {"default"}
@@ -108,6 +119,7 @@ def test_a_second_roll_out_changes_nothing(stage: Stage, tmp_path: Path) -> None
         found = [*stage.get(kinds, "-n", NAMESPACE)["items"], *stage.get(PINNING)["items"]]
         return {each["metadata"]["uid"]: each["metadata"]["resourceVersion"] for each in found}
 
+    stage.await_checks()
     first = versions()
     generation = stage.get("deployment", "relay", "-n", NAMESPACE)["metadata"]["generation"]
     stage.roll_out()
@@ -116,11 +128,9 @@ def test_a_second_roll_out_changes_nothing(stage: Stage, tmp_path: Path) -> None
 
 
 def test_its_pod_is_admitted_where_pods_with_privileges_are_not(stage: Stage) -> None:
-    def pods() -> list[Json]:
-        found: list[Json] = stage.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/name=relay")["items"]
-        return found
-
-    until(lambda: bool(pods()), "the relay's pod")
+    pods = path("pods", NAMESPACE)
+    selected = {"labelSelector": "app.kubernetes.io/name=relay"}
+    until(lambda: stage.cluster.api.read(pods, **selected)["items"], "the relay's pod")
     spec = stage.get("deployment", "relay", "-n", NAMESPACE)["spec"]["template"]["spec"]
     weaker: tuple[Json, ...] = ({"hostNetwork": True}, {"securityContext": {}})
     for weakened in weaker:
