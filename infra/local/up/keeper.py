@@ -10,9 +10,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
 
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import Child, Processes, Program, ProgramFailed
 
-ROUND_SECONDS = 0.5
 LONGEST_PAUSE = 30.0
 FORGOTTEN_AFTER = 60.0
 """Seconds after which a start counts as successful: the next exit is then counted as the first."""
@@ -49,12 +49,16 @@ class Part:
 
 @dataclass(slots=True, kw_only=True)
 class Keeper:
-    """`afterwards`: by name, what to do once a part is running again, to restore the state that it lost."""
+    """`afterwards`: by name, what to do once a part is running again, to restore the state that it lost.
+
+    `round_seconds`: how long an iteration waits for an order.
+    """
 
     processes: Processes
     afterwards: Mapping[str, Callable[[], None]]
     say: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
+    round_seconds: float = 0.5
     parts: dict[str, Part] = field(default_factory=dict)
     _orders: queue.SimpleQueue[tuple[Order, str, Future[str]]] = field(default_factory=queue.SimpleQueue)
 
@@ -82,7 +86,7 @@ class Keeper:
 
     def _obey(self) -> None:
         try:
-            order, name, outcome = self._orders.get(timeout=ROUND_SECONDS)
+            order, name, outcome = self._orders.get(timeout=self.round_seconds)
         except queue.Empty:
             return
         try:
@@ -101,7 +105,7 @@ class Keeper:
                 self._up(part)
             case Order.KILL if part.child is not None:
                 part.child.process.kill()
-                part.child.ended(within=ROUND_SECONDS)
+                part.child.ended(within=PATIENCE_SECONDS)
                 return f"{name} was killed and will be restarted"
             case _:
                 pass

@@ -1,22 +1,32 @@
 """A running stack, and a second terminal to control it from."""
 
+from __future__ import annotations
+
 import contextlib
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
+from infra.local.clients.api import Api
+from infra.local.clients.errors import ApiError
+from infra.local.clients.objects import Object
 from infra.local.patience import PATIENCE_SECONDS
+from infra.local.up.note import Note
 from tests.local.stack.leftovers import REPOSITORY, running_in
+from tests.waiting import until
 
 
 @dataclass
 class Terminal:
-    """A second terminal beside a running stack."""
+    """A second terminal beside a running stack. What is waited for is read without starting a program for each look."""
 
     folder: Path
     process: subprocess.Popen[bytes]
@@ -24,24 +34,80 @@ class Terminal:
     def local(self, *verb: str) -> str:
         """Run a command against the stack; return its output, or its error output if it was refused."""
         command = [sys.executable, "-m", "infra.local", "--state", str(self.folder), *verb]
-        done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, cwd=REPOSITORY, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+        )
         assert done.returncode in {0, 1}, done.stderr
         return done.stdout or done.stderr
 
     def kubectl(self, *arguments: str) -> str:
         command = ["kubectl", f"--cache-dir={self.folder / 'kubectl'}", *arguments]
         environment = {**os.environ, "KUBECONFIG": str(self.folder / "kubeconfig")}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True
+        )
         return done.stdout
 
-    def until(self, says: Callable[[], str], words: str) -> str:
-        """Wait until the output contains these words; return the whole output."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while words not in (said := says()):
-            assert self.process.poll() is None, "the stack ended"
-            assert time.monotonic() < deadline, f"waited for {words!r}; last: {said}"
-            time.sleep(0.2)
-        return said
+    @property
+    def out(self) -> str:
+        """What the stack printed."""
+        return (self.folder / "out").read_text()
+
+    def statuses(self) -> dict[str, str]:
+        """Return the status of each part."""
+        with urlopen(Note.read(self.folder).control, timeout=PATIENCE_SECONDS) as answer:
+            return dict(json.load(answer)["parts"])
+
+    def logged(self, part: str) -> str:
+        """Return the log of a part, and that of the one before it if it died."""
+        logs = self.folder / "logs"
+        return "".join(each.read_text(errors="replace") for each in sorted(logs.glob(f"{part}.log*")))
+
+    def events(self) -> list[Object]:
+        """Return the Events; none as long as the API server does not answer."""
+        with contextlib.closing(Api.of(self.folder / "kubeconfig")) as api:
+            try:
+                return list(api.list("events")["items"])
+            except ApiError:
+                return []
+
+    def until(self, look: Callable[[], Any], what: str) -> None:
+        """Wait until something is there, as long as the stack runs."""
+
+        def found() -> Any:
+            assert self.process.poll() is None, f"the stack ended: {self.out}"
+            return look()
+
+        until(found, lambda: f"{what}; {self.out}")
+
+    def until_told(self, of: str, words: str) -> None:
+        """Wait for an Event with these words, of an object whose name matches."""
+
+        def told() -> bool:
+            events = (each for each in self.events() if re.fullmatch(of, each["involvedObject"]["name"]))
+            return any(words in each["message"] for each in events)
+
+        self.until(told, f"an Event of {of}: {words}")
+
+    def until_logged(self, part: str, trace: str, *events: str) -> None:
+        """Wait until a part has logged these events under a trace."""
+        self.until(lambda: self.under(part, trace).issuperset(events), f"{part} to log {events}")
+
+    def under(self, part: str, trace: str) -> set[str]:
+        """Return the events that a part logged under a trace."""
+        whole = self.logged(part).rpartition("\n")[0]
+        return {json.loads(line)["event"] for line in whole.splitlines() if trace in line and line.startswith("{")}
+
+    def times_restarted(self, part: str) -> int:
+        return self.out.count(f"{part} is running again")
+
+    def until_restarted(self, part: str, before: int) -> None:
+        """Wait until a part was started again once more than so many times."""
+        self.until(lambda: self.times_restarted(part) > before, f"another {part}")
+
+    def until_all_run(self) -> None:
+        """Wait until every part runs."""
+        self.until(lambda: all(each.startswith("running") for each in self.statuses().values()), "all parts")
 
 
 @contextlib.contextmanager
@@ -57,10 +123,10 @@ def stack_up(folder: Path) -> Iterator[Terminal]:
         )
     try:
         terminal = Terminal(folder, process)
-        terminal.until((folder / "out").read_text, "Press Ctrl-C to stop the stack.")
+        terminal.until(lambda: "Press Ctrl-C to stop the stack." in terminal.out, "the stack")
         yield terminal
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=120) == 130
+        assert process.wait(PATIENCE_SECONDS) == 130
         assert running_in(folder) == []
         assert not (folder / "stack.json").exists()
     finally:

@@ -2,12 +2,12 @@
 
 import itertools
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes, Program, Says
 from infra.local.up.control import answer
@@ -15,8 +15,9 @@ from infra.local.up.keeper import LARGEST_LOG, Keeper, Order, UnknownPart
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-PATIENCE = 120
-"""Iterations, of at most half a second each, within which something must have happened."""
+ROUNDS = 120
+"""Within which something must have happened."""
+PATH = {"PATH": "/usr/bin:/bin"}
 
 
 class Kept:
@@ -27,7 +28,11 @@ class Kept:
         self.told_anew = 0
         self.now = 0.0
         self.keeper = Keeper(
-            processes=processes, afterwards={"relay": self._tell}, say=self.said.append, clock=lambda: self.now
+            processes=processes,
+            afterwards={"relay": self._tell},
+            say=self.said.append,
+            clock=lambda: self.now,
+            round_seconds=0,
         )
         children = processes.start(waiting("relay"), waiting("function-sweep"))
         processes.wait_until_ready(*children)
@@ -38,7 +43,7 @@ class Kept:
 
     def until(self, happened: Callable[[], bool]) -> None:
         """Run iterations, advancing the clock by an hour each, until it happened."""
-        for _ in range(PATIENCE):
+        for _ in range(ROUNDS):
             self.keeper.keep(iter((None,)))
             self.now += 3600
             if happened():
@@ -51,13 +56,12 @@ class Kept:
 
 
 def waiting(name: str) -> Program:
-    script = "import time; print('ready', flush=True); time.sleep(600)"
-    return Program(name=name, command=(sys.executable, "-c", script), ready=Says("ready"), folder=Path("/"))
+    return Program(name=name, command=("sh", "-c", "echo ready; sleep 600"), ready=Says("ready"), folder=Path("/"))
 
 
 @pytest.fixture
 def kept(tools: Tools, tmp_path: Path) -> Iterator[Kept]:
-    with Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment={}, grace_seconds=2) as processes:
+    with Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment=PATH) as processes:
         yield Kept(processes)
 
 
@@ -103,7 +107,7 @@ def test_what_dies_again_and_again_is_started_with_rising_pauses(kept: Kept) -> 
         child = part.child
         assert child is not None
         child.process.send_signal(signal.SIGKILL)
-        child.ended(within=60)
+        child.ended(within=PATIENCE_SECONDS)
         kept.keeper.keep(iter((None,)))
         assert part.due is not None
         pause = part.due - kept.now

@@ -19,8 +19,10 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
+from infra.local.__main__ import main
 from infra.local.borrowed import standing
 from infra.local.clients.api import Api
+from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.patience import PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
@@ -46,7 +48,7 @@ class Theirs:
     buttons: str
 
     def pools(self) -> list[str]:
-        with urlopen(f"{self.buttons}/pools", timeout=60) as answer:
+        with urlopen(f"{self.buttons}/pools", timeout=PATIENCE_SECONDS) as answer:
             return [str(pool["name"]) for pool in json.load(answer)["pools"]]
 
 
@@ -126,9 +128,12 @@ def up(theirs: Theirs, folder: Path, chips: int) -> Iterator[Up]:
 
 
 def jobset(name: str) -> str:
-    """Return a JobSet of one slice of 16 chips."""
-    text = (REPOSITORY / "examples" / "v5e.yaml").read_text()
-    return text.replace("name: v5e", f"name: {name}", 1)
+    """Return a JobSet of one slice of 16 chips, whose pods do not come to an end."""
+    document = yaml.safe_load((REPOSITORY / "examples" / "v5e.yaml").read_text())
+    document["metadata"]["name"] = name
+    (job,) = document["spec"]["replicatedJobs"]
+    job["template"]["spec"]["template"]["metadata"] = {"annotations": {RUN_SECONDS: "100000"}}
+    return str(yaml.safe_dump(document))
 
 
 def apply(theirs: Theirs, name: str) -> None:
@@ -156,8 +161,10 @@ def test_node_pools_are_created_up_to_the_cap_and_deleted_in_the_end(theirs: The
     assert not running_in(stack.state)
 
 
-def test_gke_itself_has_no_slices_on_compute_engine(tmp_path: Path) -> None:
+def test_gke_itself_has_no_slices_on_compute_engine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     given = ("--gke", "live", "--project", "shop", "--impersonate", "a", "--kubeconfig", "none", "--backend", "compute")
-    command = [sys.executable, "-m", "infra.local", "--state", str(tmp_path), "up", *given]
-    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "--gke live is of clusters of GKE: leave out --backend compute\n")
+    monkeypatch.setattr(sys, "argv", ["infra.local", "up", *given])
+    assert main() == 2
+    assert capsys.readouterr().err == "--gke live is of clusters of GKE: leave out --backend compute\n"
