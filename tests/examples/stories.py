@@ -54,10 +54,13 @@ def scaled_groups(cluster: Cluster) -> None:
 
 
 def leader_worker_set(name: str) -> str:
-    """Return the example, in a shape that no other has: nothing pins the pods of groups."""
-    text, topology = (FOLDER / "leader-worker-set.yaml").read_text(), {"serve": ("4x8", 8), "scaled": ("8x8", 16)}[name]
+    """Return the example, of four hosts too, on an accelerator and in a shape that no other has.
+
+    Nothing pins the pods of groups.
+    """
+    text, accelerator = (FOLDER / "leader-worker-set.yaml").read_text(), {"serve": "tpu7x", "scaled": "tpu-v5p-slice"}
     text = text.replace("name: serve\n  annotations", f"name: {name}\n  annotations")
-    return text.replace("topology: 4x4", f"topology: {topology[0]}").replace("size: 4", f"size: {topology[1]}")
+    return text.replace("tpu-v5-lite-podslice", accelerator[name]).replace("topology: 4x4", "topology: 2x2x4")
 
 
 def training(cluster: Cluster) -> None:
