@@ -8,10 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json, Said
+from tests.cluster.asking import Answer, done
+from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.node_groups import CRD, IMAGE, PLURAL, SAMPLES, TEMPLATE, changed, of_a_template, one_host, two_hosts
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+
+ROOT = f"/apis/tpu.google.com/v1alpha1/namespaces/default/{PLURAL}"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -19,29 +23,26 @@ def defined(cluster: Cluster) -> None:
     """Define TPUNodeGroups for the tests of this file."""
     said = cluster.apply("-f", str(CRD))
     assert (said.code, said.error) == (0, ""), said.error
-    said = cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{NODE_GROUPS}")
-    assert said.code == 0, said.error
+    until(lambda: tried(cluster, two_hosts()).code == 201, "the kind to be served")
+    cluster.knows(NODE_GROUPS)
 
 
-def tried(cluster: Cluster, group: Json) -> Said:
+def tried(cluster: Cluster, group: Json) -> Answer:
     """Return what the API server says of a group that is not created."""
-    return cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=orjson.dumps(group).decode())
+    return cluster.api.post(ROOT, group, dryRun="All", fieldValidation="Strict")
 
 
-@pytest.fixture
-def applied(cluster: Cluster) -> Iterator[Json]:
-    """A group that exists while the test runs."""
-    group = two_hosts("edited")
-    said = cluster.kubectl("apply", "-f", "-", stdin=orjson.dumps(group).decode())
-    assert (said.code, said.error) == (0, ""), said.error
-    yield group
-    cluster.kubectl("delete", PLURAL, "edited")
+@pytest.fixture(scope="module")
+def edited(cluster: Cluster) -> Iterator[Json]:
+    """A group that nobody can change."""
+    yield cluster.api.create(ROOT, two_hosts("edited"))
+    done(cluster.api.delete(f"{ROOT}/edited"))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_users_of_tpu_operator_write_is_taken_unchanged(cluster: Cluster, name: str) -> None:
-    said = tried(cluster, SAMPLES[name])
-    assert (said.code, said.error) == (0, "")
+    answer = tried(cluster, SAMPLES[name])
+    assert (answer.code, answer.warnings) == (201, ())
 
 
 TAKEN: dict[str, Json] = {
@@ -60,8 +61,8 @@ TAKEN: dict[str, Json] = {
 
 @pytest.mark.parametrize("case", TAKEN)
 def test_what_is_possible_is_taken(cluster: Cluster, case: str) -> None:
-    said = tried(cluster, TAKEN[case])
-    assert (said.code, said.error) == (0, "")
+    answer = tried(cluster, TAKEN[case])
+    assert (answer.code, answer.warnings) == (201, ())
 
 
 REFUSED: dict[str, tuple[Json, str]] = {
@@ -152,9 +153,9 @@ REFUSED: dict[str, tuple[Json, str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_impossible_is_refused_with_the_field(cluster: Cluster, case: str) -> None:
     group, why = REFUSED[case]
-    said = tried(cluster, group)
-    assert said.code == 1
-    assert why in said.error
+    answer = tried(cluster, group)
+    assert answer.code in {400, 422}
+    assert why in answer.body["message"]
 
 
 EDITS: dict[str, dict[str, Any]] = {
@@ -171,37 +172,32 @@ EDITS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", EDITS)
-def test_a_spec_is_never_changed_nor_are_fields_added_or_removed(cluster: Cluster, applied: Json, case: str) -> None:
-    edited = changed(applied, **EDITS[case])
-    said = cluster.kubectl("replace", "-f", "-", stdin=orjson.dumps(edited).decode())
-    assert said.code == 1
-    assert "spec cannot be changed, nor fields added or removed" in said.error
+def test_a_spec_is_never_changed_nor_are_fields_added_or_removed(cluster: Cluster, edited: Json, case: str) -> None:
+    answer = cluster.api.put(f"{ROOT}/edited", changed(edited, **EDITS[case]))
+    assert answer.refusal == (422, "Invalid")
+    assert "spec cannot be changed, nor fields added or removed" in answer.body["message"]
 
 
-def test_the_same_manifest_is_applied_again_and_labels_may_change(cluster: Cluster, applied: Json) -> None:
-    text = orjson.dumps(applied).decode()
-    assert cluster.kubectl("apply", "-f", "-", stdin=text).out.split() == [
-        f"{NODE_GROUPS.replace('s.', '.', 1)}/edited",
-        "unchanged",
-    ]
-    assert cluster.kubectl("label", PLURAL, "edited", "team=research").code == 0
+def test_the_same_manifest_is_applied_again_and_labels_may_change(cluster: Cluster) -> None:
+    text = orjson.dumps(two_hosts("again")).decode()
+    said = [cluster.kubectl("apply", "-f", "-", stdin=text).out.split() for _ in range(2)]
+    name = f"{NODE_GROUPS.replace('s.', '.', 1)}/again"
+    assert said == [[name, "created"], [name, "unchanged"]]
+    assert cluster.kubectl("label", PLURAL, "again", "team=research").code == 0
 
 
 def test_defaults_are_those_of_tpu_operator(cluster: Cluster) -> None:
     bare = changed(one_host(), instanceConfig__subnetwork=None)
-    said = cluster.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=orjson.dumps(bare).decode())
-    spec = orjson.loads(said.out)["spec"]
+    spec = done(tried(cluster, bare))["spec"]
     assert (spec["bootstrapKubernetes"]["version"], spec["instanceConfig"]["subnetwork"]) == ("1.31", "default")
 
 
-@pytest.mark.usefixtures("applied")
 def test_a_list_shows_how_far_each_is(cluster: Cluster) -> None:
     now = "2026-11-24T12:00:00Z"
     ready = {"type": "Ready", "status": "False", "reason": "AwaitingNodeJoin", "message": "", "lastTransitionTime": now}
     status = {"status": {"observedGeneration": 1, "conditions": [ready], "nodeSummary": {"ready": 1, "reconciling": 1}}}
-    patch = orjson.dumps(status).decode()
-    said = cluster.kubectl("patch", PLURAL, "edited", "--subresource=status", "--type=merge", "-p", patch)
-    assert said.code == 0, said.error
-    header, row = cluster.kubectl("get", "tng", "edited").out.splitlines()
+    cluster.api.create(ROOT, two_hosts("shown"))
+    done(cluster.api.patch(f"{ROOT}/shown/status", status))
+    header, row = cluster.kubectl("get", "tng", "shown").out.splitlines()
     assert header.split() == ["NAME", "TOPOLOGY", "NODES", "USABLE", "READY", "REASON", "AGE"]
-    assert row.split()[:6] == ["edited", "2x2x2", "2", "1", "False", "AwaitingNodeJoin"]
+    assert row.split()[:6] == ["shown", "2x2x2", "2", "1", "False", "AwaitingNodeJoin"]

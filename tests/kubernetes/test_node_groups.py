@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from relay.watch import page_of
 from tests.builders import NOW, an_owner
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import Answer, Api, done, path
+from tests.cluster.servers import PATIENT
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import a_group, a_group_record, hosts
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
@@ -85,16 +86,28 @@ class Site:
         found = [source.read(each) for each in page_of(source.fetch(_preload_content=False).data).items]
         return [each for each in found if isinstance(each, Workload)]
 
-    def held(self, name: str) -> None:
+    def kept(self, name: str) -> list[str]:
+        """Let the relay hold the groups that it does not hold; return the finalizers of one."""
         keeper = NodeGroupKeeper(lambda: [each for each in self.seen() if not each.held], self.calls, lambda: NOW)
         keeper.look()
-        assert self.group(name)["metadata"]["finalizers"] == [FINALIZER]
+        finalizers: list[str] = self.group(name)["metadata"].get("finalizers", [])
+        return finalizers
+
+    def held(self, name: str) -> None:
+        until(lambda: self.kept(name) == [FINALIZER], f"{name} to be held")
 
     def told(self, owner: Owner, record: SliceRecord, **own: object) -> None:
         """Let the functions say how far the slice is."""
         known = a_group(owner=owner, **{"generation": 1, **own})
         update = NodeGroupUpdate(owner=owner, slice_id=record.id, status=status_of(record, known), at=NOW)
-        NodeGroupWriter(self.calls, lambda _: False).write(update)
+
+        def written() -> bool:
+            with suppress(Temporary):
+                NodeGroupWriter(self.calls, lambda _: False).write(update)
+                return True
+            return False
+
+        until(written, f"an answer about {owner.name}")
 
     def record(self, owner: Owner) -> SliceRecord:
         [group] = [each.group for each in self.seen() if each.ref.owner == owner]
@@ -109,7 +122,7 @@ def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     text = yaml.safe_dump_all(manifests(CLUSTER, hosts_in=HOSTS_IN))
     applied = cluster.apply("-f", "-", stdin=text)
     assert (applied.code, applied.error) == (0, "")
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{NODE_GROUPS}")
+    cluster.knows(NODE_GROUPS)
     folder: Path = tmp_path_factory.mktemp("relay")
     with closing(Api(cluster.plane.kubeconfig)) as admin:
         token = token_of(admin, NAMESPACE, account_of(CLUSTER))
@@ -141,7 +154,7 @@ def test_its_user_applies_it_waits_for_it_and_deletes_it(site: Site) -> None:
     ]
     ready = replace(record.transitioned(NOW, Reason.READY, "All 2 hosts are ready."), hosts=hosts(2))
     site.told(owner, ready)
-    site.kubectl("wait", "tng/whole", "--for=condition=Ready", "--timeout=5s")
+    site.kubectl("wait", "tng/whole", "--for=condition=Ready", PATIENT)
     assert site.group("whole")["status"]["nodeSummary"] == {"ready": 2, "reconciling": 0, "failed": 0}
     assert site.group("whole")["status"]["observedGeneration"] == 1
     events = site.kubectl("get", "events", "-o", "jsonpath={.items[?(@.involvedObject.name=='whole')].reason}")
@@ -176,7 +189,7 @@ def test_a_status_that_is_written_twice_changes_nothing(site: Site) -> None:
 
 def test_what_a_controller_of_ours_does_not_hold_may_be_deleted_at_once(site: Site) -> None:
     site.applied("unheld")
-    site.kubectl("delete", "tng", "unheld", "--timeout=10s")
+    site.kubectl("delete", "tng", "unheld", PATIENT)
 
 
 def test_an_update_about_an_earlier_object_of_that_name_is_ignored(site: Site) -> None:
@@ -209,18 +222,32 @@ def test_pods_are_evicted_unless_a_budget_keeps_them(site: Site) -> None:
         answer = site.admin.ask("GET", path("pods", "default", name))
         return answer.code == 404 or "deletionTimestamp" in answer.body["metadata"]
 
-    evictor.look()
-    assert (gone("free"), gone("kept"), over) == (True, False, [])
+    def evicted() -> bool:
+        evictor.look()
+        return gone("free")
+
+    def ended() -> bool:
+        evictor.look()
+        return bool(over)
+
+    until(evicted, "the eviction")
+    assert (gone("kept"), over) == (False, [])
     done(site.admin.delete(f"{budgets}/kept"))
     for name in ("free", "kept"):
         done(site.admin.ask("DELETE", path("pods", "default", name), gracePeriodSeconds="0"))
-    evictor.look()
+    until(ended, "nothing to evict any more")
     assert over == [pool]
     done(site.admin.delete(path("nodes", name="host-e")))
 
 
-def _refused(answer: Answer, message: str) -> bool:
-    return answer.refusal == (403, "Forbidden") and message in answer.body["message"]
+def await_refusal(ask: Callable[[], Answer], message: str) -> None:
+    """Ask for what changes nothing until a policy refuses it: each takes effect some time after it was applied."""
+
+    def refused() -> bool:
+        answer = ask()
+        return answer.refusal == (403, "Forbidden") and message in answer.body["message"]
+
+    until(refused, f"the refusal: {message}")
 
 
 def test_the_relay_may_do_nothing_else_to_groups_and_nodes(site: Site) -> None:
@@ -228,14 +255,12 @@ def test_the_relay_may_do_nothing_else_to_groups_and_nodes(site: Site) -> None:
     site.admin.create(path("nodes"), {"metadata": {"name": "strangers-host", "labels": {"team": "a"}}})
     where = f"{ROOT}/guarded"
     anothers = {"metadata": {"finalizers": ["example.com/theirs"]}}
-    until(
-        lambda: _refused(site.relay.patch(where, anothers, dryRun="All"), "Of finalizers the relay may change"),
-        "the policies to take effect",
-    )
+    await_refusal(lambda: site.relay.patch(where, anothers, dryRun="All"), "Of finalizers the relay may change")
     labels = {"metadata": {"labels": {"team": "b"}}}
-    assert _refused(site.relay.patch(where, labels, dryRun="All"), "neither spec, labels, annotations nor owners")
-    stranger = site.relay.ask("DELETE", path("nodes", name="strangers-host"), dryRun="All")
-    assert _refused(stranger, "Node objects of slices only")
+    rest = "neither spec, labels, annotations nor owners"
+    await_refusal(lambda: site.relay.patch(where, labels, dryRun="All"), rest)
+    stranger = path("nodes", name="strangers-host")
+    await_refusal(lambda: site.relay.ask("DELETE", stranger, dryRun="All"), "Node objects of slices only")
     with suppress(Temporary, Permanent):
         site.calls.delete_node("strangers-host")
     assert site.admin.ask("GET", path("nodes", name="strangers-host")).code == 200
@@ -265,12 +290,11 @@ def test_a_node_of_the_pools_group_is_labelled_and_no_other(site: Site) -> None:
     until(labelled, "the node to be labelled")
     done(site.admin.patch(where, {"metadata": {"labels": {"kubernetes.io/arch": None}}}))
     until(labelled, "what is missing of its labels to be added")
-    assert _refused(
-        site.relay.patch(where, {"metadata": {"labels": {"team": "b"}}}, dryRun="All"), "Of labels the relay"
-    )
+    team = {"metadata": {"labels": {"team": "b"}}}
+    await_refusal(lambda: site.relay.patch(where, team, dryRun="All"), "Of labels the relay")
     done(site.admin.delete(where))
 
     site.admin.create(path("nodes"), _host("gce://demo-project/us-central1-c/their-machine"))
     patch = {"metadata": {"labels": dict(expected.labels)}}
-    assert _refused(site.relay.patch(where, patch, dryRun="All"), "nodes of slices only")
+    await_refusal(lambda: site.relay.patch(where, patch, dryRun="All"), "nodes of slices only")
     done(site.admin.delete(where))

@@ -20,6 +20,7 @@ from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
 from infra.local.jobset.installation import install_crd
 from infra.local.kubernetes.control_plane import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import Child, Program, Says
 from infra.local.relay_account import open_account
 from tests.kubernetes.cluster import Cluster, Json
@@ -78,7 +79,7 @@ class Stage:
         for child in found:
             os.kill(child.process.pid, signal.SIGKILL)
         for child in found:
-            assert child.ended(within=60)
+            assert child.ended(within=PATIENCE_SECONDS)
             self.cluster.processes.end(child)
         return [child.program for child in found]
 
@@ -144,7 +145,6 @@ def relaying(addresses: Addresses) -> Program:
         ready=Says("ready"),
         folder=REPOSITORY,
         environment=addresses.environment() | own | python,
-        patience_seconds=60,
     )
 
 
