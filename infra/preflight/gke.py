@@ -13,6 +13,11 @@ _NO_CPU_POOL = ("ct", "tpu")
 _ARM = ("t2a-", "c4a-", "n4a-")
 _KEEPS_PODS_OFF = {"NO_SCHEDULE", "NO_EXECUTE"}
 _GOING = {"ERROR", "STOPPING"}
+WINDOW = (
+    "--maintenance-window-start 2026-01-03T00:00:00Z --maintenance-window-end 2026-01-03T06:00:00Z "
+    "--maintenance-window-recurrence 'FREQ=WEEKLY;BYDAY=SA,SU'"
+)
+"""Six hours twice a week: GKE demands at least 48 hours in 32 days (concepts/maintenance-windows-and-exclusions)."""
 ROOM = "--machine-type e2-standard-2 --num-nodes 1"
 """A pool of its own for the relay, which asks for 0.1 CPU and 256 MiB."""
 
@@ -47,6 +52,12 @@ def cluster_findings(settings: ClusterSettings, cluster: Body) -> Iterator[Findi
         )
     if not relay_pools(cluster):
         yield _no_room(place, cluster)
+    if not cluster.get("maintenancePolicy", {}).get("window"):
+        yield warning(
+            "It has neither a maintenance window nor an exclusion: GKE upgrades its control plane at any time, during "
+            "which no node pool can be created or deleted, and the pools of others. Those of slices are excluded.",
+            f"gcloud container clusters update {place.name} {place.flags} {WINDOW}",
+        )
 
 
 def _no_room(place: Place, cluster: Body) -> Finding:

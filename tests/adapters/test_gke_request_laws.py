@@ -14,7 +14,7 @@ from tests.adapters.stories import EVERYTHING, FLEX_START, KEY, RESERVATION, SPO
 from tests.builders import a_job, settings
 from tpu_slices.adapters.gke_requests import as_rest, create_request
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
-from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Network, WorkloadUid
@@ -55,6 +55,7 @@ SHAPES = tuple(every_shape())
 
 
 @pytest.mark.slow
+@pytest.mark.proof
 def test_gke_accepts_every_slice_of_the_catalogue() -> None:
     assert {shape.accelerator for shape in SHAPES} == set(CATALOGUE)
     refused = {}
@@ -89,6 +90,8 @@ def pool_settings(draw: st.DrawFn, disks: tuple[str, ...]) -> PoolSettings:
             image_streaming=st.booleans(),
             max_pods_per_node=st.integers(8, 256),
             auto_upgrade=st.booleans(),
+            upgrades=st.sampled_from(Upgrades),
+            gvnic=st.booleans(),
             secure_boot=st.booleans(),
             integrity_monitoring=st.booleans(),
             network_tags=st.lists(tags, max_size=3).map(tuple),

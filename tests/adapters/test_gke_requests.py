@@ -20,7 +20,7 @@ from tests.local.gke.world import DEMO
 from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.adapters.cloud_errors import CannotBeMade
 from tpu_slices.adapters.gke_requests import as_rest, create_request, operation_path, pool_path
-from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 
 GOLDEN = Path(__file__).parent / "golden"
 RENEW = "RENEW_GOLDEN_REQUESTS"
@@ -44,6 +44,20 @@ def test_every_recorded_request_has_its_story() -> None:
 @pytest.mark.parametrize("name", STORIES)
 def test_gke_accepts_what_is_recorded(name: str) -> None:
     assert why_refused(STORIES[name].order) is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "excluded"),
+    [
+        (PoolSettings(), True),
+        (PoolSettings(upgrades=Upgrades.GKE), False),
+        (PoolSettings(auto_upgrade=False), False),
+    ],
+    ids=["by default", "as GKE would", "off, where there is no release channel"],
+)
+def test_a_pool_is_upgraded_by_nobody_unless_a_setting_says_so(settings: PoolSettings, excluded: bool) -> None:
+    pool = as_rest(replace(ORDER, settings=settings))
+    assert bool(pool.get("maintenancePolicy", {}).get("exclusionUntilEndOfSupport", {}).get("enabled")) is excluded
 
 
 def test_each_attempt_has_its_own_pool() -> None:

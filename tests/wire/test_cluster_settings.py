@@ -18,6 +18,7 @@ from tpu_slices.domain.model.clusters import (
     Limits,
     Policy,
     PoolSettings,
+    Upgrades,
 )
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
@@ -77,6 +78,8 @@ EVERYTHING: dict[str, Any] = {
         "image_streaming": True,
         "max_pods_per_node": 32,
         "auto_upgrade": False,
+        "upgrades": "gke",
+        "gvnic": False,
         "secure_boot": False,
         "integrity_monitoring": False,
         "network_tags": ["tpu", "batch-1"],
@@ -122,6 +125,8 @@ DECODED = ClusterSettings(
         image_streaming=True,
         max_pods_per_node=32,
         auto_upgrade=False,
+        upgrades=Upgrades.GKE,
+        gvnic=False,
         secure_boot=False,
         integrity_monitoring=False,
         network_tags=("tpu", "batch-1"),

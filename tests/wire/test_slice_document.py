@@ -67,6 +67,8 @@ A_SLICE = {
         "image_streaming": False,
         "max_pods_per_node": 15,
         "auto_upgrade": True,
+        "upgrades": "EXCLUDED",
+        "gvnic": True,
         "secure_boot": True,
         "integrity_monitoring": True,
         "network_tags": [],

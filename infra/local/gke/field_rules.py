@@ -20,6 +20,7 @@ _POOL = frozenset(
         "upgrade_settings",
         "queued_provisioning",
         "node_drain_config",
+        "maintenance_policy",
     }
 )
 _CONFIG = frozenset(
@@ -47,6 +48,7 @@ _CONFIG = frozenset(
         "reservation_affinity",
         "shielded_instance_config",
         "workload_metadata_config",
+        "gvnic",
     }
 )
 _NETWORK = frozenset({"additional_node_network_configs", "accelerator_network_profile"})

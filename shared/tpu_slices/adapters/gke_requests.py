@@ -22,13 +22,14 @@ from google.cloud.container_v1 import (
     ReservationAffinity,
     SecondaryBootDisk,
     ShieldedInstanceConfig,
+    VirtualNIC,
     WorkloadMetadataConfig,
 )
 
 from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.adapters.cloud_errors import WITHOUT_SPEC, CannotBeMade
 from tpu_slices.domain.catalogue.accelerators import Placement
-from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
 from tpu_slices.domain.planning.host_labels import network_labels, network_profile_of, workload_policy_of
 from tpu_slices.domain.planning.pool_labels import labels_of
@@ -91,6 +92,7 @@ def _node_pool(order: PoolOrder, spec: SliceSpec) -> NodePool:
         management=NodeManagement(auto_repair=not spec.is_flex_start, auto_upgrade=settings.auto_upgrade),
         max_pods_constraint=MaxPodsConstraint(max_pods_per_node=settings.max_pods_per_node),
         upgrade_settings=_upgrades(spec),
+        maintenance_policy=_maintenance(settings),
         node_drain_config=NodePool.NodeDrainConfig(
             grace_termination_duration=_DRAIN_GRACE, respect_pdb_during_node_pool_deletion=False
         ),
@@ -106,10 +108,24 @@ def _size(spec: SliceSpec) -> Mapping[str, Any]:
 
 
 def _upgrades(spec: SliceSpec) -> NodePool.UpgradeSettings:
-    """Return how nodes are upgraded: those of flex-start only when GKE replaces them at the end of their time."""
+    """Return how nodes are upgraded: in their places, as a slice has no other host to move to.
+
+    Those of flex-start only when GKE replaces them at the end of their time.
+    """
     if spec.is_flex_start:
         return NodePool.UpgradeSettings(strategy=NodePoolUpdateStrategy.SHORT_LIVED)
-    return NodePool.UpgradeSettings(max_surge=1)
+    return NodePool.UpgradeSettings(max_surge=0, max_unavailable=1)
+
+
+def _maintenance(settings: PoolSettings) -> NodePool.NodePoolMaintenancePolicy | None:
+    """Return what keeps automatic upgrades off until the version's end of support.
+
+    Release channels take it, which refuse `auto_upgrade: false`; GKE's own autoscaler sets it for a ComputeClass.
+    """
+    if not settings.auto_upgrade or settings.upgrades is Upgrades.GKE:
+        return None
+    excluded = NodePool.ExclusionUntilEndOfSupport(enabled=True)
+    return NodePool.NodePoolMaintenancePolicy(exclusion_until_end_of_support=excluded)
 
 
 def _placement(spec: SliceSpec, settings: PoolSettings) -> NodePool.PlacementPolicy | None:
@@ -147,6 +163,7 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
         boot_disk_kms_key=settings.boot_disk_kms_key or "",
         enable_confidential_storage=settings.confidential_storage,
         secondary_boot_disks=[_image_cache(image)] if image else [],
+        gvnic=VirtualNIC(enabled=True) if settings.gvnic else None,
         gcfs_config=GcfsConfig(enabled=True) if settings.image_streaming or image else None,
         labels={**labels_of(order.job, order.attempt, spec), **network_labels(spec, settings)},
         resource_labels=billing_labels(order.job, settings.resource_labels),

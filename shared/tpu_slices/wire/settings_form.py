@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
-from tpu_slices.domain.model.clusters import Join, Limits
+from tpu_slices.domain.model.clusters import Join, Limits, Upgrades
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
 from tpu_slices.domain.model.texts import duration
@@ -76,6 +76,7 @@ _BillingKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 _BillingValue = Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,63}$")]
 _Duration = Annotated[timedelta, BeforeValidator(as_duration), Field(gt=timedelta(0), le=timedelta(days=365))]
 _RunDuration = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=SHORTEST, le=LONGEST)]
+_Upgrades = Annotated[Upgrades, BeforeValidator(lambda value: Upgrades(str(value).upper()))]
 _Join = Annotated[Join, BeforeValidator(lambda value: Join(str(value).upper()))]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
 
@@ -144,6 +145,8 @@ class PoolsForm(WrittenForm):
     image_streaming: bool | None = _setting("true or false")
     max_pods_per_node: int | None = _setting("a whole number from 8 to 256", ge=8, le=256)
     auto_upgrade: bool | None = _setting("true or false")
+    upgrades: _Upgrades | None = _setting("excluded or gke")
+    gvnic: bool | None = _setting("true or false")
     secure_boot: bool | None = _setting("true or false")
     integrity_monitoring: bool | None = _setting("true or false")
     network_tags: list[Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")]] | None = _setting(

@@ -37,6 +37,7 @@ CLUSTER: dict[str, Any] = {
         "dnsEndpointConfig": {"endpoint": "gke-c0ffee.us-central2.gke.goog", "allowExternalTraffic": True},
         "ipEndpointsConfig": {"privateEndpoint": "10.0.0.2"},
     },
+    "maintenancePolicy": {"window": {"recurringWindow": {"recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}}},
     "nodePools": [POOL],
 }
 NETWORK = "https://www.googleapis.com/compute/v1/projects/net/global/networks/default"

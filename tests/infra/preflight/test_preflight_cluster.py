@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from infra.preflight.findings import Finding, Severity
-from infra.preflight.gke import Endpoint, cluster_findings, endpoint, relay_pools
+from infra.preflight.gke import WINDOW, Endpoint, cluster_findings, endpoint, relay_pools
 from tests.infra.preflight.clouds import CLUSTER, POOL, changed, settings
 
 IN_CLUSTER = "--cluster b --location us-central2 --project shop --workload-metadata GKE_METADATA"
@@ -14,6 +14,10 @@ CREATE = f"gcloud container node-pools create tpu-slice-relay {IN_CLUSTER} --mac
 UPDATE = f"gcloud container node-pools update cpu {IN_CLUSTER}"
 NO_ROOM = "The relay fits no node pool: it needs one of CPU nodes (amd64, without taints) with the GKE metadata server."
 TAINT = {"key": "team", "value": "a", "effect": "NO_SCHEDULE"}
+NO_WINDOW = (
+    "It has neither a maintenance window nor an exclusion: GKE upgrades its control plane at any time, during "
+    "which no node pool can be created or deleted, and the pools of others. Those of slices are excluded."
+)
 
 
 def with_pool(**fields: Any) -> dict[str, Any]:
@@ -44,6 +48,12 @@ def test_a_cluster_with_all_that_is_needed_has_no_finding() -> None:
             Severity.WARNING,
             "GKE says that it is PROVISIONING; the roll-out may fail until it is RUNNING.",
             (),
+        ),
+        (
+            changed(CLUSTER, maintenancePolicy={"resourceVersion": "e3b0c442"}),
+            Severity.WARNING,
+            NO_WINDOW,
+            (f"{CLUSTER_UPDATE} {WINDOW}",),
         ),
         (changed(CLUSTER, nodePools=[]), Severity.ERROR, NO_ROOM, (CREATE,)),
         (with_pool(config__workloadMetadataConfig=None), Severity.ERROR, NO_ROOM, (UPDATE,)),

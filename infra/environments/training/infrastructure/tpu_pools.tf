@@ -59,6 +59,13 @@ resource "google_container_node_pool" "tpu" {
     auto_upgrade = true
   }
 
+  # As on the pools of the provisioner: an upgrade makes a pool anew as a whole, under the Jobs that run on it.
+  maintenance_policy {
+    exclusion_until_end_of_support {
+      enabled = true
+    }
+  }
+
   # There is no other host to move to: those of a slice are upgraded in their places. Hosts of flex-start never are.
   upgrade_settings {
     strategy        = each.value.capacity == "flex_start" ? "SHORT_LIVED" : "SURGE"

@@ -96,6 +96,13 @@ class Join(StrEnum):
     NONE = "NONE"  # the image, or somebody else, sees to it
 
 
+class Upgrades(StrEnum):
+    """Whether GKE may upgrade a node pool under the Jobs that run on it."""
+
+    EXCLUDED = "EXCLUDED"  # not before its version's end of support
+    GKE = "GKE"  # whenever GKE would
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeSettings:
     """How the hosts of a self-managed cluster are made on Compute Engine."""
@@ -132,6 +139,10 @@ class PoolSettings:
     max_pods_per_node: int = 15
     auto_upgrade: bool = True
     """GKE rejects False in a cluster that is enrolled in a release channel."""
+    upgrades: Upgrades = Upgrades.EXCLUDED
+    """With `auto_upgrade`: a node pool is made anew as a whole when it is upgraded, its Jobs are interrupted."""
+    gvnic: bool = True
+    """Google Virtual NIC on hosts whose machine type does not bring it."""
     secure_boot: bool = True
     integrity_monitoring: bool = True
     network_tags: tuple[str, ...] = ()
