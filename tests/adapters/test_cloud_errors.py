@@ -138,7 +138,7 @@ TEXTS = [
     for line in (Path(__file__).parents[1] / "data" / "error_texts.tsv").read_text().splitlines()
     if not line.startswith(("#", "text\t"))
 ]
-REFUSED = {
+REFUSED: dict[str, type[google.GoogleAPICallError]] = {
     "HTTP 400": google.BadRequest,
     "HTTP 403": google.Forbidden,
     "HTTP 404": google.NotFound,

@@ -52,7 +52,8 @@ def of_self_managed() -> Iterator[Finding]:
 def findings() -> Iterator[Finding]:
     """Yield what is told of a project and of clusters that lack all that they can lack."""
     yield from of_self_managed()
-    bare = changed(CLUSTER, workloadIdentityConfig=None, nodePools=[], controlPlaneEndpointsConfig=None)
+    lacking = dict.fromkeys(("workloadIdentityConfig", "controlPlaneEndpointsConfig", "maintenancePolicy"))
+    bare = changed(CLUSTER, nodePools=[], **lacking)
     yield from cluster_findings(settings(), bare)
     without_metadata = changed(POOL, config__workloadMetadataConfig=None)
     yield from cluster_findings(settings(), changed(CLUSTER, nodePools=[without_metadata]))
