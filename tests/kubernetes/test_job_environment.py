@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.cluster.asking import path
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
 from tests.waiting import until
@@ -183,8 +183,8 @@ def test_the_pods_that_the_job_controller_makes_have_these_names(cluster: Cluste
     assert made.object, made.refused
 
     def pods() -> list[Json]:
-        said = cluster.kubectl("get", "pods", "-l", "batch.kubernetes.io/job-name=named-workers-0", "-o", "json")
-        found: list[Json] = json.loads(said.out)["items"]
+        mine = {"labelSelector": "batch.kubernetes.io/job-name=named-workers-0"}
+        found: list[Json] = cluster.api.read(path("pods", "default"), **mine)["items"]
         return found
 
     try:
