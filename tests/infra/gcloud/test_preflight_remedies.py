@@ -91,7 +91,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud) -> None:
             if ran.returncode == WRONG_USAGE:
                 wrong[command] = ran.stderr
     assert wrong == {}
-    assert len(commands("gcloud")) == 26
+    assert len(commands("gcloud")) == 27
 
 
 @pytest.mark.parametrize("command", commands("slices"))
