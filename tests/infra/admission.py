@@ -58,6 +58,11 @@ class Policy:
             functions=[cel.FunctionDecl("jsonpatch.escapeKey", [escape])],
         )
 
+    @cached_property
+    def _compiled(self) -> dict[str, Any]:
+        """By expression; to compile one takes as long as to evaluate many."""
+        return {}
+
     def matches(self, job: Mapping[str, Any]) -> bool:
         """Return whether every match condition holds: only then is the policy evaluated at all."""
         return all(self._eval(each["expression"], object=job) is True for each in self.spec["matchConditions"])
@@ -78,7 +83,9 @@ class Policy:
         return result
 
     def _eval(self, expression: str, **data: Any) -> Any:
-        return self._env.compile(expression).eval(data=data).plain_value()
+        if expression not in self._compiled:
+            self._compiled[expression] = self._env.compile(expression)
+        return self._compiled[expression].eval(data=data).plain_value()
 
 
 def _patched(document: Json, patch: Json) -> Json:

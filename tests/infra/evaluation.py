@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from tests.infra.sources import ROOT, TERRAFORM, blocks
 PROJECT = "shop-project"
 CLUSTERS = {"blue": PROJECT, "red": "other-project"}
 NUMBER = "123456789"
+
+SELDOM_COLLECTED = {"GOGC": "400"}
+"""Terraform and kubectl run for less than a second here: Go would collect garbage for a third of it."""
 
 _DATA = {
     "data.google_project.gke[place.project].number": f'"{NUMBER}"',
@@ -30,11 +33,21 @@ _READ: Mapping[str, object] = {"noted_before": [], "dropped_pools": {}}
 
 def terraform(folder: Path, *arguments: str, text: str = "") -> str:
     """Run Terraform and return its output; an AssertionError has its error."""
-    command = ["setpriv", "--pdeathsig", "TERM", "terraform", *arguments]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "CHECKPOINT_DISABLE": "1"}
-    ran = subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False)
+    ran = _ran(folder, arguments, text)
     assert ran.returncode == 0, ran.stderr or ran.stdout
     return ran.stdout
+
+
+def planning(folder: Path, *options: str) -> str:
+    """Return what Terraform says while it plans, whether it can or not."""
+    ran = _ran(folder, ("plan", *options), "")
+    return ran.stdout + ran.stderr
+
+
+def _ran(folder: Path, arguments: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
+    command = ["setpriv", "--pdeathsig", "TERM", "terraform", *arguments]
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "CHECKPOINT_DISABLE": "1", **SELDOM_COLLECTED}
+    return subprocess.run(command, cwd=folder, env=environment, input=text, capture_output=True, text=True, check=False)
 
 
 def prepared(folder: Path) -> Path:

@@ -61,9 +61,16 @@ def test_nothing_but_the_placement_of_the_examples_tpu_jobs_changes(job: Json) -
     assert admitted == before
 
 
+@pytest.fixture(scope="module")
+def slices() -> dict[str, dict[str, str]]:
+    """Return the labels of a slice for each Job of the examples, by its name."""
+    return {each["metadata"]["name"]: slice_of(each) for each in JOBS}
+
+
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job["metadata"]["name"])
-def test_no_job_of_the_examples_runs_on_a_slice_that_was_created_for_another(job: Json) -> None:
-    slices = {each["metadata"]["name"]: slice_of(each) for each in JOBS}
+def test_no_job_of_the_examples_runs_on_a_slice_that_was_created_for_another(
+    slices: dict[str, dict[str, str]], job: Json
+) -> None:
     assert usable(job, {**slices, "of TPU Provisioner": LEGACY}) == {job["metadata"]["name"]}
 
 

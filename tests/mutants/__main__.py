@@ -18,6 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from infra.local.patience import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / ".local" / "mutants"
 TOOLS = ROOT / ".local" / "cosmic-ray" / "bin"
@@ -60,8 +62,8 @@ CHANGES_NOTHING = (
 )
 """Nearly all of the first are in annotations, such as `int | None`; members of enums and small numbers that are equal
 are the same object."""
-SECONDS = 120.0
-"""After which a change counts as noticed: several times what all tests of a module take."""
+SECONDS = PATIENCE_SECONDS
+"""After which a change counts as noticed: the tests hang."""
 
 
 @dataclass(frozen=True, slots=True)

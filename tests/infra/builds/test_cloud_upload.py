@@ -10,6 +10,7 @@ import pytest
 from tests.infra.sources import ROOT
 
 pytestmark = [
+    pytest.mark.real,
     pytest.mark.emulators,
     pytest.mark.enable_socket,
     pytest.mark.skipif(shutil.which("gcloud") is None, reason="gcloud is not installed"),

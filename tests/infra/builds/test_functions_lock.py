@@ -66,11 +66,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(source, site)
 
 
+@pytest.mark.real
 def test_every_function_is_served_and_connects_with_what_is_locked(built: Built) -> None:
     served = built.python(SERVE, *messaging.read().functions, **NOWHERE)
     assert served.stdout == "served\n", served.stderr
 
 
+@pytest.mark.real
 def test_their_libraries_get_a_token_from_the_metadata_server(built: Built) -> None:
     with metadata() as server:
         got = built.python(GET_TOKEN, **asking(server))

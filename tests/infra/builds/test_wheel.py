@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from tests.infra.sources import ROOT
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.real, pytest.mark.emulators, pytest.mark.enable_socket]
 
 
 def run(*command: str | Path, folder: Path) -> str:

@@ -27,6 +27,7 @@ from tests.local.gke.world import UnreliableNodes
 from tests.waiting import until
 
 pytestmark = [
+    pytest.mark.real,
     pytest.mark.emulators,
     pytest.mark.enable_socket,
     pytest.mark.usefixtures("namespaces"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.infra.evaluation import terraform
+from tests.infra.evaluation import planning, terraform
 from tests.infra.sources import ROOT
 
 TRAINING = ROOT / "infra" / "environments" / "training" / "infrastructure"
@@ -39,6 +39,8 @@ REQUIRED: Mapping[Path, Mapping[str, object]] = {
 }
 """The variables of each root that have no default."""
 
+QUICKLY = ("-no-color", "-input=false", "-refresh=false", "-lock=false")
+
 
 def prepared(folder: Path, root: Path = TRAINING) -> Path:
     """Return a folder with the variables of a root, the locals that need no provider, and the files that they read."""
@@ -67,7 +69,48 @@ def evaluated(folder: Path, expressions: Mapping[str, str], **variables: object)
 def planned(folder: Path, **variables: object) -> None:
     """Let Terraform validate these variables beside the required ones; an AssertionError has what it says."""
     _set(folder, variables)
-    terraform(folder, "plan", "-no-color")
+    terraform(folder, "plan", *QUICKLY)
+
+
+Refusal = tuple[Mapping[str, object], str]
+"""Variables that cannot be, and what says why, as a pattern."""
+
+
+def said(folder: Path, variables: Mapping[str, object]) -> str:
+    """Return what Terraform says when it plans with these variables beside the required ones."""
+    _set(folder, variables)
+    return planning(folder, *QUICKLY)
+
+
+def refusals(cases: Sequence[Refusal], says_of: Callable[[Mapping[str, object]], str]) -> list[str]:
+    """Return what is said of the variables of each case.
+
+    Cases of different variables are planned together. If what is expected of one is not said then, as a precondition is
+    not while a variable has no valid value, it is planned with fewer others, and at last alone.
+    """
+    told = [""] * len(cases)
+    for most in (len(cases), len(cases), 1):
+        left = [index for index, (_, says) in enumerate(cases) if not re.search(says, told[index])]
+        for group in _groups(cases, left, most):
+            together = says_of({name: value for index in group for name, value in cases[index][0].items()})
+            for index in group:
+                told[index] = " ".join(together.split())
+    return told
+
+
+def _groups(cases: Sequence[Refusal], left: Sequence[int], most: int) -> list[list[int]]:
+    """Return groups of so many cases at most, no two of which set the same variable."""
+    groups: list[list[int]] = []
+    for index in left:
+        names = cases[index][0].keys()
+        free = (
+            each for each in groups if len(each) < most and not any(names & cases[other][0].keys() for other in each)
+        )
+        if group := next(free, None):
+            group.append(index)
+        else:
+            groups.append([index])
+    return groups
 
 
 def _set(folder: Path, variables: Mapping[str, object]) -> None:

@@ -14,7 +14,8 @@ from tests.infra.environments.evaluation import evaluated, prepared
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, accelerator_of, legal_topologies, shape_of
 from tpu_slices.domain.catalogue.topology import Topology
 
-TYPES = catalogue()["types"]
+KNOWN = catalogue()
+TYPES = KNOWN["types"]
 
 CLOUD_TPU = {
     "v4-8": ("2x2x1", 1),
@@ -53,7 +54,7 @@ def test_the_file_is_what_the_provisioners_catalogue_says_now() -> None:
 @pytest.mark.parametrize("name", CLOUD_TPU)
 def test_a_name_is_the_slice_that_cloud_tpu_and_xpk_mean(name: str) -> None:
     found = TYPES[name]
-    machine = catalogue()["machines"][found["machine_type"]]
+    machine = KNOWN["machines"][found["machine_type"]]
     assert (found["topology"], machine["hosts"][found["topology"]]) == CLOUD_TPU[name]
 
 

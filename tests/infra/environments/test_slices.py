@@ -40,6 +40,7 @@ CAPACITIES: Mapping[str, Capacity] = {
     "flex_start": Capacity(CapacityKind.FLEX_START, max_run_duration=timedelta(days=7)),
 }
 TYPES = ("v4-32", "v4-8", "v5litepod-8", "v5p-128", "v6e-64", "tpu7x-8", "tpu7x-32")
+KNOWN = catalogue()["types"]
 EVERYWHERE = {label: ["us-central2-b"] for label in CATALOGUE}
 """The local GKE has one zone."""
 SETTINGS = PoolSettings(workload_policy="trainer-{topology}", image_streaming=True)
@@ -153,7 +154,7 @@ def of_the_slice(pool: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", cases())
 def test_a_static_slice_has_the_hosts_of_a_provisioned_one(planned: Plan, name: str) -> None:
     case = cases()[name]
-    asked = (*catalogue()["types"][case["type"]].values(), case["capacity"])
+    asked = (*KNOWN[case["type"]].values(), case["capacity"])
     [flavor] = [
         each
         for each in planned.outputs["flavors"].values()

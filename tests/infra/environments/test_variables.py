@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.infra.environments.evaluation import TRAINING, evaluated, planned, prepared
+from tests.infra.environments.evaluation import TRAINING, Refusal, evaluated, planned, prepared, refusals, said
 from tests.infra.evaluation import terraform
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings
@@ -22,6 +22,8 @@ pytestmark = [
 ]
 
 HERE = {"more_tpu_zones": {"tpu-v5p-slice": ["us-central2-b"], "tpu-v6e-slice": ["us-central2-b"]}}
+
+SHAPE = {"tpu_machine_type": "ct4p-hightpu-4t", "tpu_topology": "2x2x4", "tpu_num_nodes": 4, "num_tpu_pools": 2}
 
 
 @pytest.fixture
@@ -44,9 +46,7 @@ def test_slices_are_asked_for_by_a_name_and_a_number(folder: Path) -> None:
 
 
 def test_slices_are_asked_for_by_machine_type_topology_and_number_of_hosts(folder: Path) -> None:
-    shape = {"tpu_machine_type": "ct4p-hightpu-4t", "tpu_topology": "2x2x4", "tpu_num_nodes": 4, "num_tpu_pools": 2}
-    planned(folder, **shape)
-    assert slices(folder, **shape) == slices(folder, tpu_type="v4-32", num_tpu_pools=2)
+    assert slices(folder, **SHAPE) == slices(folder, tpu_type="v4-32", num_tpu_pools=2)
 
 
 def test_an_ambiguous_topology_is_as_many_hosts_as_the_machine_type_says(folder: Path) -> None:
@@ -118,10 +118,6 @@ def test_the_provisioner_reads_the_settings_for_this_cluster(folder: Path) -> No
     assert settings.pools.service_account == "gke-sa@shop-project.iam.gserviceaccount.com"
 
 
-def test_the_ranges_have_room_for_nine_hundred_hosts_by_default(folder: Path) -> None:
-    planned(folder, provisioned_hosts=900)
-
-
 def test_room_is_what_the_nodes_take(folder: Path) -> None:
     """A /24 for a node of 110 pods, a /27 for a host of 15, and a node more while one is upgraded."""
     found = evaluated(folder, {"pods": "local.pod_addresses"}, tpu_type="v4-32", provisioned_hosts=10)
@@ -131,101 +127,114 @@ def test_room_is_what_the_nodes_take(folder: Path) -> None:
 POOL = {"type": "v4-32"}
 
 
-@pytest.mark.parametrize(
-    ("variables", "says"),
-    [
-        ({"project_id": "example.com:shop"}, "must be a project id"),
-        ({"region": "us-central2-b"}, "must be the name of a region"),
-        ({"zone": "us-east5-a"}, "must be one of us-central2"),
-        ({"zone": "us-central2"}, "must be one of us-central2, such as us-central2-b"),
-        ({"network_name": "Training"}, "network's name"),
-        ({"subnet_name": "training-"}, "subnet's name"),
-        ({"cluster_name": "c" * 41}, "up to 40"),
-        ({"artifact_repository_bucket_name": "Artifacts"}, "3 to 63"),
-        ({"subnet_ip_range": "10.129.0.0/33"}, "such as 10.129.0.0/20"),
-        ({"pods_ip_range": "192.168.1.0/17"}, "beginning of a range"),
-        ({"services_ip_range": "many"}, "such as 192.168.128.0/20"),
-        ({"services_ip_range": "192.168.64.0/20"}, "must not overlap"),
-        ({"subnet_ip_range": "192.168.0.0/16"}, "must not overlap"),
-        ({"pods_ip_range": "192.168.0.0/21"}, "must be a /20 or larger: each of 4 CPU nodes takes 256 addresses"),
-        ({"subnet_ip_range": "10.129.0.0/26"}, "must have 74 addresses or more"),
-        ({"tpu_type": "v4-4096", "subnet_ip_range": "10.129.0.0/23"}, "one for each of 4 CPU nodes and 576 TPU hosts"),
-        ({"network_mtu": 9000}, "1300 to 8896"),
-        ({"gke_release_channel": "UNSPECIFIED"}, "RAPID, REGULAR, STABLE or EXTENDED"),
-        ({"gke_version": "latest"}, "such as 1.35"),
-        ({"gke_version": "1.31.1-gke.9999999", "tpu_type": "v6e-64", **HERE}, "needs 1.31.2-gke.1115000"),
-        ({"gke_version": "1.30", "tpu_type": "v6e-64", **HERE}, "needs 1.31.2-gke.1115000"),
-        ({"maintenance_window": {"start_time": "b", "end_time": "a", "recurrence": ""}}, "must begin before it ends"),
-        ({"cpu_pool_node_count": 0}, "1 or more"),
-        ({"cpu_pool_machine_type": "ct4p-hightpu-4t"}, "without TPUs"),
-        ({"cpu_pool_disk_type": "ssd"}, "pd-standard, pd-balanced"),
-        ({"cpu_pool_disk_size": 10}, "20 or more"),
-        ({"max_pods_per_node": 300}, "8 to 256"),
-        ({"tpu_max_pods_per_node": 4}, "8 to 256"),
-        ({"tpu_boot_disk_gb": 20}, "50 or more"),
-        ({"provisioned_hosts": -1}, "0 or more"),
-        ({"num_tpu_pools": -1}, "0 or more"),
-        ({"tpu_node_pool_name_prefix": "TPU"}, "up to 35"),
-        ({"multislice_group_name": "llama/70b"}, "value of a node label"),
-        ({"tpu_type": "v4-33"}, "v4-33 is none. Types are named as v4-32, v5litepod-256"),
-        ({"tpu_type": "v6e-64"}, "tpu-v6e-slice is in .*europe-west4-a.*, not in us-central2-b"),
-        ({"tpu_topology": "2x2x4"}, "both tpu_machine_type and tpu_topology"),
-        ({"tpu_machine_type": "ct4p-hightpu-4t", "tpu_topology": "2x2x3"}, "has no 2x2x3, but 2x2x1, 2x2x2, 2x2x4"),
-        ({"tpu_machine_type": "ct5lp-hightpu-8t", "tpu_topology": "4x4"}, "has no 4x4, but 2x4"),
-        ({"tpu_machine_type": "n1-standard-4", "tpu_topology": "2x2x1"}, "is one of ct4p-hightpu-4t"),
-        ({"tpu_type": "v4-8", "tpu_machine_type": "ct4p-hightpu-4t", "tpu_topology": "2x2x2"}, "say otherwise"),
-        ({"tpu_type": "v4-64", "tpu_num_nodes": 4}, "has 8 hosts"),
-        ({"tpu_num_nodes": 0}, "1 or more"),
-        ({"more_tpu_zones": {"v6e": ["us-central2-b"]}}, "zones by accelerator: tpu-v4-podslice"),
-        ({"tpu_pools": {"a": POOL}, "num_tpu_pools": 2}, "num_tpu_pools, which may be 0"),
-        ({"tpu_pools": {"a": POOL}, "tpu_type": "v4-8"}, "tpu_pools is instead of tpu_type"),
-        ({"tpu_pools": {"a": {}}}, "either a type, or both"),
-        (
-            {"tpu_pools": {"a": {**POOL, "machine_type": "ct4p-hightpu-4t", "topology": "2x2x1"}}},
-            "either a type, or both",
-        ),
-        ({"tpu_pools": {"a": {"type": "v4-9"}}}, "a: v4-9 is no type"),
-        ({"tpu_pools": {"a": {"machine_type": "ct4p-hightpu-4t", "topology": "2x2"}}}, "has no 2x2, but 2x2x1"),
-        ({"tpu_pools": {"a": {"machine_type": "n1", "topology": "2x2"}}}, "a: machine_type is one of"),
-        ({"tpu_pools": {"a": {**POOL, "slices": -1}}}, "slices is 0 or more"),
-        ({"tpu_pools": {"a": {**POOL, "capacity": "cheap"}}}, "on_demand, spot, reservation or flex_start"),
-        ({"tpu_pools": {"a": {**POOL, "capacity": "reservation"}}}, "needs a reservation"),
-        ({"tpu_pools": {"a": {**POOL, "reservation": "hall-7"}}}, "others none"),
-        ({"tpu_pools": {"a": {**POOL, "capacity": "flex_start"}}}, "no flex-start for tpu-v4-podslice"),
-        (
-            {"tpu_pools": {"a": {"type": "v6e-8", "capacity": "flex_start", "max_run_duration": "8d"}}, **HERE},
-            "600s to 604800s",
-        ),
-        ({"tpu_pools": {"a": {**POOL, "zone": "us-east5-a"}}}, "one of us-central2"),
-        ({"tpu_pools": {"a" * 39: POOL}}, "up to 40"),
-        ({"tpu_pools": {"tpu-llama-slice-aaaaaaaaaaaaa": {**POOL, "slices": 2}}}, "not be the provisioner's"),
-        ({"tpu_pools": {"a": {**POOL, "multislice_group": "-"}}}, "value of a node label"),
-        (
-            {"tpu_pools": {"a": {**POOL, "multislice_group": "g"}, "b": {"type": "v4-8", "multislice_group": "g"}}},
-            "must be alike. g has ct4p-hightpu-4t 2x2x4 and ct4p-hightpu-4t 2x2x1",
-        ),
-        ({"gke_sa_name": "gke"}, "6 to 30"),
-        ({"gke_sa_roles": ["roles/owner"]}, "not owner or editor"),
-        ({"gke_sa_roles": ["logging.logWriter"]}, "such as roles/logging.logWriter"),
-        ({"tpu_sa_roles": ["roles/editor"]}, "not owner or editor"),
-        ({"tpu_sa_name": "gke-sa"}, "must differ"),
-        ({"tensorboard_sa_name": "t"}, "6 to 30"),
-        ({"tensorboard_region": "us"}, "such as us-central1"),
-        ({"tensorboard_name": ""}, "1 to 128"),
-        ({"artifact_registry_name": "Images"}, "up to 63"),
-        ({"artifact_registry_location": "us-central2-b"}, "a region, or us, europe or asia"),
-        ({"delete_objects_after_days": {"": 7}}, "would be all"),
-        ({"deleted_objects_kept_days": 3}, "0, or 7 to 90"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_what_can(folder: Path, variables: dict[str, object], says: str) -> None:
-    with pytest.raises(AssertionError) as refused:
-        planned(folder, **variables)
-    assert re.search(says, " ".join(str(refused.value).split()))
+REFUSED: list[Refusal] = [
+    ({"project_id": "example.com:shop"}, "must be a project id"),
+    ({"region": "us-central2-b"}, "must be the name of a region"),
+    ({"zone": "us-east5-a"}, "must be one of us-central2"),
+    ({"zone": "us-central2"}, "must be one of us-central2, such as us-central2-b"),
+    ({"network_name": "Training"}, "network's name"),
+    ({"subnet_name": "training-"}, "subnet's name"),
+    ({"cluster_name": "c" * 41}, "up to 40"),
+    ({"artifact_repository_bucket_name": "Artifacts"}, "3 to 63"),
+    ({"subnet_ip_range": "10.129.0.0/33"}, "such as 10.129.0.0/20"),
+    ({"pods_ip_range": "192.168.1.0/17"}, "beginning of a range"),
+    ({"services_ip_range": "many"}, "such as 192.168.128.0/20"),
+    ({"services_ip_range": "192.168.64.0/20"}, "must not overlap"),
+    ({"subnet_ip_range": "192.168.0.0/16"}, "must not overlap"),
+    ({"pods_ip_range": "192.168.0.0/21"}, "must be a /20 or larger: each of 4 CPU nodes takes 256 addresses"),
+    ({"subnet_ip_range": "10.129.0.0/26"}, "must have 74 addresses or more"),
+    ({"tpu_type": "v4-4096", "subnet_ip_range": "10.129.0.0/23"}, "one for each of 4 CPU nodes and 576 TPU hosts"),
+    ({"network_mtu": 9000}, "1300 to 8896"),
+    ({"gke_release_channel": "UNSPECIFIED"}, "RAPID, REGULAR, STABLE or EXTENDED"),
+    ({"gke_version": "latest"}, "such as 1.35"),
+    ({"gke_version": "1.31.1-gke.9999999", "tpu_type": "v6e-64", **HERE}, "needs 1.31.2-gke.1115000"),
+    ({"gke_version": "1.30", "tpu_type": "v6e-64", **HERE}, "needs 1.31.2-gke.1115000"),
+    ({"maintenance_window": {"start_time": "b", "end_time": "a", "recurrence": ""}}, "must begin before it ends"),
+    ({"cpu_pool_node_count": 0}, "1 or more"),
+    ({"cpu_pool_machine_type": "ct4p-hightpu-4t"}, "without TPUs"),
+    ({"cpu_pool_disk_type": "ssd"}, "pd-standard, pd-balanced"),
+    ({"cpu_pool_disk_size": 10}, "20 or more"),
+    ({"max_pods_per_node": 300}, "8 to 256"),
+    ({"tpu_max_pods_per_node": 4}, "8 to 256"),
+    ({"tpu_boot_disk_gb": 20}, "50 or more"),
+    ({"provisioned_hosts": -1}, "0 or more"),
+    ({"num_tpu_pools": -1}, "0 or more"),
+    ({"tpu_node_pool_name_prefix": "TPU"}, "up to 35"),
+    ({"multislice_group_name": "llama/70b"}, "value of a node label"),
+    ({"tpu_type": "v4-33"}, "v4-33 is none. Types are named as v4-32, v5litepod-256"),
+    ({"tpu_type": "v6e-64"}, "tpu-v6e-slice is in .*europe-west4-a.*, not in us-central2-b"),
+    ({"tpu_topology": "2x2x4"}, "both tpu_machine_type and tpu_topology"),
+    ({"tpu_machine_type": "ct4p-hightpu-4t", "tpu_topology": "2x2x3"}, "has no 2x2x3, but 2x2x1, 2x2x2, 2x2x4"),
+    ({"tpu_machine_type": "ct5lp-hightpu-8t", "tpu_topology": "4x4"}, "has no 4x4, but 2x4"),
+    ({"tpu_machine_type": "n1-standard-4", "tpu_topology": "2x2x1"}, "is one of ct4p-hightpu-4t"),
+    ({"tpu_type": "v4-8", "tpu_machine_type": "ct4p-hightpu-4t", "tpu_topology": "2x2x2"}, "say otherwise"),
+    ({"tpu_type": "v4-64", "tpu_num_nodes": 4}, "has 8 hosts"),
+    ({"tpu_num_nodes": 0}, "1 or more"),
+    ({"more_tpu_zones": {"v6e": ["us-central2-b"]}}, "zones by accelerator: tpu-v4-podslice"),
+    ({"tpu_pools": {"a": POOL}, "num_tpu_pools": 2}, "num_tpu_pools, which may be 0"),
+    ({"tpu_pools": {"a": POOL}, "tpu_type": "v4-8"}, "tpu_pools is instead of tpu_type"),
+    ({"tpu_pools": {"a": {}}}, "either a type, or both"),
+    (
+        {"tpu_pools": {"a": {**POOL, "machine_type": "ct4p-hightpu-4t", "topology": "2x2x1"}}},
+        "either a type, or both",
+    ),
+    ({"tpu_pools": {"a": {"type": "v4-9"}}}, "a: v4-9 is no type"),
+    ({"tpu_pools": {"a": {"machine_type": "ct4p-hightpu-4t", "topology": "2x2"}}}, "has no 2x2, but 2x2x1"),
+    ({"tpu_pools": {"a": {"machine_type": "n1", "topology": "2x2"}}}, "a: machine_type is one of"),
+    ({"tpu_pools": {"a": {**POOL, "slices": -1}}}, "slices is 0 or more"),
+    ({"tpu_pools": {"a": {**POOL, "capacity": "cheap"}}}, "on_demand, spot, reservation or flex_start"),
+    ({"tpu_pools": {"a": {**POOL, "capacity": "reservation"}}}, "needs a reservation"),
+    ({"tpu_pools": {"a": {**POOL, "reservation": "hall-7"}}}, "others none"),
+    ({"tpu_pools": {"a": {**POOL, "capacity": "flex_start"}}}, "no flex-start for tpu-v4-podslice"),
+    (
+        {"tpu_pools": {"a": {"type": "v6e-8", "capacity": "flex_start", "max_run_duration": "8d"}}, **HERE},
+        "600s to 604800s",
+    ),
+    ({"tpu_pools": {"a": {**POOL, "zone": "us-east5-a"}}}, "one of us-central2"),
+    ({"tpu_pools": {"a" * 39: POOL}}, "up to 40"),
+    ({"tpu_pools": {"tpu-llama-slice-aaaaaaaaaaaaa": {**POOL, "slices": 2}}}, "not be the provisioner's"),
+    ({"tpu_pools": {"a": {**POOL, "multislice_group": "-"}}}, "value of a node label"),
+    (
+        {"tpu_pools": {"a": {**POOL, "multislice_group": "g"}, "b": {"type": "v4-8", "multislice_group": "g"}}},
+        "must be alike. g has ct4p-hightpu-4t 2x2x4 and ct4p-hightpu-4t 2x2x1",
+    ),
+    ({"gke_sa_name": "gke"}, "6 to 30"),
+    ({"gke_sa_roles": ["roles/owner"]}, "not owner or editor"),
+    ({"gke_sa_roles": ["logging.logWriter"]}, "such as roles/logging.logWriter"),
+    ({"tpu_sa_roles": ["roles/editor"]}, "not owner or editor"),
+    ({"tpu_sa_name": "gke-sa"}, "must differ"),
+    ({"tensorboard_sa_name": "t"}, "6 to 30"),
+    ({"tensorboard_region": "us"}, "such as us-central1"),
+    ({"tensorboard_name": ""}, "1 to 128"),
+    ({"artifact_registry_name": "Images"}, "up to 63"),
+    ({"artifact_registry_location": "us-central2-b"}, "a region, or us, europe or asia"),
+    ({"delete_objects_after_days": {"": 7}}, "would be all"),
+    ({"deleted_objects_kept_days": 3}, "0, or 7 to 90"),
+]
 
 
-def test_what_could_be_misread_is_accepted(folder: Path) -> None:
-    planned(folder, gke_version="1.35", tpu_type="v6e-64", **HERE)
-    planned(folder, gke_version="1.31.2-gke.1115000", tpu_type="v6e-64", **HERE)
-    planned(folder, tpu_pools={"tpu-llama": {"type": "v4-32", "slices": 2}}, maintenance_window=None)
-    planned(folder, subnet_ip_range="192.168.144.0/20", tpu_type="v4-32")
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = prepared(tmp_path_factory.mktemp("refused"), TRAINING)
+    return refusals(REFUSED, lambda variables: said(folder, variables))
+
+
+@pytest.mark.parametrize("index", range(len(REFUSED)), ids=[f"{variables}" for variables, _ in REFUSED])
+def test_what_cannot_be_is_refused_with_what_can(told: list[str], index: int) -> None:
+    _, says = REFUSED[index]
+    assert re.search(says, told[index]), told[index]
+
+
+ACCEPTED: list[dict[str, object]] = [
+    {"gke_version": "1.35", "tpu_type": "v6e-64", **HERE},
+    {"gke_version": "1.31.2-gke.1115000", "tpu_type": "v6e-64", **HERE},
+    {"tpu_pools": {"tpu-llama": {"type": "v4-32", "slices": 2}}, "maintenance_window": None},
+    {"subnet_ip_range": "192.168.144.0/20", "tpu_type": "v4-32"},
+    {"provisioned_hosts": 900},  # for which the ranges have room by default
+    SHAPE,
+]
+
+
+@pytest.mark.parametrize("variables", ACCEPTED)
+def test_what_could_be_misread_is_accepted(folder: Path, variables: dict[str, object]) -> None:
+    planned(folder, **variables)

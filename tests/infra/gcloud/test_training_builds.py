@@ -63,6 +63,19 @@ def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was
     assert bed.cloud.jobsets == set()
     kubeconfig = yaml.safe_load((bed.workspace / "build/kubeconfig").read_text())
     assert [each["cluster"]["server"] for each in kubeconfig["clusters"]] == ["https://gke-t.us-central2.gke.goog"]
+
+    bed.stage.calls.clear()
+    done = bed.build(DESTROY_TRAINING, DESTROYED, instead={})
+    assert done.returncode == 0, done.stderr
+    assert "Nothing is left of trainer" in done.stdout
+    assert bed.terraform == ["destroy configuration", "apply infrastructure", "destroy infrastructure"]
+    assert bed.cloud.states == {"infrastructure": {}, "configuration": {}}
+    assert bed.run(f"{bootstrap} --remove", {}).returncode == 0
+    assert bed.cloud.accounts.accounts == {}
+
+
+def test_what_was_provisioned_is_kept_for_the_destroy_build(bed: TrainingBed) -> None:
+    bed.provisioned()
     folder = "gke-tpu-training-environment/kept"
     assert sorted(bed.kept) == [
         f"{folder}/configuration.lock.hcl",
@@ -78,15 +91,6 @@ def test_an_empty_project_is_made_ready_provisioned_destroyed_and_left_as_it_was
         "state_prefix": "gke-tpu-training-environment/infrastructure",
         "tpu_namespace": "tpu-training",
     }
-
-    bed.stage.calls.clear()
-    done = bed.build(DESTROY_TRAINING, DESTROYED, instead={})
-    assert done.returncode == 0, done.stderr
-    assert "Nothing is left of trainer" in done.stdout
-    assert bed.terraform == ["destroy configuration", "apply infrastructure", "destroy infrastructure"]
-    assert bed.cloud.states == {"infrastructure": {}, "configuration": {}}
-    assert bed.run(f"{bootstrap} --remove", {}).returncode == 0
-    assert bed.cloud.accounts.accounts == {}
 
 
 def test_settings_of_the_cluster_that_are_submitted_become_quota(bed: TrainingBed) -> None:

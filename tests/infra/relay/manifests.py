@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import yaml
 
 from infra.kubernetes.overlay import BASE, KUSTOMIZATION, Image, Relay, write
+from tests.infra.evaluation import SELDOM_COLLECTED
 from tpu_slices.domain.model.slices import ClusterId
 
 Json = dict[str, Any]
@@ -44,9 +46,12 @@ def a_relay(cluster: str = "blue", project: str = "shop", version: str = "1.2.3"
 
 def built(folder: Path) -> list[Json]:
     """Return what `kubectl apply --kustomize` would apply."""
-    said = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
+    environment = {**os.environ, **SELDOM_COLLECTED}
+    said = subprocess.run(
+        ["kubectl", "kustomize", folder], env=environment, capture_output=True, text=True, check=False
+    )
     assert (said.returncode, said.stderr) == (0, "")
-    return list(yaml.safe_load_all(said.stdout))
+    return list(yaml.load_all(said.stdout, Loader=yaml.CSafeLoader))
 
 
 def deployed(relay: Relay, folder: Path) -> list[Json]:

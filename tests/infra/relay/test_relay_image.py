@@ -133,6 +133,7 @@ def stage(tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: py
         yield Stage(served, project_id, pubsub_emulator)
 
 
+@pytest.mark.real
 def test_the_relay_works_with_what_is_locked_and_needs_all_of_it(image: Image, stage: Stage, tmp_path: Path) -> None:
     loaded = tmp_path / "loaded.json"
     sources = Sources(image.app, image.python("-c", RECORD, "relay"))
@@ -149,6 +150,7 @@ def test_the_relay_works_with_what_is_locked_and_needs_all_of_it(image: Image, s
     assert unneeded == set(), "locked, but never imported: relay/image/overrides.txt leaves such libraries out"
 
 
+@pytest.mark.real
 def test_its_libraries_get_a_token_from_the_metadata_server(image: Image) -> None:
     """In the cluster the relay has no key: what Google's client imports for that must be there."""
     with metadata() as server:
@@ -158,6 +160,7 @@ def test_its_libraries_get_a_token_from_the_metadata_server(image: Image) -> Non
     assert (got.stdout, got.returncode) == (f"{TOKEN}\n", 0), got.stderr
 
 
+@pytest.mark.real
 def test_what_is_left_out_is_required_by_something_that_is_there(image: Image) -> None:
     """Else a line of overrides.txt has lost its reason."""
     required = {

@@ -27,13 +27,14 @@ POOL = "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/o
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
-@pytest.fixture
-def manifests(tmp_path: Path) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def manifests(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Return what is applied to a self-managed cluster."""
-    (tmp_path / "own.yaml").write_text(SETTINGS)
-    arguments = ["--project", "shop", "--version", "1.2.3", "--image", IMAGE, "--into", str(tmp_path / "relay")]
-    assert main([*arguments, str(tmp_path / "own.yaml")]) == 0
-    return built(tmp_path / "relay" / "own")
+    folder = tmp_path_factory.mktemp("self-managed")
+    (folder / "own.yaml").write_text(SETTINGS)
+    arguments = ["--project", "shop", "--version", "1.2.3", "--image", IMAGE, "--into", str(folder / "relay")]
+    assert main([*arguments, str(folder / "own.yaml")]) == 0
+    return built(folder / "relay" / "own")
 
 
 def pod(manifests: list[dict[str, Any]]) -> dict[str, Any]:

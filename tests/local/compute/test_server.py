@@ -74,11 +74,12 @@ def _done(url: str, operation: Any) -> gce.Operation:
     client = _client(kinds[scope], url)
     place = {} if scope == "global" else {scope: getattr(operation, scope).rpartition("/")[2]}
 
-    def done() -> gce.Operation | None:
-        seen = client.get(operation=operation.name, project=PROJECT, **place)
-        return seen if seen.status == gce.Operation.Status.DONE else None
+    def seen() -> gce.Operation:
+        found: gce.Operation = client.get(operation=operation.name, project=PROJECT, **place)
+        return found
 
-    return until(done, f"the end of {operation.name}")
+    until(lambda: seen().status == gce.Operation.Status.DONE, f"the end of {operation.name}")
+    return seen()
 
 
 def _make_slice(url: str, policy: gce.ResourcePolicy | None = None) -> gce.Operation:

@@ -206,7 +206,7 @@ def test_a_drain_that_fails_is_tried_again() -> None:
 
 def test_operations_are_forgotten_a_day_after_they_ended() -> None:
     world = _running()
-    world.after(86_000)
+    world.clock.now += 86_000
     assert len(world.plane.look()[0].operations) == 1
     world.after(500)
     assert world.plane.look()[0].operations == {}

@@ -52,12 +52,8 @@ def _client(address: str) -> Iterator[gke.ClusterManagerClient]:
 
 def _ended(client: gke.ClusterManagerClient, operation: gke.Operation) -> gke.Operation:
     path = f"projects/demo-project/locations/us-central2/operations/{operation.name}"
-
-    def ended() -> gke.Operation | None:
-        seen = client.get_operation(name=path)
-        return seen if seen.status == DONE else None
-
-    return until(ended, f"the end of {operation}")
+    until(lambda: client.get_operation(name=path).status == DONE, f"the end of {operation.name}")
+    return client.get_operation(name=path)
 
 
 def _call(url: str, method: str = "GET", **body: Any) -> dict[str, Any]:

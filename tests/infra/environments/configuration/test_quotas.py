@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +29,42 @@ POOLS: Json = {
     "c": {"type": "v4-32", "capacity": "spot", "autoscaling": True},
     "d": {"type": "v4-8"},
 }
-LIMITS: list[Json] = [
-    {"chips_per_cluster": 64},
-    {"chips_per_namespace": 16},
-    {"chips_per_cluster": 40, "chips_per_namespace": 16},
-    {"chips_per_cluster": 40, "chips_per_namespace": 8},
-    {
-        "chips_per_namespace": 16,
-        "namespaces": {"vision": {"chips_per_namespace": 48}, "speech": {"capacity": ["spot"]}},
-    },
-    {"chips_per_cluster": 100, "namespaces": {"vision": {"chips_per_namespace": 48}}},
-    {"chips_per_cluster": 100, "chips_per_namespace": None, "namespaces": None},
+SETTINGS: list[tuple[Json, int]] = [
+    ({"policy": {"chips_per_cluster": 64}}, 7 * 24 * 60),
+    ({"policy": {"chips_per_namespace": 16, "capacity": ["spot"]}}, 90),
+    (
+        {
+            "policy": {"chips_per_cluster": 40, "chips_per_namespace": 16, "capacity": ["SPOT"]},
+            "limits": {"create_timeout": 90, "hosts_timeout": "1.5h"},
+        },
+        132,
+    ),
+    (
+        {"policy": {"chips_per_cluster": 40, "chips_per_namespace": 8, "capacity": ["spot", "Flex-Start"]}},
+        7 * 24 * 60,
+    ),
+    (
+        {
+            "policy": {
+                "chips_per_namespace": 16,
+                "namespaces": {"vision": {"chips_per_namespace": 48}, "speech": {"capacity": ["spot"]}},
+            }
+        },
+        7 * 24 * 60,
+    ),
+    (
+        {
+            "policy": {
+                "chips_per_cluster": 100,
+                "capacity": ["spot"],
+                "namespaces": {"vision": {"chips_per_namespace": 48, "capacity": ["flex_start"]}},
+            }
+        },
+        7 * 24 * 60,
+    ),
+    ({"policy": {"chips_per_cluster": 100, "chips_per_namespace": None, "namespaces": None}}, 7 * 24 * 60),
 ]
+"""What the provisioner may do, and the minutes in which pods of it are to be ready."""
 TEAMS: Json = {"vision": {}, "speech": {"weight": 2}}
 
 
@@ -78,12 +104,36 @@ def test_slices_of_one_shape_count_together_but_for_spot_which_comes_first(tmp_p
     assert found.plan.outputs["chips"] == outputs["chips"] == 68
 
 
-@pytest.mark.parametrize("policy", LIMITS)
-def test_what_may_be_bought_is_what_the_provisioner_allows(tmp_path: Path, empty: Json, policy: Json) -> None:
-    settings = {"policy": policy}
-    found = configured(tmp_path, empty, settings, teams=TEAMS)
-    assert quotas(found) == {"provisioned": allowed(settings)}
-    assert found.plan.outputs["chips"] == allowed(settings)
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory, empty: Json) -> Callable[[int], Configured]:
+    """Return what plans one of SETTINGS, once."""
+
+    @cache
+    def plan(index: int) -> Configured:
+        settings, _ = SETTINGS[index]
+        return configured(tmp_path_factory.mktemp("settings"), empty, settings, teams=TEAMS)
+
+    return plan
+
+
+EACH = pytest.mark.parametrize("index", range(len(SETTINGS)))
+
+
+@EACH
+def test_what_may_be_bought_is_what_the_provisioner_allows(found: Callable[[int], Configured], index: int) -> None:
+    settings, _ = SETTINGS[index]
+    assert quotas(found(index)) == {"provisioned": allowed(settings)}
+    assert found(index).plan.outputs["chips"] == allowed(settings)
+
+
+@EACH
+def test_pods_may_take_as_long_as_the_provisioner_takes_to_make_a_slice(
+    found: Callable[[int], Configured], index: int
+) -> None:
+    settings, minutes = SETTINGS[index]
+    limits = decode_settings(ClusterId("trainer"), {"path": CLUSTER, **settings}, "").limits
+    assert found(index).kueue()["waitForPodsReady"]["timeout"] == f"{minutes}m"
+    assert timedelta(minutes=minutes) >= LONGEST_CREATION + limits.create_timeout + limits.hosts_timeout
 
 
 def test_static_slices_and_what_may_be_bought_are_added(tmp_path: Path, outputs: Json) -> None:
@@ -133,40 +183,6 @@ def test_settings_without_a_quota_for_this_cluster_are_refused(
 ) -> None:
     with pytest.raises(AssertionError, match=says):
         configured(tmp_path, empty, settings, teams=TEAMS)
-
-
-@pytest.mark.parametrize(
-    ("settings", "minutes"),
-    [
-        ({"policy": {"chips_per_cluster": 8, "capacity": ["spot"]}}, 90),
-        (
-            {
-                "policy": {"chips_per_cluster": 8, "capacity": ["SPOT"]},
-                "limits": {"create_timeout": 90, "hosts_timeout": "1.5h"},
-            },
-            132,
-        ),
-        ({"policy": {"chips_per_cluster": 8}}, 7 * 24 * 60),
-        ({"policy": {"chips_per_cluster": 8, "capacity": ["spot", "Flex-Start"]}}, 7 * 24 * 60),
-        (
-            {
-                "policy": {
-                    "chips_per_cluster": 8,
-                    "capacity": ["spot"],
-                    "namespaces": {"vision": {"capacity": ["flex_start"]}},
-                }
-            },
-            10080,
-        ),
-    ],
-)
-def test_pods_may_take_as_long_as_the_provisioner_takes_to_make_a_slice(
-    tmp_path: Path, empty: Json, settings: Json, minutes: int
-) -> None:
-    limits = decode_settings(ClusterId("trainer"), {"path": CLUSTER, **settings}, "").limits
-    found = configured(tmp_path, empty, settings, teams=TEAMS)
-    assert found.kueue()["waitForPodsReady"]["timeout"] == f"{minutes}m"
-    assert timedelta(minutes=minutes) >= LONGEST_CREATION + limits.create_timeout + limits.hosts_timeout
 
 
 def test_static_slices_of_flex_start_are_waited_for_too(tmp_path: Path, empty: Json, outputs: Json) -> None:

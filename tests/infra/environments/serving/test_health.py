@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from infra.environments.triton.serving import health, sample_model
+from infra.local.patience import PATIENCE_SECONDS
 from tests.infra.environments.serving.kserve import Triton, serving
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -42,7 +43,7 @@ def test_each_request_names_the_version_that_is_checked(triton: Triton) -> None:
 
 def test_it_is_waited_for_until_it_is_ready(triton: Triton) -> None:
     triton.ready_after = 3
-    assert checked(triton, patience=60) == 0
+    assert checked(triton, patience=PATIENCE_SECONDS) == 0
 
 
 def test_one_that_is_not_ready_in_time_fails_with_its_status(

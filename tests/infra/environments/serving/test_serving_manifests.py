@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,12 @@ def written(folder: Path, *options: str) -> int:
 def environment(folder: Path, *options: str) -> list[Json]:
     assert written(folder, *options) == 0
     return built(folder / "triton")
+
+
+@cache
+def base() -> list[Json]:
+    """Return the manifests without an environment's own."""
+    return built(BASE)
 
 
 def deployment(manifests: list[Json], version: str) -> Json:
@@ -156,12 +163,12 @@ def test_the_example_is_what_is_written_for_the_example_project(tmp_path: Path) 
 
 def test_the_base_by_itself_reads_nobodys_models() -> None:
     """`.invalid` is nobody's name (RFC 2606), and a bucket that has dots is given only to the owner of the name."""
-    assert models(built(BASE), "stable") == "gs://overlay.invalid/model_repository"
-    assert container(built(BASE), "stable")["image"] == RELEASE
+    assert models(base(), "stable") == "gs://overlay.invalid/model_repository"
+    assert container(base(), "stable")["image"] == RELEASE
 
 
 def test_the_subsets_of_the_mesh_are_the_pods_of_the_two_versions() -> None:
-    manifests = built(BASE)
+    manifests = base()
     subsets = {each["name"]: each["labels"] for each in the("DestinationRule", manifests)["spec"]["subsets"]}
     pods = {each: deployment(manifests, each)["template"]["metadata"]["labels"] for each in ("stable", "canary")}
     assert {name: [pod for pod in pods if fits(subsets[name], pods[pod])] for name in subsets} == {
@@ -176,7 +183,7 @@ def test_the_subsets_of_the_mesh_are_the_pods_of_the_two_versions() -> None:
 
 
 def test_every_route_leads_to_the_service_and_a_subset_that_exist() -> None:
-    manifests = built(BASE)
+    manifests = base()
     subsets = {each["name"] for each in the("DestinationRule", manifests)["spec"]["subsets"]}
     ports = {each["port"] for each in the("Service", manifests, SERVER)["spec"]["ports"]}
     for destination in (each["destination"] for route in routes(manifests) for each in route["route"]):
@@ -189,12 +196,12 @@ def test_every_route_leads_to_the_service_and_a_subset_that_exist() -> None:
 
 
 def test_who_names_a_version_gets_it_whatever_the_weights() -> None:
-    by_name = [route for route in routes(built(BASE)) if "headers" in route["match"][0]]
+    by_name = [route for route in routes(base()) if "headers" in route["match"][0]]
     assert {
         route["match"][0]["headers"]["triton-version"]["exact"]: route["route"][0]["destination"]["subset"]
         for route in by_name
     } == {"stable": "stable", "canary": "canary"}
-    assert routes(built(BASE))[: len(by_name)] == by_name, "the first route that fits is taken"
+    assert routes(base())[: len(by_name)] == by_name, "the first route that fits is taken"
 
 
 @pytest.mark.parametrize(
@@ -222,13 +229,13 @@ def test_who_names_a_version_gets_it_whatever_the_weights() -> None:
 )
 def test_only_the_requests_of_clients_are_let_in(path: str, is_let_in: bool) -> None:
     """Istio matches a regex with the whole path (RE2, whose syntax Python's is here)."""
-    for route in routes(built(BASE)):
+    for route in routes(base()):
         [match] = route["match"]
         assert bool(re.fullmatch(match["uri"]["regex"], path)) == is_let_in
 
 
 def test_metrics_are_read_at_the_port_that_is_left_out_of_the_mesh() -> None:
-    manifests = built(BASE)
+    manifests = base()
     [endpoint] = the("PodMonitoring", manifests)["spec"]["endpoints"]
     template = deployment(manifests, "stable")["template"]
     ports = {each["name"]: each["containerPort"] for each in container(manifests, "stable")["ports"]}
@@ -240,7 +247,7 @@ def test_no_image_has_a_tag_that_moves() -> None:
     """`auto` is no image: the mesh's webhook replaces it, and without it the pod does not start."""
     images = {
         each["image"]
-        for manifest in built(BASE)
+        for manifest in base()
         if manifest["kind"] == "Deployment"
         for each in manifest["spec"]["template"]["spec"]["containers"]
     }
@@ -270,11 +277,11 @@ INTERNET: Peer = ("", {})
     ],
 )
 def test_a_pod_can_be_reached_by_those_that_need_it_and_nobody_else(peer: Peer, app: str, ports: set[int]) -> None:
-    pods = [each["spec"]["template"] for each in built(BASE) if each["kind"] == "Deployment"]
+    pods = [each["spec"]["template"] for each in base() if each["kind"] == "Deployment"]
     labels = next(
         (each["metadata"]["labels"] for each in pods if each["metadata"]["labels"]["app"] == app), {"app": app}
     )
-    policies = [each["spec"] for each in built(BASE) if each["kind"] == "NetworkPolicy"]
+    policies = [each["spec"] for each in base() if each["kind"] == "NetworkPolicy"]
     of_pod = [each for each in policies if fits(each["podSelector"].get("matchLabels", {}), labels)]
     assert of_pod, "whom no policy selects everybody may reach"
     rules = [rule for each in of_pod for rule in each.get("ingress", [])]
