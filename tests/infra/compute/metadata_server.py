@@ -39,7 +39,7 @@ class Metadata:
     """Requests without the header."""
     away: bool = False
     """Whether it answers 503 to everything."""
-    turned_away: threading.Event = field(default_factory=threading.Event)
+    in_vain: threading.Event = field(default_factory=threading.Event)
     """Whether somebody who reads had that answer."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -122,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.metadata.away:
             self._reply(503, "")
             if self.command == "GET":
-                self.metadata.turned_away.set()
+                self.metadata.in_vain.set()
             return False
         if self.headers.get("Metadata-Flavor") != "Google":
             self.metadata.refused.append(self.path)

@@ -172,7 +172,7 @@ def test_a_metadata_server_that_is_away_is_awaited(host: Observed, metadata: Met
     with_token(metadata)
     metadata.away = True
     with host.booted(server) as boot:
-        assert metadata.turned_away.wait(PATIENCE_SECONDS), host.printed
+        assert metadata.in_vain.wait(PATIENCE_SECONDS), host.printed
         metadata.away = False
         host.await_end(boot)
     assert "does not answer" in host.printed
