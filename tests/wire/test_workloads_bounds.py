@@ -71,8 +71,8 @@ def test_a_pod_with_more_selectors_than_a_node_can_have_is_refused() -> None:
 
 @pytest.mark.slow
 def test_the_largest_jobset_fits_into_a_message() -> None:
-    metadata = {"labels": many(3000), "annotations": {COPY_LABELS: "\x01" * 100_000}}
-    tolerations = [{"key": key, "operator": "Exists"} for key in many(1000)]
+    metadata = {"labels": many(2 * LABELS), "annotations": {COPY_LABELS: "\x01" * 20_000}}
+    tolerations = [{"key": key, "operator": "Exists"} for key in many(250)]
     job = replicated_job(tolerations=tolerations, nodeSelector={**SELECTOR, **dict.fromkeys(SELECTOR, "\u2028" * 500)})
     job["template"]["spec"]["template"]["metadata"] = metadata
     jobs = [job | {"name": f"{number:063}", "replicas": 4} for number in range(TEMPLATES)]

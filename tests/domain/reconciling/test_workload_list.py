@@ -119,15 +119,14 @@ def test_all_parts_of_a_list_together_lead_to_a_limited_number_of_questions() ->
     assert len(questions(a_list({}, parts=100_000), absent)) == 1
 
 
-@pytest.mark.slow
 def test_of_very_many_that_the_list_lacks_others_are_asked_about_each_time() -> None:
-    recorded = [WorkloadUid(f"uid-{number:05}") for number in range(27_000)]
+    recorded = [WorkloadUid(f"uid-{number:05}") for number in range(2_700)]
     seen: set[WorkloadUid] = set()
-    for minute in range(60):
+    for minute in range(6):
         some = lacking(a_list({}, asked_at=NOW + minute * MINUTE), recorded)
         assert len(some) == 2 * QUESTIONS_PER_LIST
         seen.update(some)
-    assert len(seen) > 20_000
+    assert len(seen) > 2_000
 
 
 @pytest.mark.parametrize(

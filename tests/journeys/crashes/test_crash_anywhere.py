@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.journeys.crashes.moments import moments
 from tests.world import World
 from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase
@@ -51,7 +52,7 @@ def side_effects() -> int:
     return fuse.burnt
 
 
-@pytest.mark.parametrize("last", range(1, side_effects() + 1))
+@pytest.mark.parametrize("last", moments(side_effects()))
 def test_a_crash_after_any_side_effect_leads_to_the_same_outcome(last: int) -> None:
     world = live_through_a_jobset(Fuse(blows_after=last))
     assert world.crashes == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import self_managed
+from tests.journeys.crashes.moments import moments
 from tests.journeys.crashes.test_crash_anywhere import assert_nothing_is_left
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind, Started
@@ -68,7 +69,7 @@ def test_a_slice_keeps_its_slot_from_one_step_to_the_next() -> None:
     assert len(jobset.bound) == 8
 
 
-@pytest.mark.parametrize("last", range(1, side_effects() + 1))
+@pytest.mark.parametrize("last", moments(side_effects()))
 def test_a_crash_after_any_side_effect_leaves_no_part_behind(last: int) -> None:
     world = live_through_a_jobset(Fuse(blows_after=last))
     assert world.crashes == 1

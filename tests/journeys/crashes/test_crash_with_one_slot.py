@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER, settings
+from tests.journeys.crashes.moments import moments
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import FailureKind, Refused
@@ -34,7 +35,7 @@ def side_effects() -> int:
     return fuse.burnt
 
 
-@pytest.mark.parametrize("last", range(side_effects() + 1))
+@pytest.mark.parametrize("last", moments(side_effects(), first=0))
 def test_a_crash_after_any_side_effect_loses_no_slot(last: int) -> None:
     world = live_through_three_jobsets(Fuse(blows_after=last))
     assert world.crashes == (1 if last else 0)
