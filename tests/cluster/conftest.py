@@ -13,8 +13,7 @@ import pytest
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from tests.cluster import servers
-from tests.cluster.patience import patient_relay
-from tests.cluster.servers import EMBEDDED, REAL, Cluster
+from tests.cluster.servers import EMBEDDED, REAL, Cluster, patient_relay
 
 
 @pytest.fixture(scope="package")

@@ -24,6 +24,8 @@ from infra.local.patience import PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Prerequisite, find
 from infra.local.processes import Processes, Program, Says
+from relay import cluster, watch
+from relay.node_groups import calls
 from tests.cluster.asking import Api, Json, path
 from tests.waiting import until
 
@@ -31,6 +33,8 @@ ROOT = Path(__file__).parents[2]
 REAL, EMBEDDED = "real", "embedded"
 REAL_ALONE = pytest.mark.parametrize("cluster", [REAL], indirect=True)
 """The mark of what ours does not cover."""
+PATIENCE = (PATIENCE_SECONDS, PATIENCE_SECONDS)
+"""Of the relay's calls: to connect, and to answer."""
 PATIENT = f"--timeout={PATIENCE_SECONDS:.0f}s"
 """The flag with which kubectl waits for what comes."""
 WINDOW = 500
@@ -101,6 +105,19 @@ class Cluster:
         pod = {"metadata": {"name": "probe"}} | POD
         until(lambda: self.api.post(pods, pod, dryRun="All").code == 201, "pods to be admitted")
         return name
+
+
+@contextmanager
+def patient_relay() -> Iterator[None]:
+    """Let the relay's calls in this process wait: a deployed relay gives up soon and comes back, a test asks once."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("TIMEOUTS", "SHORT_TIMEOUTS", "LIST_TIMEOUTS"):
+            patch.setattr(cluster, name, PATIENCE)
+        for name in ("TIMEOUTS", "LIST_TIMEOUTS"):
+            patch.setattr(calls, name, PATIENCE)
+        for name in ("CONNECT_SECONDS", "LIST_SECONDS"):
+            patch.setattr(watch, name, PATIENCE_SECONDS)
+        yield
 
 
 def unique(prefix: str) -> str:

@@ -16,6 +16,7 @@ import pytest
 from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import bound, event, job, jobset, meta, node, owned_by, pod
 from tests.cluster.servers import EMBEDDED, KUBECTLS, PATIENT, REAL, Cluster, unique
+from tests.waiting import LATEST_SECONDS
 
 pytestmark = LIVE
 
@@ -276,7 +277,7 @@ def repeating(step: Callable[[int], None]) -> Iterator[None]:
     def steps() -> None:
         for number in count():
             step(number)
-            if over.wait(0.2):
+            if over.wait(LATEST_SECONDS):
                 return
 
     with ThreadPoolExecutor(1) as pool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -74,7 +73,7 @@ def teller(cluster: Cluster, namespace: str) -> Iterator[Teller]:
     with Connection({"KUBECONFIG": str(cluster.kubeconfig)}) as connection:
         one = Teller(cluster, namespace)
         one.owners = OwnersTold(Calls(connection), lambda: one.now, Health(lambda: one.now))
-        watch = Watch(unscheduled(connection), one.put, Patience(60.0, time.monotonic), random.Random(7))
+        watch = Watch(unscheduled(connection), one.put, Patience(PATIENCE_SECONDS, lambda: 0.0), random.Random(7))
         running = threading.Thread(target=watch.run)
         running.start()
         try:

@@ -25,8 +25,7 @@ from tests.builders import an_owner
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import APPLY, LIVE, Json, done, path
 from tests.cluster.builders import event
-from tests.cluster.patience import PATIENCE
-from tests.cluster.servers import Cluster
+from tests.cluster.servers import PATIENCE, Cluster
 from tests.infra.relay.manifests import the
 from tests.waiting import until
 from tpu_slices.domain.model.slices import OwnerKind, SliceId

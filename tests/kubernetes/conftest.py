@@ -10,8 +10,7 @@ import pytest
 
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
-from tests.cluster.patience import patient_relay
-from tests.cluster.servers import PATIENT, with_jobsets
+from tests.cluster.servers import PATIENT, patient_relay, with_jobsets
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, started
 
 
