@@ -4,7 +4,7 @@ import pytest
 
 from infra.local.patience import PATIENCE_SECONDS
 from relay import relay
-from tests.cluster.patience import patient_relay
+from tests.cluster.servers import patient_relay
 from tests.local.served import Served, serving
 from tests.relay.closing import Site
 from tests.relay.watched import Watched
