@@ -3,9 +3,12 @@
 import gc
 import os
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.waiting import until
 
 
 @pytest.hookimpl(wrapper=True)
@@ -39,12 +42,19 @@ def _collect() -> None:
 def no_process_is_left() -> Iterator[None]:
     """Fail if a process is left when all other fixtures have been torn down: the first to be set up is the last."""
     yield
-    assert children() == []
+    until(lambda: not children(), lambda: f"the end of {children()}")
 
 
 def children() -> list[str]:
     """Return the command lines of this process's children that have not ended."""
     tasks = Path(f"/proc/{os.getpid()}/task").iterdir()
-    pids = [pid for task in tasks for pid in (task / "children").read_text().split()]
-    commands = (Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in pids)
+    pids = [pid.decode() for task in tasks for pid in _read(task / "children").split()]
+    commands = (_read(Path(f"/proc/{pid}/cmdline")).replace(b"\0", b" ").decode() for pid in pids)
     return [command for command in commands if command]  # a zombie has none
+
+
+def _read(path: Path) -> bytes:
+    """Return what a file of a process says; nothing if the process or the thread has ended meanwhile."""
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import sys
-import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -20,27 +20,39 @@ from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes, Program, Says
 from tests.builders import CLUSTER, a_job, leaders_wait, settings
+from tests.patience import patient_adapters
+from tests.waiting import until
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.gke import GkeBackend, client
-from tpu_slices.adapters.pubsub import connect_publisher, publish
+from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher, publish
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.messages import encode_fact
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 ROOT = Path(__file__).parents[2]
 
 
+ASKED_AGAIN = 20
+"""After how many looks a request is published again: one that was refused too often is not delivered any more."""
+
+
 def eventually(look: Callable[[], SliceRecord | None], true: Callable[[SliceRecord], bool]) -> SliceRecord:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
+    def found() -> SliceRecord | None:
         record = look()
-        if record is not None and true(record):
-            return record
-        time.sleep(0.05)
-    raise AssertionError(f"not within {PATIENCE_SECONDS:g} s: {look()}")
+        return record if record is not None and true(record) else None
+
+    record = until(found, lambda: f"another record than {look()}")
+    assert record is not None
+    return record
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    with patient_adapters():
+        yield
 
 
 @pytest.fixture
@@ -100,7 +112,7 @@ def local_gke(addresses: Addresses) -> Program:
 def kill(child: Child) -> None:
     """Send SIGKILL to the process and its workers: no handler runs."""
     os.killpg(child.process.pid, 9)
-    assert child.ended(within=60)
+    assert child.ended(PATIENCE_SECONDS)
 
 
 def test_the_next_process_creates_the_pool_once(
@@ -115,14 +127,23 @@ def test_the_next_process_creates_the_pool_once(
         found = store.slices(CLUSTER, [id_]).get(id_)
         return found.value if found else None
 
-    publish(connect_publisher(), addresses.topic_path(f"facts-{CLUSTER}"), [encode_fact(leaders_wait())], 20)
+    publish(
+        connect_publisher(), addresses.topic_path(f"facts-{CLUSTER}"), [encode_fact(leaders_wait())], PATIENCE_SECONDS
+    )
     remembered = eventually(record, lambda slice_: slice_.phase is Phase.PROVISIONING)
     assert (remembered.operation, remembered.attempt) == (None, 1)
     kill(reconcile)
     a_gke_that_never_answers.close()
 
     processes.wait_until_ready(*processes.start(local_gke(addresses), function("reconcile", ROOT, addresses)))
-    acted = eventually(record, lambda slice_: slice_.operation is not None)
+    looks = count()
+
+    def record_asked_for() -> SliceRecord | None:
+        if next(looks) % ASKED_AGAIN == ASKED_AGAIN - 1:
+            PubSubPublisher(connect_publisher(), addresses.project).request_reconcile(CLUSTER, [id_])
+        return record()
+
+    acted = eventually(record_asked_for, lambda slice_: slice_.operation is not None)
     pools = GkeBackend(client(addresses.gke)).inventory(settings(path=addresses.cluster_path))
     assert [(pool.name, pool.attempt) for pool in pools] == [(acted.pool, 1)]
     assert [slot.value.slice_id for slot in store.slots(CLUSTER)] == [id_]
