@@ -13,7 +13,7 @@ from tests.bench.queue import Case, Served, release_behind, serve
 SHORT = timedelta(seconds=5)
 BURST = Case(jobsets=64, operations=9, lasts=SHORT)
 CASES = [
-    Case(jobsets=64),
+    pytest.param(Case(jobsets=64), marks=pytest.mark.proof),
     Case(jobsets=64, operations=9),
     Case(jobsets=1, each=64, operations=9),
     Case(jobsets=64, operations=9, silent=True),

@@ -90,26 +90,28 @@ def crowded(story: Story) -> Story:
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
 _GIVEN_UP = terminating.given_up
 MUTANTS = (
-    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.terminating.assess", _deletes_at_once, seed=7),
+    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.terminating.assess", _deletes_at_once, seed=45),
     Mutant(
-        "uses two names in turn", Promise.NO_DOUBLE, f"{DOMAIN}.terminating.given_up", _uses_two_names_in_turn, seed=16
+        "uses two names in turn", Promise.NO_DOUBLE, f"{DOMAIN}.terminating.given_up", _uses_two_names_in_turn, seed=27
     ),
-    Mutant("forgets what it gave up", Promise.NO_STRAY, f"{DOMAIN}.terminating.given_up", _forgets_what_it_gave_up),
+    Mutant(
+        "forgets what it gave up", Promise.NO_STRAY, f"{DOMAIN}.terminating.given_up", _forgets_what_it_gave_up, seed=49
+    ),
     Mutant(
         "buys for whoever waited once",
         Promise.NO_STALE_BUYING,
         f"{DOMAIN}.case.Situation.waiting",
         property(lambda case: case.record.wanted),
-        seed=12,
+        seed=13,
     ),
-    Mutant("takes no turn", Promise.NO_OVERRUN, f"{DOMAIN}.case.Situation.slot_for", lambda *_: 0, seed=7),
-    Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.reconcile.stopped", lambda *_: None, crowded, seed=3),
+    Mutant("takes no turn", Promise.NO_OVERRUN, f"{DOMAIN}.case.Situation.slot_for", lambda *_: 0, seed=27),
+    Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.reconcile.stopped", lambda *_: None, crowded, seed=20),
     Mutant("counts no chips", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", lambda *_: None, seed=1),
-    Mutant("comes back to nothing", Promise.NO_SILENCE, f"{DOMAIN}.decide.due", lambda *_: None),
-    Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first),
-    Mutant("repeats nothing", Promise.CONVERGES, "tpu_slices_simulator.relays.FactQueue", _never_repeating, level),
+    Mutant("comes back to nothing", Promise.NO_SILENCE, f"{DOMAIN}.decide.due", lambda *_: None, seed=5),
+    Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first, seed=25),
+    Mutant("repeats nothing", Promise.CONVERGES, "tpu_slices_simulator.relays.FactQueue", _never_repeating, level, 28),
     Mutant(
-        "looks at nothing that is due", Promise.CONVERGES, "tpu_slices.flows.sweep.request_due", lambda *_: 0, seed=25
+        "looks at nothing that is due", Promise.CONVERGES, "tpu_slices.flows.sweep.request_due", lambda *_: 0, seed=35
     ),
     Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.terminating.assess", _rests, seed=7),
     Mutant(
@@ -117,5 +119,6 @@ MUTANTS = (
         Promise.NO_LEAK,
         "tpu_slices.flows.reconcile.with_current_desire",
         _wants_what_has_ended,
+        seed=20,
     ),
 )

@@ -6,16 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from infra.local.patience import PATIENCE_SECONDS
 from tests.infra.sources import ROOT
 from tests.simulation.played import Played
 from tests.simulation.promises import Promise
 from tests.simulation.total import Total, added, total_in
+from tests.waiting import until
 from tpu_slices_simulator.story import Kind
 
 
@@ -66,7 +67,7 @@ def test_a_file_keeps_what_two_runs_at_a_time_add(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.proof)])
 def test_an_interrupted_run_keeps_what_it_has_played_and_the_same_command_goes_on(
     number: signal.Signals, tmp_path: Path
 ) -> None:
@@ -74,18 +75,18 @@ def test_an_interrupted_run_keeps_what_it_has_played_and_the_same_command_goes_o
     for git in (["init", "-q"], [*who, "commit", "-q", "--allow-empty", "-m", "Begin"]):
         subprocess.run(["git", *git], cwd=tmp_path, check=True)
     run = begun(tmp_path, 5000)
-    while not (files := [*tmp_path.glob(".local/simulation/*.json")]) and run.poll() is None:
-        time.sleep(0.1)
+    until(lambda: [*tmp_path.glob(".local/simulation/*.json")] or run.poll() is not None, "a story that was played")
+    (file,) = tmp_path.glob(".local/simulation/*.json")
     run.send_signal(number)
-    told, _ = run.communicate(timeout=60)
+    told, _ = run.communicate(timeout=PATIENCE_SECONDS)
     assert run.returncode == 128 + number
-    kept = total_in(files[0])
+    kept = total_in(file)
     assert f"keeps: {kept}" in told
     assert 0 < kept.seeds < 5000
     again = begun(tmp_path, 1)
-    again.communicate(timeout=60)
+    again.communicate(timeout=PATIENCE_SECONDS)
     assert again.returncode == 0
-    assert total_in(files[0]).seeds == kept.seeds + 1
+    assert total_in(file).seeds == kept.seeds + 1
 
 
 def begun(folder: Path, seeds: int) -> subprocess.Popen[str]:
