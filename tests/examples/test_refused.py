@@ -36,7 +36,7 @@ def test_an_example_of_a_refusal_gets_the_answer_that_it_promises(example: Path)
     code, plan = planned(example)
     refused = [each["refused"] for each in plan["slices"]]
     answers = [(each["reason"], each["message"]) for each in (*refused, *plan["skipped"])]
-    assert answers == [answer_of(example)]
+    assert set(answers) == {answer_of(example)}
     assert (plan["invalid"], plan["warnings"]) == ([], [])
     assert code == (3 if refused else 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from tests.builders import settings
 from tests.relay.objects import SELECTOR, Json, group_pod, job, job_pod, jobset, leader_worker_set, pod, replicated_job
 from tests.relay.watched import Watched
 from tests.world import World
-from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, MAX_RUN_DURATION, SlicesWanted
+from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, IDLE_HOSTS, MAX_RUN_DURATION, SlicesWanted
 from tpu_slices.domain.model.records import Refusal, SliceRecord
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices_cli.manifests import Manifest
@@ -155,6 +156,21 @@ def test_a_template_that_a_slice_serves_gets_the_same_hosts_from_both(name: str)
     assert live(World(), SERVED[name]).spec == found.outcome
 
 
+def meant(whole: Json) -> Json:
+    """Return a workload whose template says that hosts are to stay idle."""
+    found = deepcopy(whole)
+    spec = found["spec"]
+    match whole["kind"]:
+        case "JobSet":
+            template = spec["replicatedJobs"][0]["template"]["spec"]["template"]
+        case "Job":
+            template = spec["template"]
+        case _:
+            template = spec["leaderWorkerTemplate"]["workerTemplate"]
+    template.setdefault("metadata", {}).setdefault("annotations", {})[IDLE_HOSTS] = "true"
+    return found
+
+
 FEWER = {
     "JobSet": (pods_of_a_jobset(2), "JobSet llama, ", "parallelism, completions: the Job has 2 and 2"),
     "Job": (a_job(2), "Job tune: ", "parallelism, completions: the Job has 2 and 2"),
@@ -163,9 +179,18 @@ FEWER = {
 
 
 @pytest.mark.parametrize("kind", FEWER)
-def test_fewer_pods_than_hosts_are_a_warning_in_plan_and_report(kind: str) -> None:
-    whole, whose, message = FEWER[kind]
-    world = World()
+def test_fewer_pods_than_hosts_are_refused_by_both(kind: str) -> None:
+    whole, _, message = FEWER[kind]
+    (found,) = planned(whole).slices
+    assert isinstance(found.outcome, Refusal)
+    assert message in found.outcome.message
+    assert live(World(), whole).message == found.outcome.message
+
+
+@pytest.mark.parametrize("kind", FEWER)
+def test_hosts_that_are_meant_to_stay_idle_are_a_warning_in_plan_and_report(kind: str) -> None:
+    fewer, whose, message = FEWER[kind]
+    whole, world = meant(fewer), World()
     spec = live(world, whole).spec
     assert spec is not None
     assert message in spec.caveat

@@ -14,7 +14,15 @@ from tests.builders import a_job, a_request, a_spec, settings
 from tpu_slices.domain.catalogue.accelerators import shape_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
-from tpu_slices.domain.model.facts import BoundClaim, PodRule, PodRuleKind, Requirement, TemplateRequest, Toleration
+from tpu_slices.domain.model.facts import (
+    IDLE_HOSTS,
+    BoundClaim,
+    PodRule,
+    PodRuleKind,
+    Requirement,
+    TemplateRequest,
+    Toleration,
+)
 from tpu_slices.domain.model.slices import SliceSpec, Taint, WorkloadJob
 from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 
@@ -265,8 +273,19 @@ def test_more_pods_than_hosts_are_refused_and_both_fields_named(parallelism: int
 
 
 @pytest.mark.parametrize(("parallelism", "completions"), [(1, 1), (2, 4), (4, 2)])
-def test_hosts_without_a_pod_are_a_caveat(parallelism: int, completions: int) -> None:
-    request = a_request(parallelism=parallelism, completions=completions)
+def test_fewer_pods_at_a_time_than_hosts_are_refused(parallelism: int, completions: int) -> None:
+    assert why_not(a_request(parallelism=parallelism, completions=completions, replicas=32)) == (
+        f"parallelism, completions: the Job has {parallelism} and {completions}, and a slice of tpu-v6e-slice 4x4 has "
+        "4 hosts of 4 chips, one for each pod. Programs that wait for the whole slice hang (each of its 32 Jobs gets a "
+        "slice of its own): set both to 4, select a smaller topology, or, if hosts are to stay idle, set the "
+        'annotation tpu-provisioner.cloud.google.com/idle-hosts: "true" on the pods'
+    )
+
+
+@pytest.mark.parametrize(("parallelism", "completions"), [(1, 1), (2, 4), (4, 2)])
+def test_hosts_that_are_meant_to_stay_idle_are_a_caveat(parallelism: int, completions: int) -> None:
+    meant = ((IDLE_HOSTS, "true"),)
+    request = a_request(parallelism=parallelism, completions=completions, requested_annotations=meant)
     assert not why_not(request)
     assert idle_hosts(request, a_job(), a_spec()) == (
         f"replicatedJob slice: parallelism, completions: the Job has {parallelism} and {completions}, and a slice of "
@@ -277,7 +296,7 @@ def test_hosts_without_a_pod_are_a_caveat(parallelism: int, completions: int) ->
 
 @pytest.mark.parametrize(("hosts", "told"), [(1, "has 1 host of 4 chips"), (2, "has 2 hosts of 4 chips")])
 def test_the_hosts_of_a_slice_are_counted_in_words(hosts: int, told: str) -> None:
-    assert told in idle_hosts(a_request(parallelism=9, completions=9), a_job(), a_spec(hosts=hosts))
+    assert told in why_not(a_request(parallelism=9, completions=9), a_spec(hosts=hosts))
 
 
 @pytest.mark.parametrize("pods", [4, None])

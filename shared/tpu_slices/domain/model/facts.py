@@ -15,12 +15,21 @@ COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
 SERVICE_ACCOUNT = "tpu-provisioner.cloud.google.com/node-service-account"
 MAX_RUN_DURATION = "tpu-provisioner.cloud.google.com/max-run-duration-seconds"
+IDLE_HOSTS = "tpu-provisioner.cloud.google.com/idle-hosts"
+"""`true`: fewer pods than hosts are meant, and the others stay idle."""
 PROVISIONING_REQUESTS = (
     "autoscaling.x-k8s.io/consume-provisioning-request",
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
 """Annotations that name the ProvisioningRequest by which GKE provisions a pod's nodes."""
-REQUESTED_ANNOTATIONS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, *PROVISIONING_REQUESTS)
+REQUESTED_ANNOTATIONS = (
+    COPY_LABELS,
+    ADDITIONAL_NETWORKS,
+    SERVICE_ACCOUNT,
+    MAX_RUN_DURATION,
+    IDLE_HOSTS,
+    *PROVISIONING_REQUESTS,
+)
 """The annotations of a pod template that say how its hosts are provisioned; the first three are TPU Provisioner's."""
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 """JobSet's annotation for exclusive placement; its value is the key of a node label."""

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import MachineType, machine_named
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
-from tpu_slices.domain.model.facts import MAX_RUN_DURATION, Requirement, TemplateRequest, Toleration
+from tpu_slices.domain.model.facts import IDLE_HOSTS, MAX_RUN_DURATION, Requirement, TemplateRequest, Toleration
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, OwnerKind, SliceSpec, Taint, WorkloadJob
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
@@ -70,7 +70,7 @@ def fit(
     | node selector      | labels: Google's and Kubernetes', ours, the tenant's                           |
     | node affinity      | the same labels: one required term must be met                                 |
     | tolerations        | the pool's taints, except JobSet's own                                         |
-    | pods               | the number of hosts: none may be left over                                     |
+    | pods               | the number of hosts: none may be left over, nor hosts, unless that is meant    |
     | cpu, memory, disk  | the node's allocatable resources                                               |
     | GPUs, huge pages   | no host has any                                                                |
     | volume claims      | they exist; the zone: a volume bound in another zone is not accessible         |
@@ -111,8 +111,8 @@ def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> I
 
 
 def idle_hosts(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> str:
-    """Return the caveat that fewer pods than hosts run at a time; empty if none are left over."""
-    if request.parallelism is None or (request.parallelism, request.completions) == (spec.hosts, spec.hosts):
+    """Return the caveat that fewer pods than hosts run at a time, as is meant; empty if no host is left over."""
+    if not _leaves_hosts(request, spec):
         return ""
     whose = f"replicatedJob {request.replicated_job}: " if request.replicated_job else ""
     have, remedy = _pods(request, job, spec)
@@ -123,6 +123,19 @@ def _pods_have_hosts(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec
     if max(request.parallelism or 0, request.completions or 0) > spec.hosts:
         have, remedy = _pods(request, job, spec)
         yield does_not_fit(f"{have}: {remedy}, or select a larger topology")
+    elif _leaves_hosts(request, spec) and dict(request.requested_annotations).get(IDLE_HOSTS) != "true":
+        have, remedy = _pods(request, job, spec)
+        each = f" (each of its {request.replicas} Jobs gets a slice of its own)" if request.replicas > 1 else ""
+        yield does_not_fit(
+            f"{have}. Programs that wait for the whole slice hang{each}: {remedy}, select a smaller topology, or, if "
+            f'hosts are to stay idle, set the annotation {IDLE_HOSTS}: "true" on the pods'
+        )
+
+
+def _leaves_hosts(request: TemplateRequest, spec: SliceSpec) -> bool:
+    """Return whether fewer pods than hosts run at a time; of a pod by itself that is not known."""
+    at_a_time = [each for each in (request.parallelism, request.completions) if each is not None]
+    return request.parallelism is not None and min(at_a_time) < spec.hosts
 
 
 def _pods(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> tuple[str, str]:
