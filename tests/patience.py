@@ -31,7 +31,9 @@ def patient_adapters() -> Iterator[None]:
         for module in (compute_api, compute, compute_joining):
             patch.setattr(module, "CHANGE", CHANGE)
         patch.setattr(firestore_settings, "_SECONDS", PATIENCE_SECONDS)
-        patch.setitem(FirestoreReads.__init__.__kwdefaults__, "timeout", PATIENCE_SECONDS)
+        defaults = FirestoreReads.__init__.__kwdefaults__
+        assert defaults is not None
+        patch.setitem(defaults, "timeout", PATIENCE_SECONDS)
         for waits in (pubsub.PubSubPublisher.__init__, pubsub.connect_publisher):
             patch.setattr(waits, "__defaults__", (PATIENCE_SECONDS,))
         yield

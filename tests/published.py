@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
+from infra.local.patience import PATIENCE_SECONDS
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.wire.messages import decode_fact
 
 LEASE_SECONDS = 600
 """As long as Pub/Sub allows: what is being looked at is not delivered again."""
+
+
+def pulled(subscriber: Any, subscription: str) -> list[Any]:
+    """Return the messages that a subscription has now, if any: a call that waits may be given some too late."""
+    asked = {"subscription": subscription, "max_messages": 100, "return_immediately": True}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of return_immediately, which costs throughput
+        received = subscriber.pull(request=asked, timeout=PATIENCE_SECONDS).received_messages
+    if received:
+        subscriber.acknowledge(subscription=subscription, ack_ids=[each.ack_id for each in received])
+    return [each.message for each in received]
 
 
 @dataclass
@@ -38,15 +50,9 @@ class Published:
 
     def pull(self) -> list[Fact]:
         """Pull what was published meanwhile; return everything so far."""
-        try:
-            answer = self._subscriber.pull(subscription=self._named("facts"), max_messages=100, timeout=1, retry=None)
-        except DeadlineExceeded:
-            return self.facts
-        received = answer.received_messages
-        self.facts += [decode_fact(each.message.data, each.message.attributes) for each in received]
-        if received:
-            ids = [each.ack_id for each in received]
-            self._subscriber.acknowledge(subscription=self._named("facts"), ack_ids=ids)
+        self.facts += [
+            decode_fact(each.data, each.attributes) for each in pulled(self._subscriber, self._named("facts"))
+        ]
         return self.facts
 
     def _named(self, subscription: str) -> str:

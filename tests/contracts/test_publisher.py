@@ -9,6 +9,7 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
+from tests.published import LEASE_SECONDS
 from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
 from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged, HostsListQuestion, HostsQuestion, Question
 from tpu_slices.domain.model.joining import JoinToken
@@ -41,7 +42,6 @@ from tpu_slices.wire.messages import (
 from tpu_slices_simulator.fakes.publisher import FakePublisher
 
 DEMO = ClusterId("demo")
-LEASE_SECONDS = 600
 
 
 @dataclass

@@ -3,21 +3,21 @@
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import count
 from typing import Any, TypeVar
 
 import pytest
-from google.api_core.exceptions import DeadlineExceeded
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import MINUTE, NOW
 from tests.cluster.asking import done, path
 from tests.local.served import ROOT, Served, serving
+from tests.published import LEASE_SECONDS, pulled
 from tests.relay.attack.stage import Running, running
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
 from tests.relay.test_events import update
@@ -41,9 +41,8 @@ from tpu_slices.wire.messages import decode_fact
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
-ASKED_AGAIN_AFTER = 10.0
-"""Seconds: a relay that gets no answer of the API server in time gives none, and whoever asked asks again."""
-LEASE_SECONDS = 600
+ASKED_AGAIN = 20
+"""After how many looks: a relay that gets no answer of the API server in time gives none, and who asked asks again."""
 DEMO = ClusterId("demo")
 F = TypeVar("F", bound=Fact)
 
@@ -90,10 +89,9 @@ class Stage:
         """Return the first fact of this kind for which the condition is true; wait for it."""
 
         def found() -> F | None:
-            known = self._received(kind, true)
-            if known is None:
+            if self._received(kind, true) is None:
                 self._pull()
-            return known
+            return self._received(kind, true)
 
         fact = until(found, lambda: f"such a {kind.__name__} in {self.received_facts}")
         assert fact is not None
@@ -102,18 +100,15 @@ class Stage:
     def ask_until_answered(self, question: HostsQuestion) -> HostsChanged:
         """Ask, each time at a later minute of the test, until one of these questions is answered."""
         asked: set[datetime] = set()
+        looks = count()
 
         def answer() -> HostsChanged | None:
-            self.asked_at += MINUTE
-            asked.add(self.asked_at)
-            self.publisher.ask(DEMO, [replace(question, asked_at=self.asked_at)])
-            again = time.monotonic() + ASKED_AGAIN_AFTER
-            while (known := self._received(HostsChanged, answers)) is None and time.monotonic() < again:
-                self._pull(ASKED_AGAIN_AFTER)
-            return known
-
-        def answers(fact: HostsChanged) -> bool:
-            return fact.answers in asked
+            if next(looks) % ASKED_AGAIN == 0:
+                self.asked_at += MINUTE
+                asked.add(self.asked_at)
+                self.publisher.ask(DEMO, [replace(question, asked_at=self.asked_at)])
+            self._pull()
+            return self._received(HostsChanged, lambda fact: fact.answers in asked)
 
         fact = until(answer, lambda: f"an answer to {question} in {self.received_facts}")
         assert fact is not None
@@ -125,18 +120,10 @@ class Stage:
     def forget(self) -> None:
         self.received_facts.clear()
 
-    def _pull(self, seconds: float = PATIENCE_SECONDS) -> None:
-        """Pull what was published; the call itself waits for a message, at most for so long."""
-        name = self._subscription("facts")
-        try:
-            answer = self.subscriber.pull(subscription=name, max_messages=100, timeout=seconds, retry=None)
-        except DeadlineExceeded:
-            return
-        for received in answer.received_messages:
-            self.received_facts.append(decode_fact(received.message.data, received.message.attributes))
-        if answer.received_messages:
-            ids = [received.ack_id for received in answer.received_messages]
-            self.subscriber.acknowledge(subscription=name, ack_ids=ids)
+    def _pull(self) -> None:
+        """Pull what was published meanwhile."""
+        new = pulled(self.subscriber, self._subscription("facts"))
+        self.received_facts += [decode_fact(message.data, message.attributes) for message in new]
 
     def _subscription(self, name: str) -> str:
         return f"projects/{self.project}/subscriptions/{name}"

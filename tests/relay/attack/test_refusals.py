@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
 @pytest.mark.parametrize("verb", ["list", "watch"])
 def test_a_server_that_answers_with_an_error_is_asked_again(code: int, verb: str) -> None:
-    refusals = deque([refusal(code, "not now")] * 3)
-    server = Scripted(nodes(0), **{"list": {"lists": refusals}, "watch": {"watches": refusals}}[verb])
+    server = Scripted(nodes(0))
+    {"list": server.lists, "watch": server.watches}[verb].extend([refusal(code, "not now")] * 3)
     with server.watching() as recorder:
         recorder.until(lambda: recorder.signs >= 1)
     assert recorder.failures == [f"{code} not now"] * 3
