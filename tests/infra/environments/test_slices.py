@@ -78,6 +78,7 @@ def asked_for(pool: Mapping[str, Any]) -> dict[str, Any]:
         "management": _camel(pool["management"]),
         "maxPodsConstraint": {"maxPodsPerNode": pool["max_pods_per_node"]},
         "upgradeSettings": _camel(pool["upgrade_settings"]),
+        "maintenancePolicy": _camel(pool["maintenance_policy"]),
         "nodeDrainConfig": _camel(pool["node_drain_config"]),
         "config": _camel(pool["node_config"]),
     }

@@ -95,6 +95,10 @@ resource "google_container_node_pool" "tpu" {
       MultisliceGroupSize = tostring(local.groups[each.value.multislice_group].slices)
     }
 
+    gvnic {
+      enabled = true
+    }
+
     # As on the spot slices of the provisioner: who has not asked for spot does not get it. GKE itself sets google.com/tpu.
     dynamic "taint" {
       for_each = each.value.capacity == "spot" ? [true] : []
