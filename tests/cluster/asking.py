@@ -17,10 +17,12 @@ import urllib3
 import yaml
 
 from infra.local.patience import PATIENCE_SECONDS
+from tests.waiting import until
 
 Json = dict[str, Any]
 LIVE = [pytest.mark.emulators, pytest.mark.enable_socket]
 """The marks of every file here."""
+TOO_MANY = 429
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
@@ -132,12 +134,20 @@ class Api:
         self._pool.clear()
 
     def ask(self, method: str, where: str, body: Any = None, **params: Any) -> Answer:
-        """Send one request. The parameters `kind` and `accept` are the headers Content-Type and Accept."""
-        response = self._send(method, where, body, params, preload=True)
+        """Send one request, again while the server asks to come back later, as it does if it is busy or a kind changes.
+
+        The parameters `kind` and `accept` are the headers Content-Type and Accept.
+        """
+        response = until(lambda: self._answered(method, where, body, params), f"an answer to {method} {where}")
+        assert response is not None
         found = orjson.loads(response.data) if response.data[:1] in (b"{", b"[") else response.data.decode()
         return Answer(
             response.status, found, tuple(each.replace('\\"', '"') for each in response.headers.getlist("Warning"))
         )
+
+    def _answered(self, method: str, where: str, body: Any, params: dict[str, Any]) -> urllib3.BaseHTTPResponse | None:
+        response = self._send(method, where, body, dict(params), preload=True)
+        return None if response.status == TOO_MANY and "Retry-After" in response.headers else response
 
     def get(self, where: str, **params: Any) -> Answer:
         return self.ask("GET", where, **params)
