@@ -13,6 +13,7 @@ import pytest
 
 from infra.local import messaging
 from tests.infra.builds.test_build_scripts import SUBSTITUTIONS, run
+from tests.infra.libraries import install
 from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
 from tests.infra.sources import ROOT, pins
 
@@ -59,10 +60,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     staged = run("stage", folder, {**SUBSTITUTIONS, "PATH": os.environ["PATH"]})
     assert staged.returncode == 0, staged.stderr
     source, site = folder / "build" / "functions", folder / "site"
-    install = ("pip", "install", "--quiet", "--require-hashes", "--only-binary", ":all:", "--python", sys.executable)
-    command = [str(Path(sys.executable).with_name("uv")), *install, "--target", str(site), "--requirement"]
-    done = subprocess.run([*command, str(source / "requirements.txt")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"the lock cannot be installed: {done.stderr}"
+    install(source / "requirements.txt", site)
     return Built(source, site)
 
 

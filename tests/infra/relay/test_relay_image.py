@@ -21,6 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.infra.libraries import install
 from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
 from tests.infra.sources import ROOT, STEPS, pins
 from tests.local.served import serving
@@ -108,15 +109,7 @@ class Image:
 def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
     """Do what the Dockerfile does."""
     app = tmp_path_factory.mktemp("image") / "app"
-    install = ("uv", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "--only-binary", ":all:")
-    uv = str(Path(sys.executable).with_name(install[0]))
-    done = subprocess.run(
-        [uv, *install[1:], "--python", sys.executable, "--target", str(app / "site"), "--requirement", str(LOCK)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, f"the relay's libraries cannot be installed from its lock: {done.stderr}"
+    install(LOCK, app / "site", "--no-deps")
     for removed in re.findall(r"^RUN rm -r (site/\S+)$", DOCKERFILE, re.MULTILINE):
         shutil.rmtree(app / removed)
     for file in admitted():
