@@ -17,7 +17,21 @@ ENDS = {"timeout", "within", "patience", "patience_seconds", "deadline"}
 """Parameters that say how long something is waited for."""
 WAITS = {"wait", "join", "ended", "communicate"}
 """Methods whose only positional argument is such a number."""
-ALLOWED: dict[str, str] = {}
+ALLOWED = {
+    "tests/browser/chromium.py:clock": "waits for a pipe, for PATIENCE_SECONDS",
+    "tests/chaos/test_killed_at_random.py:clock": "waits PATIENCE_SECONDS from the last kill, not from the beginning",
+    "tests/contracts/test_store_documents.py:timeout=": "the parameter that is tried: whatever time passes, it is told",
+    "tests/infra/builds/training.py:sleep()": "plays the program `sleep` of a build, in no time",
+    "tests/infra/builds/triton.py:sleep()": "as above",
+    "tests/local/demo/test_steps.py:within=": "a pure function's, which is given the time",
+    "tests/local/proxy/test_proxy.py:clock": "an answer is late by at least so much: later is right, too",
+    "tests/relay/attack/bed.py:clock": "the relay's own clock, which is given to it",
+    "tests/relay/attack/test_lists.py:clock": "compares processor times of one test with each other",
+    "tests/relay/test_closing.py:join()": "so many hosts that join",
+    "tests/relay/test_owner.py:clock": "the relay's own clock, which is given to it",
+    "tests/relay/test_watch.py:clock": "the relay's own clock, which is given to it",
+    "tests/simulation/__main__.py:clock": "says now and then how far it is",
+}
 """By `FILE:what`, why it may."""
 
 
