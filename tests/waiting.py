@@ -1,7 +1,9 @@
 """Waiting for what comes, however slow the machine is: what hangs fails after PATIENCE_SECONDS."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from infra.local.patience import PATIENCE_SECONDS
@@ -24,3 +26,16 @@ def until(look: Callable[[], T], what: str | Callable[[], object]) -> T:
         assert not late, f"waited {PATIENCE_SECONDS:.0f} s for {what() if callable(what) else what}"
         time.sleep(pause)
         pause = min(LATEST_SECONDS, 1.5 * pause)
+
+
+@contextmanager
+def beside(run: Callable[[], object], stop: Callable[[], object]) -> Iterator[None]:
+    """Run something in a thread, which must end once it is stopped; it is, also where the test fails."""
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()

@@ -17,7 +17,7 @@ from relay.translate import GROUP_LEADERS, LEADERS
 from tests.builders import an_owner
 from tests.relay.objects import bound_pod, jobset, node, read_jobset
 from tests.relay.test_events import update
-from tests.relay.threads import beside
+from tests.waiting import beside
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.domain.planning.host_labels import NODE_POOL

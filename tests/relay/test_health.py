@@ -14,9 +14,8 @@ from infra.local.patience import PATIENCE_SECONDS
 from relay import health, probe
 from relay.health import Health, Limits, Probes
 from relay.objects import Kind
-from tests.relay.threads import beside
 from tests.relay.watched import START
-from tests.waiting import until
+from tests.waiting import beside, until
 
 
 class Setup:

@@ -12,8 +12,8 @@ from relay import outbox as outbox_module
 from relay.health import Health, Limits
 from relay.objects import Kind
 from relay.outbox import A_MESSAGE, MOST_BYTES, Outbox
-from tests.relay.threads import beside
 from tests.relay.watched import START
+from tests.waiting import beside
 from tpu_slices.domain.model.facts import (
     Answer,
     DemandListed,

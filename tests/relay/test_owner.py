@@ -21,8 +21,8 @@ from relay.relay import Read, Relay
 from tests.builders import CLUSTER, NOW
 from tests.relay.closing import SLICE, question
 from tests.relay.objects import Json, jobset, node, pod
-from tests.relay.threads import beside
 from tests.relay.watched import KINDS, read
+from tests.waiting import beside
 from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,

@@ -19,8 +19,7 @@ from relay.watch import Patience, Source, Watch
 from tests.local.served import Served, connected, serving
 from tests.relay.objects import Json, node
 from tests.relay.recorder import Recorder
-from tests.relay.threads import beside
-from tests.waiting import until
+from tests.waiting import beside, until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from infra.local import messaging
+from tests.infra.builds.libraries import install
 from tests.infra.builds.test_build_scripts import SUBSTITUTIONS, run
-from tests.infra.libraries import install
 from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
 from tests.infra.sources import ROOT, pins
 

@@ -21,7 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.infra.libraries import install
+from tests.infra.builds.libraries import install
 from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
 from tests.infra.sources import ROOT, STEPS, pins
 from tests.local.served import serving

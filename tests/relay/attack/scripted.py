@@ -17,7 +17,7 @@ from relay.objects import Kind, Known
 from relay.watch import Patience, Source, Watch
 from tests.relay.objects import Json, node
 from tests.relay.recorder import Recorder
-from tests.relay.threads import beside
+from tests.waiting import beside
 
 VERSION = "7"
 

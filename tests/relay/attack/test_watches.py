@@ -11,7 +11,7 @@ from relay.watch import Patience, Source, Watch
 from tests.relay.attack.bed import Bed, names
 from tests.relay.attack.scripted import BOOKMARK, Scripted, refusal
 from tests.relay.recorder import Recorder
-from tests.relay.threads import beside
+from tests.waiting import beside
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -22,14 +22,8 @@ PROVISIONING_REQUESTS = (
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
 """Annotations that name the ProvisioningRequest by which GKE provisions a pod's nodes."""
-REQUESTED_ANNOTATIONS = (
-    COPY_LABELS,
-    ADDITIONAL_NETWORKS,
-    SERVICE_ACCOUNT,
-    MAX_RUN_DURATION,
-    IDLE_HOSTS,
-    *PROVISIONING_REQUESTS,
-)
+_OURS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, IDLE_HOSTS)
+REQUESTED_ANNOTATIONS = (*_OURS, *PROVISIONING_REQUESTS)
 """The annotations of a pod template that say how its hosts are provisioned; the first three are TPU Provisioner's."""
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 """JobSet's annotation for exclusive placement; its value is the key of a node label."""
