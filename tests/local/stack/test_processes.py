@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 
 import psutil
@@ -47,8 +48,9 @@ def a_script(
 
 
 def not_ready(processes: Processes, child: Child, said: str) -> None:
-    """Expect that a program is given up after its patience, which is over once it has said something."""
-    processes.clock = lambda: 2 * child.program.patience_seconds if said in child.output() else 0
+    """Expect that a program that has said something is given up when its patience is over."""
+    until(lambda: said in child.output(), said)
+    processes.clock = chain([0.0], repeat(2 * child.program.patience_seconds)).__next__
     with pytest.raises(ProgramFailed, match="not ready within"):
         processes.wait_until_ready(child)
 
