@@ -10,6 +10,7 @@ import yaml
 
 from tests.cli.conftest import RESEARCH, Slices
 from tests.relay.objects import container, group_pod, job, job_pod, leader_worker_set
+from tpu_slices.domain.model.facts import IDLE_HOSTS
 
 Json = dict[str, Any]
 GROUP_EXCLUSIVE = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
@@ -78,5 +79,7 @@ def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
     exclusive = leader_worker_set()
     exclusive["metadata"]["annotations"] = GROUP_EXCLUSIVE
     assert answered(slices, exclusive)["warnings"] == []
-    (idle,) = answered(slices, job(hosts=1))["warnings"]
+    fewer = job(hosts=1)
+    fewer["spec"]["template"].setdefault("metadata", {})["annotations"] = {IDLE_HOSTS: "true"}
+    (idle,) = answered(slices, fewer)["warnings"]
     assert idle.startswith("Job tune: parallelism, completions: the Job has 1 and 1, and a slice of tpu-v4-podslice")

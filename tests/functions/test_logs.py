@@ -35,6 +35,7 @@ def demand_of_a_tenant_with_secrets() -> SlicesWanted:
     """Return what the relay publishes of a JobSet that has secrets wherever a tenant may write."""
     secretive: Line = {"env": [{"name": "TOKEN", "value": SECRET}], "args": [SECRET], "command": [SECRET]}
     template = replicated_job(containers=[container(**secretive)])
+    template["template"]["spec"] |= {"parallelism": 4, "completions": 4}
     template["template"]["spec"]["template"]["metadata"] = {
         "annotations": {"example.com/token": SECRET},
         "labels": {"token": SECRET},
