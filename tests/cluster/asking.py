@@ -20,7 +20,7 @@ from infra.local.patience import PATIENCE_SECONDS
 from tests.waiting import until
 
 Json = dict[str, Any]
-LIVE = [pytest.mark.emulators, pytest.mark.enable_socket]
+LIVE = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 """The marks of every file here."""
 TOO_MANY = 429
 MERGE = "application/merge-patch+json"

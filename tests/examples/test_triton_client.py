@@ -20,7 +20,7 @@ from infra.environments.triton.serving import sample_model
 from infra.local.plan import REPOSITORY
 from tests.infra.environments.serving.kserve import Triton, serving
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 CLIENT = REPOSITORY / "examples" / "triton" / "classify.py"
 

@@ -14,7 +14,7 @@ from tests.examples.training.bucket import Bucket, bucket
 from tests.examples.training.conftest import LOCK, TRAINER, Trainer
 from tests.infra.sources import pins
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 STEPS = ("--steps", "200", "--every", "20")
 

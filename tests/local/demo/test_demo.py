@@ -42,6 +42,7 @@ def test_every_step_happens_and_nothing_is_left(tools: Tools, tmp_path: Path) ->
     assert not running_in(tmp_path)
 
 
+@pytest.mark.real
 def test_in_a_self_managed_cluster_slices_are_groups_of_instances(tools: Tools, tmp_path: Path) -> None:
     assert tools.java.exists()
     said, errors = (demo := start(tmp_path, "--embedded", "--backend", "compute")).communicate()
@@ -55,6 +56,7 @@ def test_in_a_self_managed_cluster_slices_are_groups_of_instances(tools: Tools, 
     assert not running_in(tmp_path)
 
 
+@pytest.mark.real
 def test_it_runs_on_a_control_plane_if_there_is_one_and_ctrl_c_in_the_middle_leaves_no_process(
     tools: Tools, tmp_path: Path
 ) -> None:

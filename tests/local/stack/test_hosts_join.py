@@ -24,7 +24,7 @@ from infra.local.stack import Stack, running
 from tests.waiting import until
 from tpu_slices.domain.model.slices import ClusterId
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 MANIFEST = REPOSITORY / "examples" / "demo" / "compute" / "c-declared.yaml"
 BINDING = ("kube-system", "tpu-slice-provisioner-relay-joining")

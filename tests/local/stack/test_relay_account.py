@@ -15,7 +15,7 @@ from infra.local.relay_account import manifests, open_account, relay_account
 from tests.local.served import Served, serving
 from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 
 @pytest.fixture(scope="module")

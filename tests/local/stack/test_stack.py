@@ -19,7 +19,7 @@ from tests.local.stack import sample
 from tests.local.stack.leftovers import running_in, start_module
 from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 
 @pytest.fixture(scope="module")

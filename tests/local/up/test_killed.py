@@ -5,7 +5,7 @@ import pytest
 from tests.local.stack.leftovers import REPOSITORY
 from tests.local.up.terminal import Terminal
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 
 @pytest.mark.parametrize("part", ["function-reconcile", "relay", "pubsub", "firestore", "proxy"])

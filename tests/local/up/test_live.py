@@ -31,7 +31,7 @@ from tests.cluster.servers import EMBEDDED, module
 from tests.local.stack.leftovers import REPOSITORY, running_in
 from tests.waiting import until
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 CONTEXT = "gke_shop_us-central2_b"
 PATH = "projects/shop/locations/us-central2/clusters/b"

@@ -6,7 +6,7 @@ from infra.local.up.note import Note
 from tests.local.stack.leftovers import REPOSITORY
 from tests.local.up.terminal import Terminal
 
-pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
+pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 
 
 def test_there_is_one_stack_in_a_folder(terminal: Terminal) -> None:
