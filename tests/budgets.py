@@ -47,13 +47,19 @@ BUDGETS: Mapping[str, Mapping[str, int]] = {
 """By suite and folder; tests of folders that have none spend less than LEAST."""
 
 
-def over_budget(suite: str, usages: Iterable[Usage]) -> list[str]:
-    """Return a line for each folder that has spent more than MARGIN times its budget in a run of a suite."""
-    budgets, spent = BUDGETS.get(suite), defaultdict[str, float](float)
-    if budgets is None:
-        return []
+def by_folder(usages: Iterable[Usage]) -> Mapping[str, float]:
+    """Return what the tests of each folder have spent, the dearest first."""
+    spent = defaultdict[str, float](float)
     for each in usages:
         spent[each.folder] += each.cpu
+    return dict(sorted(spent.items(), key=lambda each: -each[1]))
+
+
+def over_budget(suite: str, usages: Iterable[Usage]) -> list[str]:
+    """Return a line for each folder that has spent more than MARGIN times its budget in a run of a suite."""
+    budgets, spent = BUDGETS.get(suite), by_folder(usages)
+    if budgets is None:
+        return []
     most = {folder: MARGIN * max(LEAST, budgets.get(folder, 0)) for folder in spent}
     return [
         f"{folder} spent {seconds:.0f} s of a processor: more than {MARGIN} times its budget (tests/budgets.py)"

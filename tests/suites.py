@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.budgets import over_budget
+from tests.budgets import LEAST, by_folder, over_budget
 from tests.usage import Usage, spent
 
 NEEDED = frozenset({"programs", "browser", "gcloud"})
@@ -129,6 +129,8 @@ def summary(run: Run, suite: str | None, *, whole: bool) -> Iterator[str]:
     slowest = sorted(run.usages, key=lambda each: each.wall, reverse=True)[:SLOWEST]
     yield from (f"{each.wall:7.1f} s, {each.cpu:6.1f} of a processor  {each.test}" for each in slowest)
     if whole and suite is not None:
+        spent = (f"{folder} {seconds:.0f}" for folder, seconds in by_folder(run.usages).items() if seconds > LEAST / 3)
+        yield f"Seconds of a processor by folder: {', '.join(spent)}"
         yield from over_budget(suite, run.usages)
     left = {SUITES[name].command: count for name, count in run.others.items() if count}
     if left and suite is not None:
