@@ -42,7 +42,8 @@ class Spent:
     at: float
 
     def since(self, before: Spent, test: str) -> Usage:
-        return Usage(test, round(self.cpu - before.cpu, 2), round(self.at - before.at, 2))
+        """Return what a test has spent since then. What an orphan spent is lost once nobody below has it."""
+        return Usage(test, round(max(0.0, self.cpu - before.cpu), 2), round(self.at - before.at, 2))
 
 
 def spent() -> Spent:

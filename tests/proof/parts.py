@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-PYTEST = ("-m", "pytest", "--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder", "--suite", "proof")
+PYTEST = (
+    *("-m", "pytest", "--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder"),
+    *("--suite", "proof", "--timeout", "14400"),  # for what hangs: 64 slices take long on a small machine
+)
 SEEDS = 5_000
 
 
