@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
-UNIT   := $(PYTEST) -p no:logging -m "not emulators and not slow" --hypothesis-profile=fast --numprocesses
+UNIT   := $(PYTEST) -p no:logging -m "not emulators and not slow and not proof" --hypothesis-profile=fast --numprocesses
 HALF   := $(shell half=$$(($$(nproc) / 2)); [ $$half -gt 1 ] && echo $$half || echo 0)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
