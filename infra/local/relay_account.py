@@ -22,6 +22,7 @@ from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import marked
 from infra.local.clients.objects import Object
 from infra.local.kubeconfig import for_token_file, write_private
+from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import ProgramFailed
 from infra.local.scheduler import repeated
 from tpu_slices.domain.model.slices import ClusterId
@@ -66,20 +67,20 @@ def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> It
             yield
 
 
-def open_account(addresses: Addresses) -> None:
+def open_account(addresses: Addresses, *, within: float = PATIENCE_SECONDS) -> None:
     """Apply the manifests, whatever there is of them, and write the relay's kubeconfig.
 
-    Raises ApiError, or ProgramFailed if the API server does not come to serve a kind of theirs.
+    Raises ApiError, or ProgramFailed if the API server does not serve a kind of theirs within so many seconds.
     """
     with closing(Api.of(addresses.kubeconfig)) as api:
         for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in):
-            _apply(api, manifest)
+            _apply(api, manifest, within)
         write_private(addresses.relay_token, _token(api, addresses.cluster_id))
     way = addresses.proxy_kubeconfig.read_text(encoding="utf-8")
     write_private(addresses.relay_kubeconfig, for_token_file(way, addresses.relay_token))
 
 
-def _apply(api: Api, manifest: Object) -> None:
+def _apply(api: Api, manifest: Object, within: float) -> None:
     plural = APPLIED[manifest["kind"]]
     if manifest["kind"] in NOT_EVERYWHERE and not api.serves(plural):
         return
@@ -87,7 +88,7 @@ def _apply(api: Api, manifest: Object) -> None:
         api.apply(plural, manifest, manager=MANAGER)
         return
     try:
-        install(api, KINDS[manifest["spec"]["names"]["plural"]], manifest, manager=MANAGER)
+        install(api, KINDS[manifest["spec"]["names"]["plural"]], manifest, manager=MANAGER, within=within)
     except NotInstalled as problem:
         raise ProgramFailed(str(problem)) from problem
 

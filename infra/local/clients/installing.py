@@ -94,14 +94,14 @@ def has_another(api: Api, name: str) -> bool:
     return not OURS.items() <= labels.items()
 
 
-def install(api: Api, kind: Kind, definition: Json, *, manager: str) -> None:
+def install(api: Api, kind: Kind, definition: Json, *, manager: str, within: float = PATIENCE_SECONDS) -> None:
     """Install a kind's CRD, or bring it up to date, and wait until it is served. Raise ApiError or NotInstalled.
 
-    Kubernetes' controller manager learns of a CRD at once if it starts later, else within 30 s: until then nothing
-    that such an object owns is deleted with it.
+    `within` is in seconds. Kubernetes' controller manager learns of a CRD at once if it starts later, else within
+    30 s: until then nothing that such an object owns is deleted with it.
     """
     api.apply("customresourcedefinitions", definition, manager=manager)
-    wait(lambda: _serves(api, kind), f"the API server does not serve {kind.plural}")
+    wait(lambda: _serves(api, kind), f"the API server does not serve {kind.plural}", within)
 
 
 @contextmanager
@@ -148,12 +148,12 @@ def tried(api: Api, kind: Kind, obj: Json) -> Json | None:
         raise
 
 
-def wait(done: Callable[[], bool], problem: str) -> None:
+def wait(done: Callable[[], bool], problem: str, within: float = PATIENCE_SECONDS) -> None:
     """Wait until it is done. Raise NotInstalled. A server that learns what it serves answers with errors at first."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + within
     while not _passes(done):
         if time.monotonic() > deadline:
-            raise NotInstalled(f"{problem}, although it was asked to {PATIENCE_SECONDS:g} s ago")
+            raise NotInstalled(f"{problem}, although it was asked to {within:g} s ago")
         time.sleep(_PAUSE_SECONDS)
 
 

@@ -12,7 +12,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from infra.local.patience import PATIENCE_SECONDS
-from infra.local.processes import ProgramFailed
 from infra.local.up.keeper import Keeper, Order, UnknownPart
 
 
@@ -42,8 +41,8 @@ def answer(keeper: Keeper, method: str, path: str) -> tuple[int, dict[str, Any]]
         return 200, {"done": keeper.ask(order, name).result(PATIENCE_SECONDS)}
     except ValueError as error:
         return 404, {"error": str(error)}
-    except (ProgramFailed, TimeoutError) as error:
-        return 500, {"error": str(error) or "no response in time"}
+    except TimeoutError:
+        return 500, {"error": "no response in time"}
 
 
 def _handler(keeper: Keeper) -> type[BaseHTTPRequestHandler]:

@@ -1,6 +1,7 @@
 """Keeps every part of a stack running: a part that dies is restarted, one that was stopped stays down.
 
-Only the main thread starts programs (see `infra.local.processes`), so orders wait for its next iteration.
+Only the main thread starts programs (see `infra.local.processes`), so orders wait for its next iteration. It never
+waits for one part: that may need another, which must be restarted first.
 """
 
 import queue
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from infra.local.patience import PATIENCE_SECONDS
-from infra.local.processes import Child, Processes, Program, ProgramFailed
+from infra.local.processes import Child, Processes, Program
 
 LONGEST_PAUSE = 30.0
 FORGOTTEN_AFTER = 60.0
@@ -29,6 +30,10 @@ class UnknownPart(ValueError):
     """There is no part of this name; the message lists the existing ones."""
 
 
+class NotYet(Exception):
+    """What a part had before it died cannot be restored now; says why."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Part:
     """A part: its child while it runs; `due` is when it is restarted after it died, by the monotonic clock."""
@@ -36,6 +41,7 @@ class Part:
     program: Program
     child: Child | None
     started: float
+    ready: bool = False
     stopped: bool = False
     deaths: int = 0
     due: float | None = None
@@ -43,15 +49,16 @@ class Part:
     @property
     def status(self) -> str:
         if self.child is not None:
-            return f"running, pid {self.child.process.pid}"
+            return f"{'running' if self.ready else 'starting'}, pid {self.child.process.pid}"
         return "stopped" if self.stopped else "died; will be restarted"
 
 
 @dataclass(slots=True, kw_only=True)
 class Keeper:
-    """`afterwards`: by name, what to do once a part is running again, to restore the state that it lost.
+    """`afterwards`: by name, what to do once a part is ready again, to restore the state that it lost.
 
-    `round_seconds`: how long an iteration waits for an order.
+    It is tried again in the next iteration if it raises NotYet. `round_seconds`: how long an iteration waits for an
+    order.
     """
 
     processes: Processes
@@ -65,7 +72,7 @@ class Keeper:
     def take_over(self) -> None:
         """Adopt the programs that are running now."""
         for child in self.processes.children():
-            self.parts[child.program.name] = Part(program=child.program, child=child, started=self.clock())
+            self.parts[child.program.name] = Part(program=child.program, child=child, started=self.clock(), ready=True)
 
     def ask(self, order: Order, name: str) -> Future[str]:
         """Queue an order, from any thread, for the next iteration. Raise UnknownPart if there is no such part."""
@@ -89,10 +96,7 @@ class Keeper:
             order, name, outcome = self._orders.get(timeout=self.round_seconds)
         except queue.Empty:
             return
-        try:
-            outcome.set_result(self._do(order, self.parts[name]))
-        except ProgramFailed as failure:
-            outcome.set_exception(failure)
+        outcome.set_result(self._do(order, self.parts[name]))
 
     def _do(self, order: Order, part: Part) -> str:
         name = part.program.name
@@ -112,35 +116,50 @@ class Keeper:
         return f"{name}: {part.status}"
 
     def _look_after(self, part: Part) -> None:
-        now = self.clock()
-        if part.child is not None and part.child.ended():
-            part.deaths = 1 if now - part.started > FORGOTTEN_AFTER else part.deaths + 1
-            pause = min(LONGEST_PAUSE, 0.5 * 2 ** (part.deaths - 1))
-            part.due = now + pause
-            self.say(f"{part.program.name} died and will be restarted in {pause:.0f} s: see {part.child.log}.1")
-            self._down(part)
-        if part.due is not None and now >= part.due:
-            self._try_up(part)
-        if part.child is not None:
+        if part.due is not None and self.clock() >= part.due:
+            self._up(part)
+        if part.child is None:
+            return
+        if trouble := self._trouble(part, part.child):
+            self._restart_later(part, part.child, trouble)
+        else:
             _cut(part.child)
 
-    def _try_up(self, part: Part) -> None:
-        try:
-            self._up(part)
-        except ProgramFailed as failure:
-            self.say(str(failure))
-            part.deaths += 1
-            part.due = self.clock() + LONGEST_PAUSE
-            self._down(part)
-
     def _up(self, part: Part) -> None:
-        part.due = None
+        part.due, part.ready = None, False
         (part.child,) = self.processes.start(part.program)
         part.started = self.clock()
-        self.processes.wait_until_ready(part.child)
-        if part.program.name in self.afterwards:
-            self.afterwards[part.program.name]()
-        self.say(f"{part.program.name} is running again")
+
+    def _trouble(self, part: Part, child: Child) -> str | None:
+        """Return why a part must be started again, or None; note that it is ready, once it is."""
+        if part.ready:
+            return "died" if child.ended() else None
+        if hopeless := child.failure():
+            return hopeless
+        missing = self._missing(child)
+        if missing is None:
+            part.ready = True
+            self.say(f"{part.program.name} is running again")
+        elif self.clock() - part.started > part.program.patience_seconds:
+            return f"was not running again within {part.program.patience_seconds:.0f} s ({missing})"
+        return None
+
+    def _missing(self, child: Child) -> str | None:
+        """Return what a part that was started still lacks, or None if it runs as before."""
+        if not child.is_ready():
+            return "it is not ready"
+        try:
+            self.afterwards.get(child.program.name, _nothing)()
+        except NotYet as problem:
+            return str(problem)
+        return None
+
+    def _restart_later(self, part: Part, child: Child, why: str) -> None:
+        part.deaths = 1 if self.clock() - part.started > FORGOTTEN_AFTER else part.deaths + 1
+        pause = min(LONGEST_PAUSE, 0.5 * 2 ** (part.deaths - 1))
+        part.due = self.clock() + pause
+        self.say(f"{part.program.name} {why} and will be restarted in {pause:.0f} s: see {child.log}.1")
+        self._down(part)
 
     def _down(self, part: Part) -> None:
         if part.child is not None:
@@ -152,6 +171,10 @@ class Keeper:
             if full in self.parts:
                 return self.parts[full]
         raise UnknownPart(f'there is no part "{name}": {", ".join(self.parts)}')
+
+
+def _nothing() -> None:
+    """Restore nothing: most parts keep their state elsewhere."""
 
 
 def _cut(child: Child) -> None:

@@ -4,7 +4,6 @@ import itertools
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,6 @@ from infra.local.borrowed import NotBorrowed
 from infra.local.clients.errors import ApiError
 from infra.local.cluster_choice import Asked, Borrowed
 from infra.local.live_target import Live
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import Plan, planned
 from infra.local.prerequisites import PrerequisitesMissing, find, require
 from infra.local.processes import ProgramFailed
@@ -24,7 +22,7 @@ from infra.local.settings import seed
 from infra.local.stack import Stack, running
 from infra.local.up import note
 from infra.local.up.control import listening
-from infra.local.up.keeper import Keeper
+from infra.local.up.keeper import Keeper, NotYet
 from infra.local.up.log_lines import Logs
 from infra.local.up.trouble import Press
 from infra.local.up.verbs import Refused, pressed
@@ -162,15 +160,11 @@ def afterwards(stack: Stack, seeded: Callable[[Addresses], None]) -> dict[str, C
 
 
 def reopen_account(addresses: Addresses) -> None:
-    """Open the relay's account once the API server answers. Raises ProgramFailed if it does not in time."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while True:
-        try:
-            return open_account(addresses)
-        except ApiError as problem:
-            if time.monotonic() > deadline:
-                raise ProgramFailed(f"the relay's account could not be opened again: {problem}") from problem
-        time.sleep(0.2)
+    """Open the relay's account. Raises NotYet as long as the API server does not let it."""
+    try:
+        open_account(addresses, within=0)
+    except (ApiError, ProgramFailed) as problem:
+        raise NotYet(f"the relay's account cannot be opened: {problem}") from problem
 
 
 def noted(addresses: Addresses, control: str, state: Path) -> note.Note:

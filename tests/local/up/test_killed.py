@@ -20,7 +20,8 @@ def test_what_is_killed_comes_back(terminal: Terminal, part: str) -> None:
 def test_the_relay_can_be_stopped_and_started(terminal: Terminal) -> None:
     assert terminal.local("relay", "stop") == "relay: stopped\n"
     assert f"{'relay':<24} stopped" in terminal.local("status")
-    assert "relay: running, pid" in terminal.local("relay", "start")
+    assert "relay: starting, pid" in terminal.local("relay", "start")
+    terminal.until_all_run()
 
 
 def test_what_makes_no_sense_is_answered_in_one_line(terminal: Terminal) -> None:
