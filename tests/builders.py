@@ -18,6 +18,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -34,7 +35,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.deletion import RelayHeard
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
+from tpu_slices.domain.reconciling.limiter import Shortage, Slot, capacity_pool_of
 from tpu_slices.domain.reconciling.standings import digest_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -219,3 +220,7 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
         "taken_at": NOW,
     }
     return Slot(**{**fields, **changes})
+
+
+def a_shortage(at: datetime = NOW, **changes: Any) -> Shortage:
+    return Shortage(**{"at": at, "reason": Reason.STOCKOUT, **changes})

@@ -11,6 +11,7 @@ from google.api_core import exceptions as google
 from google.auth.exceptions import RefreshError
 from google.cloud.compute_v1.types import Error, Errors
 
+from tests.adapters.test_cloud_errors import TEXTS
 from tpu_slices.adapters.compute_errors import FAILED_CALLS, PASSING, failure, refusal, told, worst
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.ports.errors import Temporary
@@ -56,7 +57,7 @@ REFUSALS: list[tuple[HTTPStatus, str, str, FailureKind]] = [
         HTTPStatus.BAD_REQUEST,
         "invalid",
         "Specified reservations [hall-7] do not exist.",
-        FailureKind.RESERVATION,
+        FailureKind.RESERVATION_AWAITED,
     ),
 ]
 
@@ -100,7 +101,7 @@ FAILURES: list[tuple[str, str, FailureKind]] = [
     ("RESOURCE_OPERATION_RATE_EXCEEDED", "Operation rate exceeded.", FailureKind.RATE),
     ("IP_SPACE_EXHAUSTED_WITH_DETAILS", "IP space is exhausted.", FailureKind.IP_SPACE),
     ("RESERVATION_CAPACITY_EXCEEDED", "", FailureKind.RESERVATION),
-    ("CONDITION_NOT_MET", "Specified reservations [hall-7] do not exist.", FailureKind.RESERVATION),
+    ("CONDITION_NOT_MET", "Specified reservations [hall-7] do not exist.", FailureKind.RESERVATION_AWAITED),
     ("CONDITION_NOT_MET", "Constraint constraints/compute.trustedImageProjects violated", FailureKind.CONFIGURATION),
     ("CONDITION_NOT_MET", "Something.", FailureKind.UNKNOWN),
     ("AGGREGATE_RESERVATION_NOT_EXIST", "", FailureKind.IMPOSSIBLE),
@@ -112,6 +113,18 @@ FAILURES: list[tuple[str, str, FailureKind]] = [
     ("INTERNAL_ERROR", "Internal error. Please try again.", FailureKind.UNKNOWN),
     ("", "", FailureKind.UNKNOWN),
 ]
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "kind"),
+    [(text, where, kind) for text, where, _, kind, _ in TEXTS if where.startswith("inst")],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_instances_text_that_was_really_seen_is_called_what_it_is_whatever_code_is_beside_it(
+    text: str, where: str, kind: str
+) -> None:
+    found = failure(Error(errors=[Errors(code=where.removeprefix("inst").strip(), message=text)]))
+    assert found.kind == FailureKind(kind)
 
 
 @pytest.mark.parametrize(("code", "message", "kind"), FAILURES)

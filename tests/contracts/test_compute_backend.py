@@ -225,7 +225,7 @@ def test_hosts_of_a_reservation_that_does_not_exist_break_the_attempt(place: Loc
     order = made(place, ORDERS["v5p-reserved-by-another-project"])
     seen = place.backend.look(order)
     assert isinstance(seen, Broken)
-    assert seen.failure.kind is FailureKind.RESERVATION
+    assert seen.failure.kind is FailureKind.RESERVATION_AWAITED
 
 
 # Deletion

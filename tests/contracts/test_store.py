@@ -13,12 +13,13 @@ import pytest
 from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Budget, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.reconciling.limiter import Budget, CapacityPool, ConcurrencyLimiter, Shortage, Slot
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
@@ -32,7 +33,13 @@ EVERY_KIND = [
     a_jobset(),
     a_jobset(queue="team-a", report=REPORT, next_report_at=NOW, announced_at=NOW, announced_count=3),
     a_slot(),
-    a_limiter(shortages={CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): NOW}),
+    a_limiter(
+        shortages={
+            CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): Shortage(
+                at=NOW, reason=Reason.RESERVATION_AWAITED, again_at=NOW
+            )
+        }
+    ),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
     Brake(cluster=CLUSTER, since=NOW, stopped_at=NOW, deleted=12, live=3),
     RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=2, digest="d", next_inventory_check_at=NOW),

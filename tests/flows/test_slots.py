@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_slot, a_spec, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_shortage, a_slot, a_spec, settings
 from tests.world import World
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, capacity_pool_of, slot_awaited
+from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, capacity_pool_of, ran_out, slot_awaited
 from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
 from tpu_slices.flows.slots import MOST_QUEUES
 from tpu_slices.flows.sweep import sweep
@@ -395,6 +395,6 @@ def test_slices_of_a_pool_that_ran_out_do_not_hide_those_of_others() -> None:
     other = queued(world, 99)
     pool = capacity_pool_of(short)
     world.store.put(a_slot(4, capacity_pool=pool))
-    world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=5, changed_at=NOW, shortages={pool: NOW}))
+    world.store.put(ran_out(ConcurrencyLimiter.of(CLUSTER, NOW, 5), pool, a_shortage()))
     ends(world, busy)
     assert handed_on_to(world, other) is not None

@@ -212,7 +212,10 @@ def test_every_mistake_is_named_at_once_with_its_remedy() -> None:
             "edition-1",
         )
 
-    kinds = "a map of initial and maximum for any of stockout, quota, reservation, ip_space, rate, busy, hosts, unknown"
+    kinds = (
+        "a map of initial and maximum for any of stockout, quota, exhausted, reservation, reservation_awaited, "
+        "ip_space, rate, busy, hosts, unknown"
+    )
     durations = "seconds, or text such as 90s, 15m, 2h or 30d"
     tags = "a list of names of a-z, 0-9 and -, up to 63 characters each"
     assert set(str(refused.value).removeprefix("clusters/demo: ").split("; ")) == {

@@ -59,6 +59,7 @@ from tpu_slices.domain.reconciling.inventory import (
 from tpu_slices.domain.reconciling.limiter import (
     Budget,
     ConcurrencyLimiter,
+    Shortage,
     Slot,
     admit,
     candidate_of,
@@ -112,7 +113,10 @@ REFUSED = a_record(spec=None, refusal=Refusal(reason=Reason.NOT_ALLOWED, message
 ADOPTED = a_record(attempt=0, legacy_pool="tpu-provisioner-1", create_requested_at=NOW, phase=Phase.READY)
 JOBSET = a_jobset(report=report(a_jobset(), [WHOLE], QueueState(), NOW), next_report_at=NOW, announced_at=NOW)
 LIMITER = ConcurrencyLimiter(
-    cluster=CLUSTER, limit=5, changed_at=NOW - MINUTE, shortages={capacity_pool_of(a_spec()): NOW}
+    cluster=CLUSTER,
+    limit=5,
+    changed_at=NOW - MINUTE,
+    shortages={capacity_pool_of(a_spec()): Shortage(at=NOW, reason=Reason.STOCKOUT)},
 )
 HEARTBEAT = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=1, digest="d", next_inventory_check_at=NOW)
 BRAKE = Brake(cluster=CLUSTER, since=NOW - MINUTE, stopped_at=NOW, deleted=12, live=3, confirmed_at=NOW)
@@ -180,7 +184,7 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
         case ConcurrencyLimiter():
             yield lowered(record, NOW, limits)
             yield raised(record, NOW, limits)
-            yield ran_out(record, capacity_pool_of(a_spec()), NOW)
+            yield ran_out(record, capacity_pool_of(a_spec()), Shortage(at=NOW, reason=Reason.STOCKOUT))
             admit([candidate_of(WHOLE, AWAITED)], [], record, NOW, limits)
         case RelayHeartbeat():
             list_is_called_for({JOBSET.owner.uid: ""}, record, NOW)

@@ -42,17 +42,24 @@ _WORDS: tuple[_Row, ...] = (
     _Row(FailureKind.CONFIGURATION, r"Incompatible AggregateReservation", "cluster-autoscaler@7d25050"),
     _Row(FailureKind.CONFIGURATION, r"target a reservation with workload_type", "cluster-autoscaler@7d25050"),
     _Row(FailureKind.CONFIGURATION, r"Invalid value for field 'resource\.reservationAffinity'", "xpk#476"),
-    _Row(FailureKind.RESERVATION, r"[Ss]pecified reservations? .*do(es)? not exist", "autoscaler gce/autoscaling_gce"),
-    _Row(FailureKind.RESERVATION, r"reservation \"[^\"]*\" not found", "cluster-toolkit#5043"),
-    _Row(FailureKind.RESERVATION, r"Could not find the given reservation", "cluster-autoscaler@7d25050"),
+    _Row(FailureKind.RESERVATION_AWAITED, r"[Ss]pecified reservations? .*do(es)? not exist", "autoscaler, as above"),
+    _Row(FailureKind.RESERVATION_AWAITED, r"[Rr]eservation [\"'][^\"']*[\"'] not found", "cluster-toolkit#5043"),
+    _Row(FailureKind.RESERVATION_AWAITED, r"/reservations/\S+ was not found", "Compute Engine's form of a 404"),
+    _Row(FailureKind.RESERVATION_AWAITED, r"Not found: \S+/reservations/", "GKE's form of a 404"),
+    _Row(FailureKind.RESERVATION_AWAITED, r"Could not find the given reservation", "cluster-autoscaler@7d25050"),
+    _Row(FailureKind.RESERVATION_AWAITED, r"requires reservation to be in READY state", "autoscaler, as above"),
     _Row(FailureKind.RESERVATION, r"does not have available resources for the request", "autoscaler, as above"),
     _Row(FailureKind.RESERVATION, r"[Nn]o available resources in specified reservations", "autoscaler, as above"),
-    _Row(FailureKind.RESERVATION, r"requires reservation to be in READY state", "autoscaler, as above"),
     _Row(FailureKind.RESERVATION, r"no automatic reservation matching", "autoscaler, as above"),
     _Row(FailureKind.RESERVATION, r"[Aa]ll automatic reservations .*consumed", "autoscaler, as above"),
     _Row(FailureKind.RESERVATION, r"Reservation does not have enough resources", "GoogleCloudPlatform/gsutil#1000"),
     _Row(FailureKind.RESERVATION, r"Reservation \S+ does not have sufficient capacity", "cluster-autoscaler@7d25050"),
-    _Row(FailureKind.RESERVATION, r"reservation (sub-)?block \S+ is not healthy", "field reports, all-capacity mode"),
+    _Row(
+        FailureKind.RESERVATION,
+        r"(?i:reservation (sub-?)?block) \S+ is not healthy",
+        "field reports, all-capacity mode",
+    ),
+    _Row(FailureKind.RESERVATION, r"Insufficient reserved capacity", "skypilot-org/skypilot#4579"),
     _Row(FailureKind.IP_SPACE, r"IP_SPACE_EXHAUSTED|IP space of \S+ is exhausted", "autoscaler gce/autoscaling_gce"),
     _Row(FailureKind.IP_SPACE, r"Cannot find pod range with enough available IPs", "cluster-autoscaler@7d25050"),
     _Row(FailureKind.IP_SPACE, r"does not have available private IP space", "cluster-autoscaler@7d25050"),
@@ -63,9 +70,8 @@ _WORDS: tuple[_Row, ...] = (
     _Row(FailureKind.STOCKOUT, r"INSUFFICIENT_CAPACITY", "kubernetes/autoscaler@55c37cd, GCE client"),
     _Row(FailureKind.STOCKOUT, r"not (have )?enough resources available", "terraform-provider-google#6287; autoscaler"),
     _Row(FailureKind.STOCKOUT, r"does not currently have sufficient capacity", "kubernetes/autoscaler, GCE client"),
-    _Row(FailureKind.STOCKOUT, r"VM instance is currently unavailable in the \S+ zone", "kubernetes/k8s.io#9834"),
+    _Row(FailureKind.STOCKOUT, r"VM instance .*is currently unavailable in the \S+ zone", "kubernetes/k8s.io#9834"),
     _Row(FailureKind.STOCKOUT, r"no more capacity in the zone", "thevasudevgupta/gsoc-wav2vec2#11"),
-    _Row(FailureKind.STOCKOUT, r"Insufficient reserved capacity", "skypilot-org/skypilot#4579"),
     _Row(FailureKind.STOCKOUT, r"could not provision queued instances in the allocated time", "autoscaler, flex-start"),
     _Row(FailureKind.QUOTA, r"[A-Z_]*QUOTA_EXCEEDED", "google.container.v1 StatusCondition.Code"),
     _Row(FailureKind.QUOTA, r"[Ii]nsufficient (regional )?quota", "cluster-autoscaler@7d25050"),
@@ -102,7 +108,7 @@ _STATUS_CODES: Mapping[int, FailureKind] = MappingProxyType(
     {
         3: FailureKind.CONFIGURATION,  # INVALID_ARGUMENT
         7: FailureKind.CONFIGURATION,  # PERMISSION_DENIED
-        8: FailureKind.QUOTA,  # RESOURCE_EXHAUSTED: seen with quotas (sig-storage-local-static-provisioner#526)
+        8: FailureKind.EXHAUSTED,  # RESOURCE_EXHAUSTED: seen with quotas and with stockouts
     }
 )
 """By google.rpc.Code, in Operation.error."""

@@ -1,4 +1,4 @@
-"""Classifies Compute Engine's refusals and failures by its reasons and codes; what GKE's say too, by their texts. Pure.
+"""Classifies Compute Engine's refusals and failures by its texts, as GKE's, its reasons and its codes. Pure.
 
 Refusals have a `reason`, errors of operations and of instances a `code`. By its status alone no error is understood:
 403 is a missing permission, a rate limit or a quota; 409 may be our own resource after an answer that was lost.
@@ -22,7 +22,9 @@ from tpu_slices.ports.errors import Temporary
 FAILED_CALLS = (google.GoogleAPIError, requests.RequestException, GoogleAuthError)
 """What a call over REST raises: the client leaves errors of the connection, and of credentials, as they are."""
 
-PASSING = frozenset({FailureKind.STOCKOUT, FailureKind.RATE, FailureKind.BUSY, FailureKind.UNKNOWN})
+PASSING = frozenset(
+    {FailureKind.STOCKOUT, FailureKind.EXHAUSTED, FailureKind.RATE, FailureKind.BUSY, FailureKind.UNKNOWN}
+)
 """What a group goes on trying in spite of until it passes (google.cloud.compute_v1 ManagedInstance, CREATING)."""
 
 
@@ -50,7 +52,7 @@ _CODES: tuple[_Row, ...] = (
     _Row(FailureKind.RESERVATION, r".*RESERVATION.*", "kubernetes/autoscaler@55c37cd, GCE client"),
     _Row(FailureKind.BUSY, r"RESOURCE_IN_USE_BY_ANOTHER_RESOURCE|RESOURCE_NOT_READY", "Compute Engine error catalog"),
 )
-"""Codes that say what the matter is, whatever the text."""
+"""Codes that say what the matter is, unless the text says more: RESOURCE_POOL_EXHAUSTED may be of addresses."""
 
 _GENERAL: tuple[_Row, ...] = (
     _Row(FailureKind.CONFIGURATION, r"PERMISSION(S_ERROR|_DENIED)|INVALID_.*|REQUIRED", "Compute Engine error catalog"),
@@ -90,7 +92,8 @@ def worst(errors: Iterable[Errors]) -> Failure | None:
 
 def _failure(code: str, message: str) -> Failure:
     text = f"{code}: {message}" if code and message else code or message
-    kind = _by(_CODES, code) or cloud_errors.by_words(text) or _by(_GENERAL, code) or FailureKind.UNKNOWN
+    by_code = _by(_CODES, code) or cloud_errors.by_words(code) or _by(_GENERAL, code)
+    kind = cloud_errors.by_words(message) or by_code or FailureKind.UNKNOWN
     return Failure(kind, cloud_errors.shortened(text or "Compute Engine gives no reason."))
 
 

@@ -10,10 +10,10 @@ from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import PoolObservations
-from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import (
+    RAN_OUT,
     Candidate,
     CapacityPool,
     ConcurrencyLimiter,
@@ -25,6 +25,7 @@ from tpu_slices.domain.reconciling.limiter import (
     learned,
     may_start,
     raised,
+    runs_out,
 )
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord, Temporary
@@ -118,15 +119,14 @@ class Settling:
 
     @property
     def _concerns_slots(self) -> bool:
-        ran_out = self.after.reason is Reason.STOCKOUT and self.after.transition_count > self.before.transition_count
-        return bool(self._freed) or ran_out
+        return bool(self._freed) or runs_out(self.before, self.after)
 
     def saved(self, seen: PoolObservations) -> list[SliceRecord]:
         """Let the limiter learn from the step; hand on the slots that it freed, and return to whom."""
         if self.taken is None or not self._concerns_slots:
             return []
         before, after, limiter = self.before, self.after, None
-        if after.reason is Reason.STOCKOUT or before.slot is not None:
+        if after.reason in RAN_OUT or before.slot is not None:
             limiter = change_limiter(
                 lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps
             )

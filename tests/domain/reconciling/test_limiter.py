@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_slot, a_spec
+from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_shortage, a_slot, a_spec
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Absent, Creating, Observation, OperationSeen, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
@@ -34,13 +34,14 @@ from tpu_slices.domain.reconciling.limiter import (
     capacity_pool_of,
     free_numbers,
     has_ended,
-    is_short,
     is_used,
     learned,
     lowered,
     raised,
     ran_out,
+    shortage_of,
     slot_awaited,
+    turn_awaited,
 )
 
 POOLS = [CapacityPool("zone-a/v5e/ON_DEMAND"), CapacityPool("zone-b/v5e/ON_DEMAND"), CapacityPool("zone-a/v6e/SPOT")]
@@ -83,7 +84,9 @@ running = st.dictionaries(st.integers(0, 12), st.tuples(st.sampled_from(POOLS), 
 limiters = st.builds(
     a_limiter,
     limit=st.integers(1, 12),
-    shortages=st.dictionaries(st.sampled_from(POOLS), st.integers(0, 30).map(lambda minutes: NOW - minutes * MINUTE)),
+    shortages=st.dictionaries(
+        st.sampled_from(POOLS), st.integers(0, 30).map(lambda minutes: a_shortage(NOW - minutes * MINUTE))
+    ),
     refused_at=st.none() | st.sampled_from([NOW, NOW - MINUTE]),
 )
 
@@ -141,7 +144,7 @@ def test_a_namespace_without_slots_comes_before_one_that_waits_longer() -> None:
 def test_an_exhausted_capacity_pool_gets_one_probe_and_others_are_not_held_up() -> None:
     short = [a_candidate(number, since=NOW - 9 * MINUTE) for number in range(3)]
     others = [a_candidate(10 + number, capacity_pool=POOLS[1]) for number in range(3)]
-    limiter = ran_out(a_limiter(), POOLS[0], NOW - MINUTE)
+    limiter = ran_out(a_limiter(), POOLS[0], a_shortage(NOW - MINUTE))
     admitted = admit([*short, *others], [], limiter, NOW, LIMITS)
     assert [candidate.capacity_pool for candidate in admitted] == [POOLS[0], POOLS[1], POOLS[1], POOLS[1]]
     assert admit(short, [a_slot(capacity_pool=POOLS[0])], limiter, NOW, LIMITS) == ()
@@ -150,20 +153,20 @@ def test_an_exhausted_capacity_pool_gets_one_probe_and_others_are_not_held_up() 
 def test_exhausted_capacity_pools_together_get_at_most_half_of_the_slots() -> None:
     pools = [CapacityPool(f"zone-{n}/v5e/ON_DEMAND") for n in range(5)]
     waiting = [a_candidate(number, capacity_pool=pool) for number, pool in enumerate(pools)]
-    limiter = a_limiter(shortages=dict.fromkeys(pools, NOW))
+    limiter = a_limiter(shortages=dict.fromkeys(pools, a_shortage()))
     assert len(admit(waiting, [], limiter, NOW, LIMITS)) == 2
 
 
 def test_deletions_start_although_every_capacity_pool_is_short() -> None:
-    limiter = a_limiter(shortages=dict.fromkeys(POOLS, NOW))
+    limiter = a_limiter(shortages=dict.fromkeys(POOLS, a_shortage()))
     assert len(admit([a_deletion(number) for number in range(6)], [], limiter, NOW, LIMITS)) == 5
 
 
 def test_a_shortage_is_forgotten_after_a_while() -> None:
-    limiter = ran_out(a_limiter(), POOLS[0], NOW)
-    assert is_short(POOLS[0], limiter, NOW + SHORTAGE_MEMORY - timedelta(seconds=1))
-    assert not is_short(POOLS[0], limiter, NOW + SHORTAGE_MEMORY)
-    later = ran_out(limiter, POOLS[1], NOW + SHORTAGE_MEMORY)
+    limiter = ran_out(a_limiter(), POOLS[0], a_shortage())
+    assert shortage_of(POOLS[0], limiter, NOW + SHORTAGE_MEMORY - timedelta(seconds=1)) == a_shortage()
+    assert shortage_of(POOLS[0], limiter, NOW + SHORTAGE_MEMORY) is None
+    later = ran_out(limiter, POOLS[1], a_shortage(NOW + SHORTAGE_MEMORY))
     assert set(later.shortages) == {POOLS[1]}
 
 
@@ -177,16 +180,64 @@ OURS, OTHER = capacity_pool_of(a_spec()), POOLS[1]
 def test_a_creation_that_succeeds_ends_the_shortage_of_its_capacity_pool(
     seen: Observation, short: set[CapacityPool]
 ) -> None:
-    limiter = a_limiter(shortages={OURS: NOW, OTHER: NOW})
+    limiter = a_limiter(shortages={OURS: a_shortage(), OTHER: a_shortage()})
     ended = a_record(create_requested_at=NOW)
     assert {*learned(limiter, CREATES, ended, PoolObservations(seen, {}), NOW).shortages} == short
 
 
-def test_a_stockout_begins_a_shortage_of_its_capacity_pool() -> None:
-    failed = CREATES.transitioned(NOW, Reason.STOCKOUT, "none left")
+@pytest.mark.parametrize(
+    ("reason", "again_at"),
+    [
+        (Reason.STOCKOUT, None),
+        (Reason.RESOURCES_EXHAUSTED, None),
+        (Reason.RESERVATION_UNAVAILABLE, NOW + 2 * MINUTE),
+        (Reason.RESERVATION_AWAITED, NOW + 2 * MINUTE),
+    ],
+)
+def test_what_its_capacity_pool_cannot_provide_begins_a_shortage_and_a_reservation_is_left_alone_for_a_while(
+    reason: Reason, again_at: datetime | None
+) -> None:
+    failed = replace(CREATES.transitioned(NOW, reason, "none left"), retry_at=NOW + 2 * MINUTE)
     seen = PoolObservations(Absent(), {})
-    assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {OURS: NOW}
+    assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {
+        OURS: a_shortage(reason=reason, again_at=again_at)
+    }
     assert learned(a_limiter(), failed, failed, seen, NOW).shortages == {}
+
+
+@pytest.mark.parametrize("reason", [Reason.QUOTA_EXCEEDED, Reason.TOO_MANY_OPERATIONS, Reason.INVALID_CONFIGURATION])
+def test_what_is_no_matter_of_capacity_begins_no_shortage(reason: Reason) -> None:
+    failed = CREATES.transitioned(NOW, reason, "no")
+    assert learned(a_limiter(), CREATES, failed, PoolObservations(Absent(), {}), NOW).shortages == {}
+
+
+def test_a_reservation_that_could_not_provide_hosts_is_tried_by_one_when_it_is_due_and_by_nobody_before() -> None:
+    again_at = NOW + 2 * MINUTE
+    limiter = ran_out(a_limiter(), POOLS[0], a_shortage(reason=Reason.RESERVATION_AWAITED, again_at=again_at))
+    waiting = [a_candidate(number) for number in range(20)]
+    assert admit(waiting, [], limiter, again_at - timedelta(seconds=1), LIMITS) == ()
+    assert admit(waiting, [], limiter, again_at, LIMITS) == (waiting[0],)
+
+
+SHORT = a_limiter(shortages={POOLS[0]: a_shortage(), POOLS[1]: a_shortage(), POOLS[2]: a_shortage()})
+
+
+@pytest.mark.parametrize(
+    ("limiter", "pool", "slots", "waits"),
+    [
+        pytest.param(a_limiter(), POOLS[0], [], False, id="not short"),
+        pytest.param(a_limiter(), POOLS[0], [POOLS[0]] * 5, False, id="not short: it lacks a slot alone"),
+        pytest.param(SHORT, None, [POOLS[0]], False, id="a deletion"),
+        pytest.param(SHORT, POOLS[0], [], False, id="short, and nobody tries it"),
+        pytest.param(SHORT, POOLS[0], [POOLS[0]], True, id="short, and somebody tries it"),
+        pytest.param(SHORT, POOLS[0], POOLS[1:], True, id="short, and so many others are tried"),
+    ],
+)
+def test_an_operation_waits_its_turn_or_for_a_slot(
+    limiter: ConcurrencyLimiter, pool: CapacityPool | None, slots: list[CapacityPool], waits: bool
+) -> None:
+    running = [a_slot(number, capacity_pool=each) for number, each in enumerate(slots)]
+    assert turn_awaited(pool, running, limiter, NOW, LIMITS) == (a_shortage() if waits else None)
 
 
 @pytest.mark.parametrize(("limit", "half"), [(9, 4), (5, 2), (2, 1), (1, 1)])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_record, an_occupant, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings, some_hosts
 from tests.domain.cases import terminating
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Backoff, Limits
@@ -17,11 +17,13 @@ from tpu_slices.domain.model.decisions import DeletePool
 from tpu_slices.domain.model.observations import Failure, FailureKind, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Rejection, RunsOn, SliceRecord
+from tpu_slices.domain.model.slices import Capacity, CapacityKind
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed
 
 LIMITS = Limits()
+RESERVED = a_spec(capacity=Capacity(CapacityKind.RESERVATION, "hall-7"))
 SECOND = timedelta(seconds=1)
 CREATING: dict[str, Any] = {
     "phase": Phase.PROVISIONING,
@@ -127,7 +129,7 @@ def test_after_an_action_no_slice_is_reconciled_later_than_was_decided(
 
 @pytest.mark.parametrize("kind", list(FailureKind))
 def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKind) -> None:
-    after = failed(a_record(**CREATING), Failure(kind, "in the vendor's words"), NOW, settings())
+    after = failed(a_record(**CREATING, spec=RESERVED), Failure(kind, "in the vendor's words"), NOW, settings())
     assert (after.phase, after.reason) == (FAILED[kind].phase, FAILED[kind])
     assert "in the vendor's words" in after.message
     assert "{" not in after.message
@@ -138,7 +140,9 @@ def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKin
     [
         pytest.param(FailureKind.STOCKOUT, MINUTE, id="stockout"),
         pytest.param(FailureKind.QUOTA, 5 * MINUTE, id="quota"),
-        pytest.param(FailureKind.RESERVATION, 2 * MINUTE, id="reservation"),
+        pytest.param(FailureKind.EXHAUSTED, MINUTE, id="stock or quota"),
+        pytest.param(FailureKind.RESERVATION, MINUTE, id="reservation"),
+        pytest.param(FailureKind.RESERVATION_AWAITED, MINUTE, id="reservation that is not there yet"),
         pytest.param(FailureKind.IP_SPACE, 5 * MINUTE, id="pod addresses"),
         pytest.param(FailureKind.RATE, 5 * SECOND, id="too many at once"),
         pytest.param(FailureKind.BUSY, 10 * SECOND, id="busy"),
@@ -159,6 +163,41 @@ def test_a_waiting_slices_message_has_the_next_attempt() -> None:
     assert after.message == (
         "us-central2-b is out of tpu-v6e-slice 4x4; next attempt at 12:01:00 UTC. Cause: none left."
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "reserved", "said"),
+    [
+        (FailureKind.STOCKOUT, False, "us-central2-b is out of tpu-v6e-slice 4x4;"),
+        (
+            FailureKind.EXHAUSTED,
+            False,
+            "us-central2-b is out of tpu-v6e-slice 4x4, or the project's quota does not allow more of them; GKE does ",
+        ),
+        (
+            FailureKind.RESERVATION,
+            True,
+            "The reservation hall-7 cannot provide tpu-v6e-slice 4x4 in us-central2-b now;",
+        ),
+        (FailureKind.RESERVATION, False, "us-central2-b is out of tpu-v6e-slice 4x4;"),
+        (FailureKind.RESERVATION_AWAITED, True, "The reservation hall-7 is not there, or cannot be used yet;"),
+    ],
+)
+def test_what_is_not_there_is_called_what_it_is(kind: FailureKind, reserved: bool, said: str) -> None:
+    record = a_record(**CREATING, spec=RESERVED if reserved else a_spec())
+    after = failed(record, Failure(kind, "none left."), NOW, settings())
+    assert after.message.startswith(said)
+    assert after.reason is (Reason.STOCKOUT if said.endswith("4x4;") else FAILED[kind])
+
+
+def test_a_reservation_that_is_not_there_yet_is_tried_every_few_minutes() -> None:
+    record, at, tries = a_record(spec=RESERVED), NOW, 0
+    while at < NOW + timedelta(hours=4):
+        record, tries = failed(record, Failure(FailureKind.RESERVATION_AWAITED, "no such."), at, settings()), tries + 1
+        assert record.retry_at is not None
+        assert record.retry_at - at <= 5 * MINUTE
+        at = record.retry_at
+    assert tries <= 52
 
 
 def test_a_slice_without_a_spec_has_a_message_all_the_same() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import a_record, a_spec
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import SliceSpec
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS, reason_text
 
@@ -48,3 +48,20 @@ def test_what_happens_on_one_of_them_only_is_marked() -> None:
         Reason.PROVISIONED_BY_GKE: GKE,
         Reason.AWAITING_CAPACITY: COMPUTE_ENGINE,
     }
+
+
+@pytest.mark.parametrize("reason", [Reason.STOCKOUT, Reason.RESOURCES_EXHAUSTED])
+@pytest.mark.parametrize(
+    ("capacity", "told", "absent"),
+    [
+        (Capacity(), "spot or a reservation may be available sooner", "did not provide it"),
+        (Capacity(CapacityKind.RESERVATION, "hall-7"), "Its reservation did not provide it", "or a reservation"),
+    ],
+    ids=["on demand", "reserved"],
+)
+def test_a_slice_in_a_reservation_is_not_told_to_use_one(
+    reason: Reason, capacity: Capacity, told: str, absent: str
+) -> None:
+    remedy = reason_text(a_record(spec=a_spec(capacity=capacity)), reason).remedy
+    assert told in remedy
+    assert absent not in remedy

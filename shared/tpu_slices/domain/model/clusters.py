@@ -34,7 +34,9 @@ _RETRIES: Mapping[FailureKind, Backoff] = MappingProxyType(
     {
         FailureKind.STOCKOUT: _seconds(60, 900),
         FailureKind.QUOTA: _seconds(300, 1800),
-        FailureKind.RESERVATION: _seconds(120, 900),
+        FailureKind.EXHAUSTED: _seconds(60, 900),
+        FailureKind.RESERVATION: _seconds(60, 300),
+        FailureKind.RESERVATION_AWAITED: _seconds(60, 300),
         FailureKind.IP_SPACE: _seconds(300, 1800),
         FailureKind.RATE: _seconds(5, 60),
         FailureKind.BUSY: _seconds(10, 120),

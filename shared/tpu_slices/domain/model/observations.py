@@ -14,7 +14,9 @@ class FailureKind(StrEnum):
 
     STOCKOUT = "STOCKOUT"  # the zone has no such hosts now
     QUOTA = "QUOTA"  # the project may not have more
-    RESERVATION = "RESERVATION"  # the reservation is used up, missing or not yet ready
+    EXHAUSTED = "EXHAUSTED"  # stock or quota: the vendor does not say which
+    RESERVATION = "RESERVATION"  # the reservation is used up, or a part of it is not healthy
+    RESERVATION_AWAITED = "RESERVATION_AWAITED"  # there is no such reservation, or it cannot be used yet
     IP_SPACE = "IP_SPACE"  # the pod range is full
     RATE = "RATE"  # too many operations or calls at once: the concurrency limit is lowered
     BUSY = "BUSY"  # another operation on the pool or the cluster is in progress

@@ -60,7 +60,9 @@ class Reason(StrEnum):
 
     STOCKOUT = "Stockout", Phase.WAITING
     QUOTA_EXCEEDED = "QuotaExceeded", Phase.WAITING
-    RESERVATION_UNAVAILABLE = "ReservationUnavailable", Phase.WAITING
+    RESOURCES_EXHAUSTED = "ResourcesExhausted", Phase.WAITING  # out of stock or of quota: GKE does not say which
+    RESERVATION_UNAVAILABLE = "ReservationUnavailable", Phase.WAITING  # used up, or not healthy
+    RESERVATION_AWAITED = "ReservationAwaited", Phase.WAITING  # not there, or not usable yet
     IP_SPACE_EXHAUSTED = "IpSpaceExhausted", Phase.WAITING
     TOO_MANY_OPERATIONS = "TooManyOperations", Phase.WAITING
     CLUSTER_BUSY = "ClusterBusy", Phase.WAITING

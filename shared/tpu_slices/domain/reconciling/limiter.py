@@ -18,6 +18,9 @@ CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, 
 
 SHORTAGE_MEMORY = timedelta(minutes=15)
 """How long a capacity pool counts as short after a stockout, unless a creation in it succeeds."""
+_OF_RESERVATIONS = frozenset({Reason.RESERVATION_UNAVAILABLE, Reason.RESERVATION_AWAITED})
+RAN_OUT = frozenset({Reason.STOCKOUT, Reason.RESOURCES_EXHAUSTED, *_OF_RESERVATIONS})
+"""The reasons of slices whose capacity pool cannot provide hosts, whoever tries."""
 RAISE_AFTER = timedelta(minutes=5)
 """How long after its last change, and after the last rejection, the limit may be raised by one."""
 LOWER_AGAIN_AFTER = timedelta(minutes=40)
@@ -47,13 +50,23 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """That a capacity pool could not provide hosts."""
+
+    at: datetime
+    reason: Reason
+    again_at: datetime | None = None
+    """Before this nobody tries again; None: one may at once. A reservation answers at once, whoever asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyLimiter:
     """The document `limiters/{cluster}`: the current limit, and the capacity pools with recent stockouts."""
 
     cluster: ClusterId
     limit: int
     changed_at: datetime
-    shortages: Mapping[CapacityPool, datetime]
+    shortages: Mapping[CapacityPool, Shortage]
     lowered_at: datetime | None = None
     """When the limit was last halved."""
     refused_at: datetime | None = None
@@ -177,8 +190,8 @@ def admit(
     """Return the candidates that may start, first come first, up to the number of free slots.
 
     Deletions come before creations. Creations go round the namespaces: that one comes first whose namespace holds the
-    fewest slots, then who waits longest. A capacity pool with a recent stockout gets one probe at a time, and all such
-    pools together at most half of the slots.
+    fewest slots, then who waits longest. A capacity pool with a recent stockout gets one probe at a time, a reservation
+    none before it is due, and all such pools together at most half of the slots.
     """
     left = sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id))
     slots = list(running)
@@ -233,16 +246,31 @@ def may_start(
     limits: Limits,
 ) -> bool:
     """Return whether an operation in a capacity pool may start, if a slot is free."""
-    if capacity_pool is None or not is_short(capacity_pool, limiter, now):
-        return True
+    return turn_awaited(capacity_pool, running, limiter, now, limits) is None
+
+
+def turn_awaited(
+    capacity_pool: CapacityPool | None,
+    running: Sequence[Slot],
+    limiter: ConcurrencyLimiter,
+    now: datetime,
+    limits: Limits,
+) -> Shortage | None:
+    """Return the shortage for which an operation waits its turn, whatever slots are free; None: it need not."""
+    shortage = None if capacity_pool is None else shortage_of(capacity_pool, limiter, now)
+    if shortage is None:
+        return None
     pools = [slot.capacity_pool for slot in running if slot.capacity_pool is not None]
-    probes = sum(is_short(taken, limiter, now) for taken in pools)
-    return capacity_pool not in pools and probes < max(1, _limit(limiter, limits) // 2)
+    probes = sum(shortage_of(taken, limiter, now) is not None for taken in pools)
+    due = shortage.again_at is None or now >= shortage.again_at
+    free = capacity_pool not in pools and probes < max(1, _limit(limiter, limits) // 2)
+    return None if due and free else shortage
 
 
-def is_short(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: datetime) -> bool:
-    ran_out = limiter.shortages.get(capacity_pool)
-    return ran_out is not None and now - ran_out < SHORTAGE_MEMORY
+def shortage_of(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: datetime) -> Shortage | None:
+    """Return the shortage of a capacity pool, unless it is forgotten."""
+    shortage = limiter.shortages.get(capacity_pool)
+    return shortage if shortage is not None and now - shortage.at < SHORTAGE_MEMORY else None
 
 
 def lowered(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
@@ -272,10 +300,15 @@ def raised(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> Concur
     return replace(limiter, limit=limiter.limit + 1, changed_at=now)
 
 
-def ran_out(limiter: ConcurrencyLimiter, capacity_pool: CapacityPool, now: datetime) -> ConcurrencyLimiter:
+def ran_out(limiter: ConcurrencyLimiter, capacity_pool: CapacityPool, shortage: Shortage) -> ConcurrencyLimiter:
     """Return the limiter with a new shortage of a capacity pool, and without old shortages."""
-    kept = {known: at for known, at in limiter.shortages.items() if now - at < SHORTAGE_MEMORY}
-    return replace(limiter, shortages={**kept, capacity_pool: now})
+    kept = {known: each for known, each in limiter.shortages.items() if shortage.at - each.at < SHORTAGE_MEMORY}
+    return replace(limiter, shortages={**kept, capacity_pool: shortage})
+
+
+def runs_out(before: SliceRecord, after: SliceRecord) -> bool:
+    """Return whether a step of a slice shows that its capacity pool cannot provide hosts."""
+    return after.reason in RAN_OUT and after.transition_count > before.transition_count
 
 
 def learned(
@@ -285,11 +318,13 @@ def learned(
     if after.spec is None:
         return limiter
     capacity_pool = capacity_pool_of(after.spec)
-    if after.reason is Reason.STOCKOUT and after.transition_count > before.transition_count:
-        return ran_out(limiter, capacity_pool, now)
+    if runs_out(before, after):
+        again_at = after.retry_at if after.reason in _OF_RESERVATIONS else None
+        return ran_out(limiter, capacity_pool, Shortage(at=now, reason=after.reason, again_at=again_at))
     created = before.slot is not None and after.slot is None and isinstance(seen.current, Running | Busy)
     if created and capacity_pool in limiter.shortages:
-        return replace(limiter, shortages={pool: at for pool, at in limiter.shortages.items() if pool != capacity_pool})
+        left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}
+        return replace(limiter, shortages=left)
     return limiter
 
 

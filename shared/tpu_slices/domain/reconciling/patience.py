@@ -18,7 +18,9 @@ FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     {
         FailureKind.STOCKOUT: Reason.STOCKOUT,
         FailureKind.QUOTA: Reason.QUOTA_EXCEEDED,
+        FailureKind.EXHAUSTED: Reason.RESOURCES_EXHAUSTED,
         FailureKind.RESERVATION: Reason.RESERVATION_UNAVAILABLE,
+        FailureKind.RESERVATION_AWAITED: Reason.RESERVATION_AWAITED,
         FailureKind.IP_SPACE: Reason.IP_SPACE_EXHAUSTED,
         FailureKind.RATE: Reason.TOO_MANY_OPERATIONS,
         FailureKind.BUSY: Reason.CLUSTER_BUSY,
@@ -35,7 +37,10 @@ _MEANING: Mapping[FailureKind, str] = MappingProxyType(
     {
         FailureKind.STOCKOUT: "{zone} is out of {what}",
         FailureKind.QUOTA: "The project's quota does not allow {what_in_zone}",
-        FailureKind.RESERVATION: "The reservation cannot provide {what_in_zone}",
+        FailureKind.EXHAUSTED: "{zone} is out of {what}, or the project's quota does not allow more of them; {vendor} "
+        "does not say which",
+        FailureKind.RESERVATION: "{Reservation} cannot provide {what_in_zone} now",
+        FailureKind.RESERVATION_AWAITED: "{Reservation} is not there, or cannot be used yet",
         FailureKind.IP_SPACE: "No addresses are left in the {vendor.addresses} for {hosts} hosts",
         FailureKind.RATE: "{vendor} accepts no more operations at the moment",
         FailureKind.BUSY: "Another operation on {vendor.scope} is in progress",
@@ -52,6 +57,7 @@ def failure(
     record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings
 ) -> tuple[Reason, str, Mapping[str, Any]]:
     """Return the reason and message of a slice after a failed attempt, and what changes on its record."""
+    why = _of_the_slice(why, record)
     reason, meaning = FAILED[why.kind], _meaning(record, why, settings)
     message = f"{meaning}: {why.message}"
     if reason.phase is Phase.PROVISIONING:
@@ -81,6 +87,12 @@ def failed(record: SliceRecord, why: Failure, now: datetime, settings: ClusterSe
     return replace(record.transitioned(now, reason, message), **changes)
 
 
+def _of_the_slice(why: Failure, record: SliceRecord) -> Failure:
+    """Return the failure as one of this slice: without a reservation it is stock that is reserved for others."""
+    unreserved = record.spec is not None and record.spec.capacity.reservation is None
+    return replace(why, kind=FailureKind.STOCKOUT) if unreserved and why.kind is FailureKind.RESERVATION else why
+
+
 def _in_a_row(record: SliceRecord, reason: Reason) -> int:
     """Return the number of consecutive failures for this reason, this one included."""
     last = next(
@@ -91,11 +103,18 @@ def _in_a_row(record: SliceRecord, reason: Reason) -> int:
 
 def _meaning(record: SliceRecord, failure: Failure, settings: ClusterSettings) -> str:
     spec = record.spec
-    zone, what, hosts = "The zone", "such hosts", "its"
+    zone, what, hosts, reservation = "The zone", "such hosts", "its", None
     if spec is not None:
         zone, what, hosts = spec.zone, f"{spec.accelerator} {spec.topology}", str(spec.hosts)
-    in_zone = f"{what} in {zone}" if spec is not None else what
-    words = {"zone": zone, "what": what, "what_in_zone": in_zone, "hosts": hosts, "vendor": settings.vendor}
+        reservation = spec.capacity.reservation
+    words = {
+        "zone": zone,
+        "what": what,
+        "what_in_zone": f"{what} in {zone}" if spec is not None else what,
+        "hosts": hosts,
+        "Reservation": f"The reservation {reservation}" if reservation else "The reservation",
+        "vendor": settings.vendor,
+    }
     return _MEANING[failure.kind].format_map(words)
 
 

@@ -36,7 +36,9 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
             (
                 Reason.STOCKOUT,
                 Reason.QUOTA_EXCEEDED,
+                Reason.RESOURCES_EXHAUSTED,
                 Reason.RESERVATION_UNAVAILABLE,
+                Reason.RESERVATION_AWAITED,
                 Reason.IP_SPACE_EXHAUSTED,
             ),
             "InstancesCreationFailed",

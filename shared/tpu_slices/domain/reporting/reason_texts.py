@@ -81,15 +81,24 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.STOCKOUT: ReasonText(
             "{zone} is out of {what}",
-            f"{_RETRIED} Another zone, a smaller topology, spot or a reservation may be available sooner.",
+            f"{_RETRIED} {{sooner}}",
         ),
         Reason.QUOTA_EXCEEDED: ReasonText(
             "the project's quota does not allow more {what} in {zone}",
             f"{_RETRIED} Request more quota for these chips, or stop workloads that use them.",
         ),
+        Reason.RESOURCES_EXHAUSTED: ReasonText(
+            "{zone} is out of {what}, or the project's quota does not allow more of them: {vendor} does not say which",
+            f"{_RETRIED} Compare the project's quota with what it uses; if that leaves room: {{sooner}}",
+        ),
         Reason.RESERVATION_UNAVAILABLE: ReasonText(
-            "{reservation} cannot provide {what} in {zone}",
+            "{reservation} cannot provide {what} in {zone} now",
             f"{_RETRIED} Check `gcloud compute reservations describe`, or stop workloads that use the reservation.",
+        ),
+        Reason.RESERVATION_AWAITED: ReasonText(
+            "{reservation} is not there, or cannot be used yet",
+            f"{_RETRIED} If it should be there, check its name, its project and zone, and with whom it is shared, by "
+            "`gcloud compute reservations describe`.",
         ),
         Reason.IP_SPACE_EXHAUSTED: ReasonText(
             "no addresses are left in the {vendor.addresses} for {hosts} hosts",
@@ -195,6 +204,9 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
         "run_duration": (spec and spec.run_duration) or "their time",
         "usable": record.hosts.usable,
         "reservation": f"the reservation {reservation}" if reservation else "the reservation",
+        "sooner": "Its reservation did not provide it: check `gcloud compute reservations describe`."
+        if reservation
+        else "Another zone, a smaller topology, spot or a reservation may be available sooner.",
     }
 
 
