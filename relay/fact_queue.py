@@ -5,7 +5,7 @@
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the list of demand           |
 |                 | do; on request; every `repeat` if volume claims are part of it    |                              |
 | DemandListed    | every `repeat` while leaders wait, which confirms their demand    | the next one                 |
-| WorkloadChanged | if a workload changes its state or is deleted; within `introduce` | the digest of workloads, and |
+| WorkloadChanged | if a workload changes its state or is not there; within `introduce` | the digest of workloads, and |
 |                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
 |                 | `repeat` while hosts of an ended one exist and are not closing,   | the object of a TPUNodeGroup,|
 |                 | or its object waits for its slice to be GONE                      | wait to be released          |
@@ -22,7 +22,7 @@ What must be looked up at the API server rests meanwhile, with all that is about
 their order is kept; everything else goes on.
 
 What stands and does not change costs nothing but its part of a digest. While a watch has shown no sign of life for
-`blind_after`, only deletions are published: the rest of the cluster cache may be outdated, but a deletion is final.
+`blind_after`, only ends are published: the rest of the cluster cache may be outdated, but an end is final.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounte
 from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups import Due, Mounted, Vacancy
-from relay.messages import demand_list_of, list_of, parts_of, state_of
+from relay.messages import demand_list_of, end_of, list_of, parts_of, state_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from tpu_slices.domain.model.facts import (
     FactQuestion,
@@ -156,13 +156,15 @@ class FactQueue:
             case Unparseable():
                 pass  # its last known state stays
 
-    def lost(self, kind: Kind, identity: str, now: datetime, last: Workload | None = None) -> None:
-        """Record that an object is gone; `last` is the workload's final state, if the watch delivered it."""
+    def lost(
+        self, kind: Kind, identity: str, now: datetime, last: Workload | None = None, deleted_at: str | None = None
+    ) -> None:
+        """Record that an object is gone; `last`, `deleted_at`: its final state and version, if a watch deleted it."""
         gone = self.cache.drop(kind, identity)
         match gone:
             case Workload():
                 self._demand_told.forget(gone.ref.owner.uid)
-                self._ends.append(_end_of(last or gone))
+                self._ends.append(end_of(last or gone, deleted_at))
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
                 self._follow_end_of_waiting(gone)
@@ -393,8 +395,3 @@ class FactQueue:
         if maker is not None and any(each.owner.uid != maker.ref.owner.uid for each in count.hosts.occupants):
             self._demand_told.forget(maker.ref.owner.uid)
             self._gather(maker, now)
-
-
-def _end_of(last: Workload) -> WorkloadChanged:
-    """Return how a workload ended that is gone: by its own end, which may not have been told yet, or else deleted."""
-    return WorkloadChanged(workload=last.ref, state=last.state if last.state.ended else WorkloadState.DELETED)

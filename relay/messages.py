@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -36,6 +37,16 @@ def state_of(workload: Workload) -> WorkloadChanged | SliceDeclared:
         return SliceDeclared(workload=workload.ref, group=workload.group)
     error = workload.parse_error or ""
     return WorkloadChanged(workload=workload.ref, state=workload.state, queue=workload.queue, template_error=error)
+
+
+def end_of(last: Workload, deleted_at: str | None) -> WorkloadChanged:
+    """Return how a workload ended that is gone: by its own end, which may not have been told yet, or it was deleted.
+
+    `deleted_at`: the version at which the API server said so; None: it did not, and the workload is missing.
+    """
+    state = WorkloadState.MISSING if deleted_at is None else WorkloadState.DELETED
+    ref = replace(last.ref, resource_version=deleted_at or last.ref.resource_version)
+    return WorkloadChanged(workload=ref, state=last.state if last.state.ended else state)
 
 
 def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, ...]]:

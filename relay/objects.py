@@ -281,6 +281,8 @@ class Lost(Generic[K, S]):
     version: str
     last: S | None
     """Its final state, if the watch delivered it."""
+    deleted: bool
+    """Whether the API server said that it deleted this very object: it said so, and no selector was lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,9 +235,10 @@ class Relay:
                 _log_parse_error(seen)
                 self._queue.bookmarked(kind, version, now)
                 self._queue.saw(seen, now)
-            case Lost(kind, identity, version, last):
+            case Lost(kind, identity, version, last, deleted):
                 self._queue.bookmarked(kind, version, now)
-                self._queue.lost(kind, identity, now, last if isinstance(last, Workload) else None)
+                final = last if isinstance(last, Workload) else None
+                self._queue.lost(kind, identity, now, final, version if deleted else None)
             case Bookmarked(kind, version):
                 self._queue.bookmarked(kind, version, now)
 

@@ -255,7 +255,7 @@ class Watch(Generic[K, S]):
             last, identity = None if isinstance(seen, Unparseable) else seen, identity_of(obj, self._source.identity)
             if event.type == "DELETED":
                 self._told.pop(identity, None)
-            self._put(Lost(kind, identity, event.version, last))
+            self._put(Lost(kind, identity, event.version, last, deleted=event.type == "DELETED"))
         else:
             self._put(Saw(kind, seen, event.version))
 

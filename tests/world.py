@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -103,6 +103,20 @@ class World(System):
         was_dead, self.relay_is_dead = self.relay_is_dead, True
         self.ends(jobset, WorkloadState.DELETED)
         self.relay_is_dead = was_dead
+
+    def api_server_loses(self, jobsets: Iterable[LiveWorkload], version: int | None = None) -> None:
+        """Let the API server not know these JobSets and their pods any more, and watches break off.
+
+        `version`: that of the cluster from then on; None: it is as it was.
+        """
+        lost = [jobset.ref.owner.uid for jobset in jobsets]
+        self.cluster.workloads = {uid: each for uid, each in self.workloads.items() if uid not in lost}
+        pods = self.cluster.pods
+        self.cluster.pods = {uid: pod for uid, pod in pods.items() if pod.jobset.ref.owner.uid not in lost}
+        self.cluster._version = version or self.cluster._version
+        for relay in self.cluster.relays:
+            relay.lists_anew()
+        self.relay_publishes()
 
     def relay_restarts(self) -> None:
         """Let a relay start that knows nothing, and publish what it sees."""

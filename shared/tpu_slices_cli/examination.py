@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.model.workloads import ReportQueue
@@ -86,8 +85,10 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),
         "oldest_since": lambda: store.oldest_since(cluster, [Reason.HELD]),
         "hosts_digest": lambda: store.hosts_digest(cluster),
-        "ended_workloads": lambda: store.ended_workloads(cluster, [WorkloadState.DELETED], now),
-        "live_count": lambda: store.live_count(cluster),
+        "unconfirmed_ends": lambda: store.unconfirmed_ends(cluster, now),
+        "unconfirmed_ends of a namespace": lambda: store.unconfirmed_ends(cluster, now, "default"),
+        "ready_count": lambda: store.ready_count(cluster, 1),
+        "ready_count of a namespace": lambda: store.ready_count(cluster, 1, "default"),
     }
 
 

@@ -93,24 +93,30 @@ def resume_command(session: Session, name: str | None, cluster: str | None) -> N
         echo(f"{record.id} is no longer on hold." if changed else f"{record.id} was not on hold.")
 
 
-@click.command(name="confirm-deletions", short_help="Let releases go on that were stopped after many deletions.")
+@click.command(
+    name="confirm-deletions", short_help="Let releases go on that were stopped: many workloads were missing."
+)
 @_CLUSTER
+@click.option("--namespace", metavar="NAME", help="Only those of this namespace; all are confirmed without it.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
-def confirm_deletions_command(session: Session, cluster: str | None, *, yes: bool) -> None:
-    """Let the releases of deleted JobSets go on, which were stopped because so many were deleted at once.
+def confirm_deletions_command(session: Session, cluster: str | None, namespace: str | None, *, yes: bool) -> None:
+    """Let the releases of missing workloads go on, which were stopped because so many were missing at once.
 
-    Check first with `kubectl get jobsets -A` that the JobSets are really gone.
+    Check first with `kubectl get jobsets -A` that they are really gone, and that the relay is that of the cluster.
     """
     id_ = session.cluster(cluster)
+    where = f"namespace {namespace} of {id_}" if namespace else id_
     stored = session.deps.store.brake(id_)
-    if stored is None or stored.value.confirmed_at is not None:
-        echo(f"No releases are stopped in {id_}.")
+    messages = list(stored.value.messages(namespace)) if stored else []
+    if not messages:
+        echo(f"No releases are stopped in {where}.")
         return
-    echo(stored.value.message)
-    if confirmed("Delete the slices of these JobSets?", yes=yes):
-        brakes.confirm(id_, session.deps)
-        echo(f"The releases in {id_} go on.")
+    for message in messages:
+        echo(f"{message}.")
+    if confirmed(f"Delete the slices of the missing workloads in {where}?", yes=yes):
+        brakes.confirm(id_, session.deps, namespace)
+        echo(f"The releases in {where} go on.")
 
 
 def _end_pause(session: Session, cluster: ClusterId) -> None:

@@ -68,8 +68,14 @@ class FakeRelay:
             self.queue.saw(seen, self._clock.now())
 
     def lost(self, kind: Kind, identity: str, last: Workload | None = None) -> None:
+        """Show that an object was deleted at the version that is the cluster's now."""
         if kind not in self._hanging:
-            self.queue.lost(kind, identity, self._clock.now(), last)
+            self.queue.lost(kind, identity, self._clock.now(), last, self._server.version)
+
+    def lists_anew(self) -> None:
+        """Let every watch break off, so that it has to begin with a list."""
+        for kind in sorted(set(Kind) - self._hanging):
+            self._lists(kind)
 
     def facts(self) -> Iterator[Fact]:
         """Yield what is published now."""

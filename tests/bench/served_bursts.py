@@ -11,16 +11,12 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -48,7 +44,6 @@ from tpu_slices.domain.model.facts import EXCLUSIVE
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.planning.host_labels import NODE_POOL
-from tpu_slices.domain.reconciling.brake import too_many
 from tpu_slices.ports.log_events import LogEvent
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
@@ -205,9 +200,8 @@ class _Run:
         yield from self._processors("until READY", before)
         for name in self._names():
             api.delete("jobsets", DEMO_NAMESPACE, name)
-        confirmed = self._confirmed() if too_many(burst.jobsets, live=0) else 0.0
         self._until_all(DELETE)
-        yield from self._pace_of("deleted", DELETE, since=confirmed)
+        yield from self._pace_of("deleted", DELETE)
 
     def _passing(self, api: Api) -> Iterator[Measure]:
         """Let the JobSets complete one by one, so that creations and deletions share the slots.
@@ -231,13 +225,10 @@ class _Run:
     def _row(self, what: str, unit: str, found: Sequence[float], floor: Sequence[float] = ()) -> Measure:
         return measure(f"{self._burst.name}: {what}", unit, found, floor)
 
-    def _pace_of(self, what: str, *methods: str, since: float = 0.0) -> Iterator[Measure]:
-        """Yield how long all operations of a kind took to start, and the seconds from an end to the next start.
-
-        Without those that began before a time, in seconds since 1970.
-        """
+    def _pace_of(self, what: str, *methods: str) -> Iterator[Measure]:
+        """Yield how long all operations of a kind took to start, and the seconds from an end to the next start."""
         slots, kinds = self._burst.slots, {KINDS[each] for each in methods}
-        operations = sorted(each for each in self._operations.values() if each.kind in kinds and each.began >= since)
+        operations = sorted(each for each in self._operations.values() if each.kind in kinds)
         ends = sorted(each.ended for each in operations)
         waits = [each.began - ended for ended, each in zip(ends, operations[slots:], strict=False)]
         yield self._row(what, "s", [operations[-1].began - operations[0].began], [floor(operations, slots)])
@@ -255,7 +246,8 @@ class _Run:
 
             def left(pools: Counter[str]) -> Sequence[int]:
                 seen = len(api.list("jobsets", DEMO_NAMESPACE)["items"]), pools[CREATE] - pools[DELETE]
-                return seen if any(seen) else (store.live_count(cluster), store.slice_count(cluster))
+                live = store.live_standings(cluster)
+                return seen if any(seen) else (sum(1 for _ in live), store.slice_count(cluster))
 
             self._follow(left, CREATE, DELETE)
 
@@ -290,28 +282,6 @@ class _Run:
                 assert passed < PATIENCE_SECONDS, f"{found} instead of {awaited} {what}"
                 time.sleep(LOOK_SECONDS / 4)
         return time.monotonic() - began
-
-    def _confirmed(self) -> float:
-        """Let the deletions go on, as an operator does, who is asked if so many JobSets are deleted at once.
-
-        Once all are recorded: those that are recorded later are too many again. Return when, in seconds since 1970.
-        """
-        self._until(0, FirestoreStore.live_count, "JobSets are live")
-        command = [
-            sys.executable,
-            "-m",
-            "tpu_slices_cli",
-            "confirm-deletions",
-            "--yes",
-        ]
-        environment = {**os.environ, **self._stack.addresses.environment(), "PYTHONPATH": str(REPOSITORY)}
-        deadline, said, began = time.monotonic() + PATIENCE_SECONDS, "", math.inf
-        while "go on" not in said:
-            assert time.monotonic() < deadline, said
-            began = datetime.now(UTC).timestamp()
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-            said = done.stdout + done.stderr
-        return began
 
     def _waited(self) -> list[float]:
         """Return, of each decision, for how many seconds the message that led to it waited."""

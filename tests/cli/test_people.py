@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner
 
-from tests.builders import CLUSTER, NOW
+from tests.builders import CLUSTER, MINUTE, NOW
 from tests.cli.stage import Stage, out_of_stock, serving
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.reconciling.brake import Brake
+from tpu_slices.domain.reconciling.brake import Brake, Stop
 from tpu_slices_cli.app import main
 from tpu_slices_simulator.fakes.backend import Verb
 
@@ -125,10 +125,26 @@ def test_a_release_can_be_forced_while_the_relay_is_dead_and_the_note_says_so(st
 
 def test_stopped_releases_are_shown_and_go_on_when_they_are_confirmed(stage: Stage) -> None:
     assert stage.output_of("confirm-deletions") == "No releases are stopped in demo.\n"
-    brake = Brake(cluster=CLUSTER, since=NOW, stopped_at=NOW, deleted=12, live=3)
+    stop = Stop(since=NOW, stopped_at=NOW, ended=12, live=3, chips=240)
+    brake = Brake(cluster=CLUSTER, whole=stop, namespaces={"loops": stop})
     stage.world.store.put(brake)
-    assert stage.output_of("confirm-deletions", "--yes").splitlines() == [brake.message, "The releases in demo go on."]
+    stage.world.clock.advance(MINUTE)
+    told = [f"{message}." for message in brake.messages()]
+    assert [len(told), *("namespace loops" in each for each in told)] == [2, False, True]
+    assert stage.output_of("confirm-deletions", "--yes").splitlines() == [*told, "The releases in demo go on."]
     assert stage.output_of("confirm-deletions") == "No releases are stopped in demo.\n"
+
+
+def test_those_of_one_namespace_are_confirmed_by_themselves(stage: Stage) -> None:
+    stop = Stop(since=NOW, stopped_at=NOW, ended=12, live=3, chips=240)
+    stage.world.store.put(Brake(cluster=CLUSTER, namespaces={"loops": stop, "others": stop}))
+    stage.world.clock.advance(MINUTE)
+    first, last = stage.output_of("confirm-deletions", "--namespace", "loops", "--yes").splitlines()
+    assert "12 of 15 slices in the namespace loops" in first
+    assert last == "The releases in namespace loops of demo go on."
+    nothing = "No releases are stopped in namespace loops of demo.\n"
+    assert stage.output_of("confirm-deletions", "--namespace", "loops") == nothing
+    assert "the namespace others" in stage.output_of("confirm-deletions", "--yes")
 
 
 @pytest.mark.parametrize("verb", ["hold", "release"])

@@ -17,7 +17,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.brake import Brake
+from tpu_slices.domain.reconciling.brake import Brake, Stop
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.domain.reconciling.limiter import Budget, CapacityPool, ConcurrencyLimiter, Shortage, Slot
 from tpu_slices.domain.reporting.reports import report
@@ -27,6 +27,7 @@ from tpu_slices.ports.store import Change, Names, Record, SliceStore, Stored
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import encode, key_of
 
+STOP = Stop(since=NOW, stopped_at=NOW, ended=12, live=3, chips=240)
 REPORT = report(a_jobset(), [a_record()], QueueState(), NOW)
 EVERY_KIND = [
     a_record(pinned_settings=settings().pools),
@@ -41,7 +42,7 @@ EVERY_KIND = [
         }
     ),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
-    Brake(cluster=CLUSTER, since=NOW, stopped_at=NOW, deleted=12, live=3),
+    Brake(cluster=CLUSTER, whole=STOP, namespaces={"research": STOP, "team-a.b": STOP}),
     RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=2, digest="d", next_inventory_check_at=NOW),
 ]
 

@@ -15,7 +15,6 @@ from tests.builders import CLUSTER, NOW, a_jobset, settings
 from tests.contracts.stores import REAL, a_limiter, a_slot, slices
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
-from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import ReportQueue
@@ -69,8 +68,10 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "oldest_since": lambda store: store.oldest_since(CLUSTER, [Reason.DELETION_REFUSED]),
     "hosts_digest": lambda store: store.hosts_digest(CLUSTER),
     "brake": lambda store: store.brake(CLUSTER),
-    "ended_workloads": lambda store: store.ended_workloads(CLUSTER, [WorkloadState.DELETED], NOW),
-    "live_count": lambda store: store.live_count(CLUSTER),
+    "unconfirmed_ends": lambda store: store.unconfirmed_ends(CLUSTER, NOW),
+    "unconfirmed_ends of a namespace": lambda store: store.unconfirmed_ends(CLUSTER, NOW, "research"),
+    "ready_count": lambda store: store.ready_count(CLUSTER, 7),
+    "ready_count of a namespace": lambda store: store.ready_count(CLUSTER, 7, "research"),
     "heartbeat": lambda store: store.heartbeat(CLUSTER),
 }
 

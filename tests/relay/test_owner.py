@@ -168,7 +168,7 @@ def test_what_is_asked_of_the_cluster_cache_is_answered_while_a_look_up_takes_it
 def test_the_end_of_a_jobset_follows_the_demand_that_is_being_looked_up(scene: Scene) -> None:
     scene.begins_to_look_up_claims()
     before = beats(scene.posted)
-    scene.relay.put(Lost(Kind.JOBSETS, "u-1", "3", None))
+    scene.relay.put(Lost(Kind.JOBSETS, "u-1", "3", None, deleted=True))
     scene.until(lambda facts: beats(facts) >= before + 3)
     assert about_llama(scene.posted) == [WorkloadState.ACTIVE]
     scene.api.free.set()
@@ -209,7 +209,7 @@ def test_at_the_end_no_answer_goes_out_that_nobody_has_proven() -> None:
     with beside(scene.relay.run, scene.relay.stop):
         scene.until(lambda facts: any(isinstance(fact, HostsChanged) for fact in facts))
         with scene.held():
-            scene.relay.put(Lost(Kind.HOSTS, node(0)["metadata"]["name"], "3", None))
+            scene.relay.put(Lost(Kind.HOSTS, node(0)["metadata"]["name"], "3", None, deleted=True))
             scene.relay.ask(question())
     (before, last) = (fact for fact in scene.posted if isinstance(fact, HostsChanged))
     assert (before.joined, last.joined, last.answers) == (1, 0, None)

@@ -85,6 +85,16 @@ def test_a_pod_that_was_deleted_and_comes_again_is_read() -> None:
     assert [type(each) for each in put] == [Lost, Saw]
 
 
+def test_what_is_not_relevant_any_more_is_lost_and_only_what_was_deleted_is_told_so() -> None:
+    leader, follower = pod(), pod(labels={"batch.kubernetes.io/job-completion-index": "7"})
+    one, put = watch(leader)
+    follower["metadata"]["uid"] = leader["metadata"]["uid"]
+    one.pass_on(events(follower, first=20), "19")
+    one.pass_on(events(leader, first=21), "20")
+    one.pass_on(events(leader, first=22, type_="DELETED"), "21")
+    assert [each.deleted for each in put if isinstance(each, Lost)] == [False, True]
+
+
 def test_a_pod_that_cannot_be_parsed_is_tried_each_time() -> None:
     broken = patched(
         pod(), {"metadata": {"labels": {"jobset.sigs.k8s.io/job-index": "0"}}, "spec": {"nodeSelector": {"a": 1}}}

@@ -105,7 +105,7 @@ class Told:
             self._owners.put(Saw(Aside.UNSCHEDULED, read, "2"))
 
     def loses(self, uid: str) -> None:
-        self._owners.put(Lost(Aside.UNSCHEDULED, uid, "3", None))
+        self._owners.put(Lost(Aside.UNSCHEDULED, uid, "3", None, deleted=True))
 
     def puts(self, event: Bookmarked[Aside] | Failed[Aside] | Ticked[Aside]) -> None:
         self._owners.put(event)

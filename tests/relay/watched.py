@@ -110,7 +110,7 @@ class Watched:
     def lose(self, obj: dict[str, Any], version: int = 100) -> None:
         seen = read(obj)
         kind = kind_of(obj)
-        self.queue.lost(kind, seen.identity, self.now, seen if isinstance(seen, Workload) else None)
+        self.queue.lost(kind, seen.identity, self.now, seen if isinstance(seen, Workload) else None, str(version))
         self.queue.bookmarked(kind, str(version), self.now)
 
     def pass_time(self, seconds: float) -> None:

@@ -80,11 +80,16 @@ def _rests(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     return told if rested or told.step is not Step.DELETE else Assessment(Step.WAIT, Reason.CLOSING_HOSTS, "rests")
 
 
+def _stops_nothing(record: SliceRecord, *_: object) -> tuple[SliceRecord, None]:
+    return record, None
+
+
 def crowded(story: Story) -> Story:
-    """Return a story of many JobSets that are deleted all at once."""
-    fault = Fault(kind=Kind.WORKLOADS_DELETED, at=20, lasts=1)
+    """Return a story of many JobSets that are deleted all at once, while no watch shows it."""
+    unseen = Fault(kind=Kind.WATCHES_HANG, at=20, lasts=1)
+    deleted = Fault(kind=Kind.WORKLOADS_DELETED, at=20, lasts=1)
     jobsets = tuple(a_plot(f"job-{number}", 1) for number in range(14))
-    return replace(story, jobsets=jobsets, faults=(fault,), minutes=60)
+    return replace(story, jobsets=jobsets, faults=(unseen, deleted), minutes=60)
 
 
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
@@ -105,7 +110,7 @@ MUTANTS = (
         seed=13,
     ),
     Mutant("takes no turn", Promise.NO_OVERRUN, f"{DOMAIN}.case.Situation.slot_for", lambda *_: 0, seed=27),
-    Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.reconcile.stopped", lambda *_: None, crowded, seed=20),
+    Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.reconcile.stopped", _stops_nothing, crowded, seed=20),
     Mutant("counts no chips", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", lambda *_: None, seed=1),
     Mutant("comes back to nothing", Promise.NO_SILENCE, f"{DOMAIN}.decide.due", lambda *_: None, seed=5),
     Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first, seed=25),

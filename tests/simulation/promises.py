@@ -6,8 +6,8 @@
 | no double       | a creation beside a pool that could serve its Job, or under a name deleted before | at a creation |
 | no stale buying | a creation for a slice that no leader was reported to wait for since `demand_ttl` | at a creation |
 | no overrun      | a creation of more chips than the cluster may hold, with all that are bought; an  | at a creation |
-|                 | operation beyond those at a time; slices of more JobSets deleted than the brake   | or deletion   |
-|                 | allows, before an operator confirms it                                            |               |
+|                 | operation beyond those at a time; more slices of missing workloads deleted than   | or deletion   |
+|                 | the brake allows, before an operator confirms it                                  |               |
 | no stray        | a pool of ours that no record knows                                               | at each step  |
 | no silence      | a slice that is not READY, and does not say why, or waits and is not looked at    | at each step  |
 | true reports    | in calm, a JobSet's report that says other than what it has                       | in the end    |
@@ -30,7 +30,7 @@ from tpu_slices.domain.model.observations import Begun, Creating, Deleting, Fail
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.brake import SUDDEN_ENDS, counted_since, too_many
+from tpu_slices.domain.reconciling.brake import Brake, too_many
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices_simulator.fakes.gke import FakePool
@@ -73,8 +73,8 @@ class Watch:
         """The pools whose deletion began, and did not fail."""
         self._ordered: dict[PoolName, datetime] = {}
         """When the pools were last ordered."""
-        self._released: set[WorkloadUid] = set()
-        """The JobSets of which a slice was deleted."""
+        self._released: set[SliceId] = set()
+        """The slices of which a pool was deleted."""
         self._lingering: Counter[PoolName] = Counter()
         """By pool that nobody wants, after how many sweeps its deletion was not requested though there was a slot."""
         self._looked_after = (0, 0, 0)
@@ -193,7 +193,7 @@ class Watch:
     def _on_deletion(self, order: PoolOrder, pool: FakePool) -> None:
         self._deleted.add(order.name)
         self._counts_operations(order)
-        self._brakes(order.job.owner.uid)
+        self._brakes(order.slice_id)
         made = pool.order
         if made is None or (made.slice_id, made.attempt) != (order.slice_id, order.attempt):
             self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
@@ -213,20 +213,23 @@ class Watch:
         if self._operations() > most:
             self._break(Promise.NO_OVERRUN, f"{order.name} is one of {self._operations()} operations, of {most}")
 
-    def _brakes(self, uid: WorkloadUid) -> None:
-        """Check that no more JobSets that were deleted at about one time lose their slices than the brake allows."""
-        self._released.add(uid)
-        store, cluster = self._world.store, self._world.settings.cluster
-        records = {each.owner.uid: each for each in store.jobset_records(cluster)}
-        this, brake = records.get(uid), store.brake(cluster)
-        if this is None or this.state not in SUDDEN_ENDS:
+    def _brakes(self, slice_: SliceId) -> None:
+        """Check that of slices whose workloads were missing at about one time no more go than the brake allows."""
+        self._released.add(slice_)
+        store, records, cluster = self._world.store, self._world.records, self._world.settings.cluster
+        missing = {it.owner.uid: it for it in store.jobset_records(cluster) if it.state is WorkloadState.MISSING}
+        owners = {id_: missing[it.owner.uid] for id_, it in records.items() if it.owner.uid in missing}
+        if slice_ not in owners or records[slice_].release_requested:
             return
-        since = counted_since(brake.value if brake else None, this.state_since)
-        ends = [each for each in records.values() if each.state in SUDDEN_ENDS]
-        counted = [each for each in ends if since <= each.state_since <= this.state_since]
-        live = sum(not each.state.ended for each in records.values())
-        if too_many(sum(each.owner.uid in self._released for each in counted), live):
-            self._break(Promise.NO_OVERRUN, f"slices of {len(counted)} deleted JobSets are deleted at once")
+        ends = {
+            id_: end.found_at if (end := records[id_].unconfirmed_end) else it.state_since for id_, it in owners.items()
+        }
+        brake, namespace = store.brake(cluster), records[slice_].owner.namespace
+        since = (brake.value if brake else Brake.released(cluster)).counted_since(namespace, ends[slice_])
+        gone = [id_ for id_ in self._released & ends.keys() if since <= ends[id_] <= ends[slice_]]
+        ready = [it for it in records.values() if it.phase is Phase.READY and it.owner.namespace == namespace]
+        if too_many(sum(records[id_].owner.namespace == namespace for id_ in gone), len(ready)):
+            self._break(Promise.NO_OVERRUN, f"{len(gone)} slices of missing workloads are deleted at once")
 
     def _after_a_step(self) -> None:
         done = (len(self._world.store.commits), len(self._world.backend.calls), len(self._world.pools))

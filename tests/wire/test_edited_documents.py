@@ -45,7 +45,8 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.brake import Brake, counted_since, stops
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.reconciling.brake import Brake, Stop, found
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.inventory import (
@@ -119,7 +120,8 @@ LIMITER = ConcurrencyLimiter(
     shortages={capacity_pool_of(a_spec()): Shortage(at=NOW, reason=Reason.STOCKOUT)},
 )
 HEARTBEAT = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=1, digest="d", next_inventory_check_at=NOW)
-BRAKE = Brake(cluster=CLUSTER, since=NOW - MINUTE, stopped_at=NOW, deleted=12, live=3, confirmed_at=NOW)
+STOP = Stop(since=NOW - MINUTE, stopped_at=NOW, ended=12, live=3, chips=240, confirmed_at=NOW - MINUTE)
+BRAKE = Brake(cluster=CLUSTER, whole=STOP, namespaces={"research": STOP})
 LISTED = WorkloadsListed(asked_at=NOW, after=None, up_to=None, standings={}, parts=1)
 BUDGET = Budget(cluster=CLUSTER, creations=3, changed_at=NOW)
 RECORDS: Mapping[str, Record] = {
@@ -178,7 +180,7 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
             yield called_for(record, NOW) or record
             questions(LISTED, [record])
             with_current_desire(WHOLE, record)
-            stops(BRAKE, record)
+            found(WHOLE, record, NOW, BRAKE)
         case Slot():
             admit([candidate_of(WHOLE, AWAITED)], [record], LIMITER, NOW, limits)
         case ConcurrencyLimiter():
@@ -190,9 +192,12 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
             list_is_called_for({JOBSET.owner.uid: ""}, record, NOW)
             yield replace(record, next_inventory_check_at=next_check(1, record, NOW))
         case Brake():
-            counted_since(record, NOW)
-            stops(record, JOBSET)
-            yield replace(record, deleted=len(record.message))
+            record.counted_since(None, NOW)
+            record.stopped("research", NOW)
+            record.limited("research", 16, Held(in_namespace=1, in_cluster=2))
+            assert all(record.messages())
+            yield record.confirmed(None, NOW)
+            yield record.pulled("research", STOP)
         case Budget():
             yield replace(record, creations=record.creations + 1)
 

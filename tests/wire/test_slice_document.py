@@ -167,6 +167,7 @@ A_SLICE = {
     "blocked_settings_version": None,
     "created_at": NOW - 5 * MINUTE,
     "next_reconcile_at": NOW + MINUTE,
+    "unconfirmed_end": None,
     "expire_at": None,
     "transitions": [
         {

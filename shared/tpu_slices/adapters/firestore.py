@@ -34,19 +34,21 @@ from tpu_slices.adapters.firestore_queries import (
     DEMAND,
     DUE_REPORTS,
     DUE_SLICES,
-    ENDED_WORKLOADS,
     EVERY_SLICE,
     HELD_IN_NAMESPACE,
     HOSTS_IN_CLUSTER,
     IDLE_IN_CLUSTER,
     KEPT_SLICES,
     LIVE_WORKLOADS,
+    NAMESPACE_IN_PHASE,
     QUEUED_SLICES,
     REPORT_QUEUES,
     REPORTS_DUE,
     SLICES_FOR_REASONS,
     SLICES_IN_PHASE,
     SLOTS,
+    UNCONFIRMED_IN_CLUSTER,
+    UNCONFIRMED_IN_NAMESPACE,
 )
 from tpu_slices.adapters.firestore_reads import FirestoreReads, named, one
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -286,11 +288,16 @@ class FirestoreStore(FirestoreReads):
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         return next((stored(Brake, found) for found in self._get([key(Brake, cluster)]).values()), None)
 
-    def ended_workloads(self, cluster: ClusterId, states: Collection[WorkloadState], since: datetime) -> int:
-        return self._count(ENDED_WORKLOADS, cluster, [state.value for state in states], since)
+    def unconfirmed_ends(self, cluster: ClusterId, since: datetime, namespace: str | None = None) -> int:
+        if namespace is None:
+            return self._count(UNCONFIRMED_IN_CLUSTER, cluster, True, since)  # noqa: FBT003 - a value to compare with
+        return self._count(UNCONFIRMED_IN_NAMESPACE, cluster, namespace, since)
 
-    def live_count(self, cluster: ClusterId) -> int:
-        return self._count(LIVE_WORKLOADS, cluster, _LIVE)
+    def ready_count(self, cluster: ClusterId, most: int, namespace: str | None = None) -> int:
+        ready = Phase.READY.value
+        if namespace is None:
+            return self._count(SLICES_IN_PHASE, cluster, ready, most=most)
+        return self._count(NAMESPACE_IN_PHASE, cluster, namespace, ready, most=most)
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         return self.together(cluster, Names(heartbeat=True)).heartbeat

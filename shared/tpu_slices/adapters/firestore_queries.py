@@ -70,13 +70,23 @@ KEPT_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "in
 CLUSTERS_WITH_SLICES = Query(collection="slices", where=(("phase", "in"), ("cluster", ">")), order="cluster")
 EVERY_SLICE = Query(collection="slices", where=(("cluster", "=="),), order="__name__")
 LIVE_WORKLOADS = Query(collection="workloads", where=(("cluster", "=="), ("state", "in")), order="__name__")
-ENDED_WORKLOADS = Query(
-    collection="workloads", where=(("cluster", "=="), ("state", "in"), ("state_since", ">=")), order="state_since"
+UNCONFIRMED_IN_CLUSTER = Query(
+    collection="slices",
+    where=(("cluster", "=="), ("unconfirmed_end.counted", "=="), ("unconfirmed_end.found_at", ">=")),
+    order="unconfirmed_end.found_at",
+)
+UNCONFIRMED_IN_NAMESPACE = Query(
+    collection="slices",
+    where=(("cluster", "=="), ("owner.namespace", "=="), ("unconfirmed_end.found_at", ">=")),
+    order="unconfirmed_end.found_at",
 )
 SLOTS = Query(collection="slots", where=(("cluster", "=="),), order="number")
 CLUSTERS_AT = Query(collection="clusters", where=(("path", "=="),), order="__name__")
 CLUSTERS = Query(collection="clusters", order="__name__")
 SLICES_IN_PHASE = Query(collection="slices", where=(("cluster", "=="), ("phase", "==")), order="__name__")
+NAMESPACE_IN_PHASE = Query(
+    collection="slices", where=(("cluster", "=="), ("owner.namespace", "=="), ("phase", "==")), order="__name__"
+)
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
 
 BOUGHT_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_BOUGHT)
@@ -99,11 +109,13 @@ QUERIES = (
     CLUSTERS_WITH_SLICES,
     EVERY_SLICE,
     LIVE_WORKLOADS,
-    ENDED_WORKLOADS,
+    UNCONFIRMED_IN_CLUSTER,
+    UNCONFIRMED_IN_NAMESPACE,
     SLOTS,
     CLUSTERS,
     CLUSTERS_AT,
     SLICES_IN_PHASE,
+    NAMESPACE_IN_PHASE,
     SLICES_FOR_REASONS,
     BOUGHT_IN_CLUSTER,
     HELD_IN_NAMESPACE,

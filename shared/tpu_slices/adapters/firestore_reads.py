@@ -128,8 +128,10 @@ class FirestoreReads:
         """Return the sum of the field that the query sorts by."""
         return self._aggregate(self._asked(query, *values).sum(query.order))
 
-    def _count(self, query: Query, *values: object) -> int:
-        return self._aggregate(self._asked(query, *values).count())
+    def _count(self, query: Query, *values: object, most: int | None = None) -> int:
+        """Return how many documents match; with `most`, no more are counted."""
+        asked = self._asked(query, *values)
+        return self._aggregate((asked.limit(most) if most is not None else asked).count())
 
     def _aggregate(self, asked: Any) -> int:  # the client's type hints do not match its result
         """Return a number that the server computes."""

@@ -173,7 +173,8 @@ def _log_decision(done: Reconciled | None) -> None:
         **({} if done.ready_after is None else {"ready_seconds": done.ready_after.total_seconds()}),
     )
     if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
-        log.error(LogEvent.RELEASES_STOPPED, cluster=record.cluster, slice=record.id, message=decision.message)
+        about_it = {"cluster": record.cluster, "namespace": record.owner.namespace, "slice": record.id}
+        log.error(LogEvent.RELEASES_STOPPED, **about_it, message=decision.message)
 
 
 def _log_joining(done: HandedOn) -> None:

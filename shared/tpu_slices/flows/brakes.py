@@ -1,46 +1,95 @@
-"""Stops the releases of JobSets that were deleted if there are too many of them, until an operator confirms."""
+"""Stops the releases of slices whose workloads are missing, if there are too many, until an operator confirms."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.brake import SUDDEN_ENDS, Brake, counted_since, stops, too_many
+from tpu_slices.domain.reconciling.brake import Brake, Stop, enough, found, too_many
 from tpu_slices.flows import edits
-from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.flows.budget import Counted, count
+from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.store import Change
 
 
-def stopped(record: SliceRecord, workload: WorkloadRecord | None, deps: ReconcileDeps) -> str | None:
-    """Return why the release of a slice is stopped, or None; too many deletions stop those that come after as well."""
-    if workload is None or workload.state not in SUDDEN_ENDS or record.release_requested:
-        return None
-    stored = deps.store.brake(record.cluster)
-    brake = stored.value if stored else None
-    if brake is None or brake.confirmed_at is not None:
-        pulled = _pulled(record.cluster, brake, deps)
-        if pulled is None:
-            return None
+def stopped(
+    record: SliceRecord, workload: WorkloadRecord | None, deps: ReconcileDeps
+) -> tuple[SliceRecord, str | None]:
+    """Return a slice with the end that nobody confirmed, if it had one, and why its release is stopped, or None.
+
+    If there are too many such ends with this one, the releases of its namespace or of the cluster are stopped.
+    """
+    if found(record, workload, deps.clock.now(), None) is None:
+        return record, None
+    stored, now, namespace = deps.store.brake(record.cluster), deps.clock.now(), record.owner.namespace
+    brake = stored.value if stored else Brake.released(record.cluster)
+    end = found(record, workload, now, brake)
+    assert end is not None
+    new = int(record.unconfirmed_end is None)
+    if brake.on(namespace) is None and (stop := _pulled(brake, namespace, new, now, deps)) is not None:
+        end, pulled = replace(end, counted=False), brake.pulled(namespace, stop)
+    elif end.counted and brake.on(None) is None and (stop := _pulled(brake, None, new, now, deps)) is not None:
+        pulled = brake.pulled(None, stop)
+    else:
+        pulled = brake
+    if pulled is not brake:
         deps.store.commit(Change(stored, pulled))
-        brake = pulled
-    return brake.message if stops(brake, workload) else None
+    return record.with_changes(unconfirmed_end=end), pulled.stopped(namespace, end.found_at)
 
 
-def _pulled(cluster: ClusterId, brake: Brake | None, deps: ReconcileDeps) -> Brake | None:
-    now = deps.clock.now()
-    since = counted_since(brake, now)
-    deleted = deps.store.ended_workloads(cluster, SUDDEN_ENDS, since)
-    live = deps.store.live_count(cluster) if too_many(deleted, 0) else 0
-    return Brake.pulled(cluster, since, now, deleted=deleted, live=live)
+def _pulled(brake: Brake, namespace: str | None, new: int, now: datetime, deps: ReconcileDeps) -> Stop | None:
+    """Return the stop that so many ends make, with `new` ones that are not saved yet; None if they are not too many.
 
-
-def confirm(cluster: ClusterId, deps: ReconcileDeps) -> Brake | None:
-    """Let the releases go on that were stopped, and request them; return the brake, or None if none was stopped."""
-    stored = deps.store.brake(cluster)
-    if stored is None or stored.value.confirmed_at is not None:
+    These are counted as READY still; if they were not, the others count as one less.
+    """
+    cluster, store = brake.cluster, deps.store
+    since = brake.counted_since(namespace, now)
+    ended = store.unconfirmed_ends(cluster, since, namespace) + new
+    if not too_many(ended, 0):
         return None
-    deps.store.commit(Change(stored, replace(stored.value, confirmed_at=deps.clock.now())))
-    edits.wake(cluster, deps)
-    return stored.value
+    live = store.ready_count(cluster, enough(ended) + new, namespace) - new
+    if not too_many(ended, live):
+        return None
+    chips = store.chips_bought(cluster) if namespace is None else store.chips_held(cluster, namespace)
+    return Stop(since=since, stopped_at=now, ended=ended, live=live, chips=chips)
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """What may be bought while releases are stopped."""
+
+    why: str | None
+    """Why a slice may not be bought; None: it may."""
+    chips: Counted
+    """What that rests on."""
+
+
+def limited(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Limited | None:
+    """Return whether a slice may be bought; None: no releases are stopped where it is."""
+    stored, namespace = deps.store.brake(record.cluster), record.owner.namespace
+    brake = stored.value if stored else None
+    if brake is None or record.spec is None or not (brake.on(None) or brake.on(namespace)):
+        return None
+    chips = count(record, settings, deps, always=True)
+    return Limited(brake.limited(namespace, record.spec.chips, chips.held) if chips.held else None, chips)
+
+
+def confirm(cluster: ClusterId, deps: IntakeDeps, namespace: str | None = None) -> tuple[str, ...]:
+    """Let the releases of a namespace go on, or all of them, and request them; return what was stopped."""
+
+    def once() -> tuple[str, ...]:
+        stored = deps.store.brake(cluster)
+        messages = tuple(stored.value.messages(namespace)) if stored else ()
+        if stored and messages:
+            deps.store.commit(Change(stored, stored.value.confirmed(namespace, deps.clock.now())))
+        return messages
+
+    messages = retry_on_conflict(once, deps.clock)
+    if messages:
+        edits.wake(cluster, deps)
+    return messages

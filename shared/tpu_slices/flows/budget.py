@@ -21,13 +21,13 @@ class Counted:
     guards: tuple[Change, ...] = ()
 
 
-def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Counted:
-    """Return the chips that all other pools hold, earlier ones of the slice too, if a limit applies.
+def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, *, always: bool = False) -> Counted:
+    """Return the chips that all other pools hold, earlier ones of the slice too, if a limit applies, or always.
 
     The budget is read before the chips, so that a creation saved in between makes the next one's save stale.
     """
     cluster, namespace = settings.cluster, record.owner.namespace
-    if not record.wanted or not settings.policy.counts(namespace):
+    if not (always or (record.wanted and settings.policy.counts(namespace))):
         return Counted()
     stored = deps.store.budget(cluster)
     now = deps.clock.now()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.decisions import CloseHosts, OpenHosts
+from tpu_slices.domain.model.facts import HostsQuestion
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
 
@@ -20,4 +22,16 @@ def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Po
         spec=record.spec,
         settings=record.pinned_settings or settings.pools,
         operation=operations.get(attempt),
+    )
+
+
+def question_of(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQuestion:
+    """Return the question to the relay that closes the hosts of an attempt, or opens them."""
+    return HostsQuestion(
+        slice_id=record.id,
+        attempt=action.attempt,
+        asked_at=action.asked_at,
+        close=isinstance(action, CloseHosts),
+        legacy_pool=record.legacy_pool if action.attempt == 0 and not record.owner.kind.declares else None,
+        evict_by=action.evict_by if isinstance(action, CloseHosts) else None,
     )

@@ -20,7 +20,7 @@ from tpu_slices.domain.model.decisions import (
     EndJoin,
     OpenHosts,
 )
-from tpu_slices.domain.model.facts import HostsChanged, HostsQuestion
+from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -33,7 +33,7 @@ from tpu_slices.domain.model.observations import (
     Running,
     Started,
 )
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import Vendor
@@ -48,10 +48,10 @@ from tpu_slices.domain.reconciling.occupancy import is_left, kept_for, slices_of
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.presumed import presumed
 from tpu_slices.flows import slots
-from tpu_slices.flows.brakes import stopped
+from tpu_slices.flows.brakes import limited, stopped
 from tpu_slices.flows.budget import count
 from tpu_slices.flows.node_groups import tell_node_group
-from tpu_slices.flows.orders import order_of
+from tpu_slices.flows.orders import order_of, question_of
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
@@ -175,6 +175,7 @@ def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explain
     looked = _with_pools(looked, deps) if looked is not None else None
     if looked is None:
         return None
+    looked = _limit(looked, looked.decide({}), deps) or looked
     return Explained(looked.record, looked.seen, looked.decide({}), looked.settings.vendor)
 
 
@@ -197,6 +198,8 @@ def _once(
     if assumed and decision.changes_pools:
         looked = _with_pools(looked, deps)
         decision = _decide(looked, taking)
+    if (limit := _limit(looked, decision, deps)) is not None:
+        looked, decision = limit, _decide(limit, taking)
     stored = looked.stored.value
     announce(stored, stored.announced_count, deps)  # once more: whoever saved them may have ended before
     settling = slots.Settling(stored, decision.record, looked.settings, deps, looked.slots)
@@ -230,12 +233,13 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
     workloads = {uid: each.value for uid, each in found.items()}
     listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
     record = with_current_desire(counted, own.value if own else None, listed_at)
+    record, why_stopped = stopped(record, workloads.get(record.owner.uid), deps)
     chips, now = count(record, settings, deps), deps.clock.now()
     beside_it = Known(
         workloads=workloads,
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
         held=chips.held,
-        stopped=stopped(record, workloads.get(record.owner.uid), deps),
+        stopped=why_stopped,
     )
     nothing = PoolObservations(Absent(), {})
     if Situation(record, nothing, now, settings, beside_it).deprived:
@@ -312,6 +316,14 @@ def _decide(looked: Looked, taking: slots.Taking) -> Decision:
     return decision
 
 
+def _limit(looked: Looked, decision: Decision, deps: ReconcileDeps) -> Looked | None:
+    """Return it with what limits a decision that buys while releases are stopped; None: nothing does."""
+    buys = decision.creates or decision.reason is Reason.OPERATION_LIMIT
+    found = limited(looked.record, looked.settings, deps) if buys else None
+    known = found and replace(looked.known, held=found.chips.held, limited=found.why)
+    return replace(looked, known=known, guards=found.chips.guards) if found and known else None
+
+
 def _remember(
     looked: Looked,
     decision: Decision,
@@ -352,7 +364,7 @@ def _perform(action: Action, record: SliceRecord, looked: Looked, deps: Reconcil
         case CancelCreation():
             outcome = deps.backend.cancel(order)
         case CloseHosts() | OpenHosts():
-            deps.publisher.ask(settings.cluster, [_question(action, record)])
+            deps.publisher.ask(settings.cluster, [question_of(action, record)])
             return Started(None)
         case AskJoin(attempt, asked_at):
             question = JoinQuestion(slice_id=record.id, attempt=attempt, asked_at=asked_at)
@@ -364,17 +376,6 @@ def _perform(action: Action, record: SliceRecord, looked: Looked, deps: Reconcil
     if isinstance(outcome, Refused) and outcome.failure.kind is FailureKind.RATE:
         slots.change_limiter(lambda limiter, now: lowered(limiter, now, settings.limits), settings, deps)
     return outcome
-
-
-def _question(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQuestion:
-    return HostsQuestion(
-        slice_id=record.id,
-        attempt=action.attempt,
-        asked_at=action.asked_at,
-        close=isinstance(action, CloseHosts),
-        legacy_pool=record.legacy_pool if action.attempt == 0 and not record.owner.kind.declares else None,
-        evict_by=action.evict_by if isinstance(action, CloseHosts) else None,
-    )
 
 
 def _note(

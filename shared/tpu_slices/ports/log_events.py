@@ -25,7 +25,7 @@ class LogEvent(StrEnum):
     SUBSCRIPTION_INTERRUPTED = "subscription.interrupted"
     # decisions and reports
     SLICE_DECIDED = "slice.decided"
-    RELEASES_STOPPED = "releases.stopped"  # too many JobSets of a cluster were deleted at once: an operator confirms
+    RELEASES_STOPPED = "releases.stopped"  # too many workloads are missing at once: an operator confirms
     WORKLOAD_REPORTED = "workload.reported"
     # how hosts join
     JOIN_HANDED_ON = "join.handed_on"

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
@@ -237,11 +236,17 @@ class SliceStore(Protocol):
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         """Return the cluster's brake; raise Permanent if it cannot be parsed: it may stop releases."""
 
-    def ended_workloads(self, cluster: ClusterId, states: Collection[WorkloadState], since: datetime) -> int:
-        """Return the number of JobSets that have been in these states since then or later, in one call."""
+    def unconfirmed_ends(self, cluster: ClusterId, since: datetime, namespace: str | None = None) -> int:
+        """Return how many slices of a namespace lost their workloads unconfirmed since then, in one call.
 
-    def live_count(self, cluster: ClusterId) -> int:
-        """Return the number of JobSets that have not ended, in one call."""
+        None: how many in all of them count for the cluster.
+        """
+
+    def ready_count(self, cluster: ClusterId, most: int, namespace: str | None = None) -> int:
+        """Return how many slices are READY, at most so many, in one call whose cost is that of those counted.
+
+        In all namespaces, or in one.
+        """
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         """Return the last heartbeat, as never received if it cannot be parsed: the next one is written over it."""

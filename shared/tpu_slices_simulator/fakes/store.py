@@ -265,13 +265,14 @@ class FakeStore(FakeDocuments):
         self._answer()
         return self._read(Brake, key(Brake, cluster))
 
-    def ended_workloads(self, cluster: ClusterId, states: Collection[WorkloadState], since: datetime) -> int:
-        self._answer()
-        return sum(record.state in states and record.state_since >= since for record in self.jobset_records(cluster))
+    def unconfirmed_ends(self, cluster: ClusterId, since: datetime, namespace: str | None = None) -> int:
+        ends = self._summed(cluster, "unconfirmed ends", lambda every: [*_unconfirmed_ends(every)])
+        of = (end for each, end in ends if (end["counted"] if namespace is None else each == namespace))
+        return sum(end["found_at"] >= since for end in of)
 
-    def live_count(self, cluster: ClusterId) -> int:
-        self._answer()
-        return sum(record.live for record in self.jobset_records(cluster))
+    def ready_count(self, cluster: ClusterId, most: int, namespace: str | None = None) -> int:
+        counts = self._summed(cluster, "ready", lambda every: Counter(_namespaces_in(Phase.READY, every)))
+        return min(most, counts.total() if namespace is None else counts[namespace])
 
     def heartbeat(self, cluster: ClusterId) -> Stored[RelayHeartbeat] | None:
         self._answer()
@@ -312,6 +313,17 @@ def _due(in_time: Sequence[tuple[datetime, str, Stored[R]]], now: datetime) -> t
 def _changes(every: Iterable[Fields]) -> list[tuple[datetime, WorkloadUid]]:
     """Return when slices changed, of which workloads, in the order of time."""
     return sorted((each["changed_at"], WorkloadUid(each["owner"]["uid"])) for each in every if each.get("changed_at"))
+
+
+def _unconfirmed_ends(every: Iterable[Fields]) -> Iterator[tuple[str, Fields]]:
+    """Yield the ends of slices that nobody confirmed, with their namespaces."""
+    for each in every:
+        if (end := each.get("unconfirmed_end")) is not None:
+            yield each["owner"]["namespace"], end
+
+
+def _namespaces_in(phase: Phase, every: Iterable[Fields]) -> Iterator[str]:
+    return (each["owner"]["namespace"] for each in every if each["phase"] == phase)
 
 
 def _sum(name: str, every: Iterable[Fields]) -> int:

@@ -31,7 +31,7 @@ def stands(manifest: Json | None = None, generation: int = 1) -> SliceDeclared:
 
 
 def is_over(state: WorkloadState = WorkloadState.DELETED, generation: int = 2) -> WorkloadChanged:
-    return WorkloadChanged(workload=ref(generation), state=state)
+    return WorkloadChanged(workload=replace(ref(generation), resource_version="1000"), state=state)
 
 
 def told(fact: Any, known: WorkloadRecord | None = None, record: SliceRecord | None = None) -> Demand:

@@ -39,6 +39,7 @@ from tpu_slices.domain.reconciling.demand import (
     with_current_desire,
 )
 
+DELETED, MISSING = WorkloadState.DELETED, WorkloadState.MISSING
 ACTIVE, SUSPENDED, COMPLETED = WorkloadState.ACTIVE, WorkloadState.SUSPENDED, WorkloadState.COMPLETED
 SINCE, LATER = NOW - MINUTE, NOW + MINUTE
 
@@ -263,3 +264,36 @@ def test_a_job_beyond_those_that_the_jobset_has_displaces_nobody() -> None:
     assert needed(on(0, 4)) == 0, "there are four, from 0 on"
     assert needed(on(0, 3)) == 3
     assert slice_id(a_job()) == on(0, 3).id
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told", "state"),
+    [
+        ("100", "101", DELETED),
+        ("99", "100", DELETED),
+        ("", "1", DELETED),
+        ("100", "100", MISSING),
+        ("100", "99", MISSING),
+        ("1000", "999", MISSING),
+        ("100", "", MISSING),
+        ("100", "later", MISSING),
+        ("unknown", "101", MISSING),
+    ],
+)
+def test_a_deletion_is_proven_by_a_version_beyond_what_is_on_record(
+    recorded: str, told: str, state: WorkloadState
+) -> None:
+    known = a_jobset(resource_version=recorded)
+    fact = WorkloadChanged(workload=a_jobset_ref(resource_version=told), state=DELETED)
+    record = changed(fact, known, LATER, CLUSTER)
+    assert record is not None
+    assert record.state is state
+    assert is_recorded(fact, record), "so that its requests are sent again if it is delivered again"
+
+
+@pytest.mark.parametrize("state", [COMPLETED, WorkloadState.FAILED, SUSPENDED, MISSING])
+def test_other_states_are_taken_whatever_their_version(state: WorkloadState) -> None:
+    fact = WorkloadChanged(workload=a_jobset_ref(resource_version="7"), state=state)
+    record = changed(fact, a_jobset(resource_version="100"), LATER, CLUSTER)
+    assert record is not None
+    assert record.state is state

@@ -142,7 +142,9 @@ class Day:
         for seen in comes.get(age, ()):
             self.relay_.put(Saw(kind_of(seen), seen, "1"))
         for seen in goes.get(age, ()):
-            self.relay_.put(Lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, Workload) else None))
+            self.relay_.put(
+                Lost(kind_of(seen), seen.identity, "1", seen if isinstance(seen, Workload) else None, deleted=True)
+            )
         if age == max(goes):
             del self._lives[birth]
 

@@ -42,7 +42,8 @@ class Outage:
 
     def lose(self, obj: Json) -> None:
         seen = read(obj)
-        self.relay_.put(Lost(KINDS[obj["kind"]], seen.identity, "1", seen if isinstance(seen, Workload) else None))
+        last = seen if isinstance(seen, Workload) else None
+        self.relay_.put(Lost(KINDS[obj["kind"]], seen.identity, "1", last, deleted=True))
 
     def pass_time(self, minutes: int) -> None:
         for _ in range(minutes * 4):

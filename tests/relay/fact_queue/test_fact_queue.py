@@ -169,10 +169,10 @@ def test_a_flush_reports_the_jobsets_that_are_new(watched: Watched) -> None:
     assert states(facts_of(watched.queue, watched.queue.flush(watched.now))) == [("u-1", WorkloadState.ACTIVE)]
 
 
-def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) -> None:
+def test_a_deleted_jobset_is_reported_with_the_version_of_its_deletion(watched: Watched) -> None:
     watched.see(jobset())
     watched.due_facts()
-    watched.lose(jobset(version=99, generation=3))
+    watched.lose(jobset(version=99, generation=3), version=99)
     (fact,) = watched.due_facts()
     assert isinstance(fact, WorkloadChanged)
     assert (fact.state, fact.workload.generation, fact.workload.resource_version) == (WorkloadState.DELETED, 3, "99")
@@ -182,7 +182,7 @@ def test_a_deleted_jobset_is_reported_with_its_last_version(watched: Watched) ->
     ("condition", "state"), [("Completed", WorkloadState.COMPLETED), ("Failed", WorkloadState.FAILED)]
 )
 def test_a_jobset_that_is_deleted_as_it_ends_has_ended(watched: Watched, condition: str, state: WorkloadState) -> None:
-    """As with ttlSecondsAfterFinished: 0, in the foreground. Many deletions at once are stopped, but no ends."""
+    """As with ttlSecondsAfterFinished: 0, in the foreground. It ended, whoever deleted it then."""
     watched.see(jobset())
     watched.due_facts()
     ended, last = (jobset(version=version, conditions=[condition]) for version in (98, 99))
@@ -192,11 +192,21 @@ def test_a_jobset_that_is_deleted_as_it_ends_has_ended(watched: Watched, conditi
     assert states(watched.due_facts()) == [("u-1", state)]
 
 
-def test_a_jobset_missing_from_a_new_list_was_deleted(watched: Watched) -> None:
+def test_a_jobset_missing_from_a_new_list_is_missing_and_nobody_said_that_it_was_deleted(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2"))
     watched.due_facts()
     watched.relist(Kind.JOBSETS, jobset("gemma", uid="u-2"))
-    assert states(watched.due_facts()) == [("u-1", WorkloadState.DELETED)]
+    (fact,) = watched.due_facts()
+    assert states([fact]) == [("u-1", WorkloadState.MISSING)]
+    assert isinstance(fact, WorkloadChanged)
+    assert fact.workload.resource_version == jobset()["metadata"]["resourceVersion"]
+
+
+def test_a_jobset_that_the_relay_takes_for_none_any_more_is_missing(watched: Watched) -> None:
+    watched.see(jobset())
+    watched.due_facts()
+    watched.queue.lost(Kind.JOBSETS, "u-1", watched.now)
+    assert states(watched.due_facts()) == [("u-1", WorkloadState.MISSING)]
 
 
 def test_a_recreated_jobset_is_another_one(watched: Watched) -> None:
@@ -204,7 +214,7 @@ def test_a_recreated_jobset_is_another_one(watched: Watched) -> None:
     watched.due_facts()
     watched.relist(Kind.JOBSETS, jobset(uid="u-2"))
     facts = watched.due_facts()
-    assert states(facts) == [("u-1", WorkloadState.DELETED)]
+    assert states(facts) == [("u-1", WorkloadState.MISSING)]
     assert demand(facts) == []
     watched.pass_time(5)
     assert states(watched.due_facts()) == [("u-2", WorkloadState.ACTIVE)]

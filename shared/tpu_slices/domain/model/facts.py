@@ -43,8 +43,8 @@ class WorkloadState(StrEnum):
     SUSPENDED = "SUSPENDED"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
-    DELETED = "DELETED"  # the relay saw the deletion
-    MISSING = "MISSING"  # not found when asked about: deleted, or another UID has its name
+    DELETED = "DELETED"  # the API server says of this very object that it deletes it
+    MISSING = "MISSING"  # a list or an answer lacks it, or another UID has its name
 
     @property
     def ended(self) -> bool:
@@ -59,7 +59,7 @@ class WorkloadRef:
     generation: int
     """`metadata.generation`: increases with every change of the spec, including suspend and resume."""
     resource_version: str
-    """`metadata.resourceVersion`: recorded for information, never compared."""
+    """`metadata.resourceVersion`: compared only to confirm a deletion."""
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it has (spec.replicas), which may change while it runs."""
 

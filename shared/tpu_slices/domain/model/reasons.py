@@ -75,6 +75,7 @@ class Reason(StrEnum):
     NOT_ALLOWED = "NotAllowed", Phase.REFUSED  # the settings do not allow its tenant such a slice
     CLUSTER_RETIRED = "ClusterRetired", Phase.REFUSED  # an operator ends all slices of the cluster
     CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips: reconciled again
+    PURCHASES_STOPPED = "PurchasesStopped", Phase.REFUSED  # releases are, and nothing is bought beyond what stands
     LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
 
     INVALID_CONFIGURATION = "InvalidConfiguration", Phase.BLOCKED
@@ -91,7 +92,7 @@ class Reason(StrEnum):
     RESTART_POSSIBLE = "RestartPossible", Phase.RELEASING  # a live Job ran on it a moment ago
     USERS_UNKNOWN = "UsersUnknown", Phase.RELEASING  # kept until it is known who runs on it
     RELAY_SILENT = "RelaySilent", Phase.RELEASING  # nobody can say who runs on it
-    RELEASES_STOPPED = "ReleasesStopped", Phase.RELEASING  # too many JobSets were deleted at once
+    RELEASES_STOPPED = "ReleasesStopped", Phase.RELEASING  # too many JobSets are missing at once
     CREATION_IN_DOUBT = "CreationInDoubt", Phase.RELEASING  # a create request may still arrive, or the pool is created
 
     RELEASED = "Released", Phase.GONE

@@ -30,6 +30,16 @@ HISTORY = 20
 """The number of transitions that a record keeps."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnconfirmedEnd:
+    """That the workload is missing, of which nobody confirmed that it was deleted: see `reconciling.brake`."""
+
+    found_at: datetime
+    """When that was found of a slice that has a pool."""
+    counted: bool
+    """Whether it counts for the cluster."""
+
+
 class Desire(StrEnum):
     PRESENT = "PRESENT"
     ABSENT = "ABSENT"
@@ -161,6 +171,8 @@ class SliceRecord:
 
     created_at: datetime
     next_reconcile_at: datetime | None
+    unconfirmed_end: UnconfirmedEnd | None = None
+    """None: there was none."""
     expire_at: datetime | None = None
     transitions: tuple[Transition, ...] = ()
     transition_count: int = 0

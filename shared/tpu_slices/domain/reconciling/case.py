@@ -42,6 +42,8 @@ class Known:
     """The chips that all other pools hold; only needed if the settings limit them."""
     stopped: str | None = None
     """Why the releases of its JobSet are stopped."""
+    limited: str | None = None
+    """Why it is not bought while releases are stopped."""
     left: SliceId | None = None
     """The slice that its Job gets because others took its hosts (`occupancy.is_left`)."""
     slots: Mapping[int, int] = field(default_factory=dict)

@@ -220,7 +220,7 @@ class Case(Situation):
     def _absent(self) -> Arm:
         if self.runs_elsewhere:
             return self._elsewhere()
-        refusal = refusal_of(self.record, self.settings, self.known.held)
+        refusal = refusal_of(self.record, self.settings, self.known.held, self.known.limited)
         if refusal is not None and (refusal.reason is not Reason.CHIP_LIMIT_REACHED or not self.unawaited):
             changes = {"retry_at": None, "blocked_settings_version": None}
             return Arm(refusal.reason, refusal.message, changes)

@@ -90,8 +90,8 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     |-----------------------------------------------------------|---------------------------------------------------|
     | an operator forced the release                            | delete                                            |
     | no heartbeat of the relay for 3 minutes                   | wait: RelaySilent                                 |
-    | it is of a TPUNodeGroup that is over, too many of which   | wait: ReleasesStopped                             |
-    | were deleted at once                                      |                                                   |
+    | it is of a TPUNodeGroup that is over, and too many slices | wait: ReleasesStopped                             |
+    | lost their workloads at once, which nobody confirmed      |                                                   |
     | - the relay was not asked, or has not answered            | close, and evict pods: ClosingHosts               |
     | - the relay answered: every pod was evicted, or the time  | delete                                            |
     | for it is over; or it is over without an answer           |                                                   |
@@ -100,7 +100,8 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | the pool was found, or is in doubt (`spared_until`)       | wait: UsersUnknown                                |
     | the relay was silent since its creation, until less than  | wait: UsersUnknown                                |
     | `restart_grace` ago                                       |                                                   |
-    | too many JobSets of the cluster were deleted at once      | wait: ReleasesStopped                             |
+    | too many slices lost their workloads at once, which       | wait: ReleasesStopped                             |
+    | nobody confirmed                                          |                                                   |
     | the relay was not asked, or answered a later question, or | close: ClosingHosts                               |
     | that a Job was there, which has left since, or too long   |                                                   |
     | ago: `restart_grace` about closed hosts, half a minute    |                                                   |

@@ -173,7 +173,7 @@ def changed(
     """
     if known is not None and _is_late(fact.workload, known, fact.state):
         return None
-    record = _updated(fact.workload, known, fact.state, now, cluster)
+    record = _updated(fact.workload, known, _proven(fact, known), now, cluster)
     return (
         replace(record, queue=fact.queue, template_error=fact.template_error)
         if isinstance(fact, WorkloadChanged)
@@ -232,10 +232,24 @@ def _declared_spec(
             return None
 
 
+def _proven(fact: WorkloadChanged | Answer, known: WorkloadRecord | None) -> WorkloadState:
+    """Return the state that a fact proves.
+
+    Every change of an object gives it a higher resourceVersion, its deletion too. A deletion at one that is not beyond
+    what is on record is not the API server's word about that object: a relay erred, or the server lost what came since.
+    """
+    if fact.state is not WorkloadState.DELETED or known is None:
+        return fact.state
+    deleted_at, last = fact.workload.resource_version, known.resource_version or "0"
+    beyond = deleted_at.isdecimal() and last.isdecimal() and int(deleted_at) > int(last)
+    return WorkloadState.DELETED if beyond else WorkloadState.MISSING
+
+
 def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
     """Return whether the record rests on this state of the workload."""
-    told, recorded = fact.workload, (known.state, known.generation, known.resource_version)
-    return (fact.state, told.generation, told.resource_version) == recorded
+    told, unproven = fact.workload, (WorkloadState.DELETED, WorkloadState.MISSING)
+    same = fact.state is known.state or (fact.state, known.state) == unproven
+    return same and (told.generation, told.resource_version) == (known.generation, known.resource_version)
 
 
 def with_current_desire(

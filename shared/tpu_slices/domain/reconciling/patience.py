@@ -127,7 +127,8 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | READY, in use                   | not by itself                                                            |
     | READY, unused                   | after `idle_after`; RunsElsewhere: after `resync_after`                  |
     | REFUSED, GONE                   | not by itself                                                            |
-    | REFUSED, ChipLimitReached       | after `requeue_after`: other slices may release chips                    |
+    | REFUSED, ChipLimitReached or    | after `requeue_after`: other slices may release chips                    |
+    | PurchasesStopped                |                                                                          |
     | REFUSED, ClusterRetired         | after `resync_after`: the cluster may be resumed                         |
     | QUEUED, DemandStale             | after `demand_ttl`; after `requeue_after` while an order may take effect |
     | QUEUED, OperationLimit          | not by itself: who frees a slot hands it on to the slice and requests it |
@@ -168,7 +169,7 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
             return max(record.since, record.hosts.vacant_since or record.since, now - limits.idle_after) + (
                 limits.idle_after + limits.requeue_after
             )
-        case Phase.REFUSED if record.reason is Reason.CHIP_LIMIT_REACHED:
+        case Phase.REFUSED if record.reason in {Reason.CHIP_LIMIT_REACHED, Reason.PURCHASES_STOPPED}:
             return now + limits.requeue_after
         case Phase.REFUSED if record.reason is Reason.CLUSTER_RETIRED:
             return now + limits.resync_after

@@ -9,8 +9,12 @@ from tpu_slices.domain.planning.obstacles import Obstacles
 from tpu_slices.domain.planning.policy import Held, disallowed, over_budget
 
 
-def refusal_of(record: SliceRecord, settings: ClusterSettings, held: Held | None) -> Refusal | None:
+def refusal_of(
+    record: SliceRecord, settings: ClusterSettings, held: Held | None, limited: str | None = None
+) -> Refusal | None:
     """Return why a slice must not be created; `held`: the chips that others hold, if the settings limit them.
+
+    `limited`: why nothing is bought beyond what stands, while releases are stopped.
 
     | refused by                                      | until                                |
     |-------------------------------------------------|--------------------------------------|
@@ -19,6 +23,7 @@ def refusal_of(record: SliceRecord, settings: ClusterSettings, held: Held | None
     | GKE or the scheduler, under these settings      | the request or the settings change   |
     | the policy                                      | the settings change                  |
     | a limit of chips                                | others release chips                 |
+    | the brake                                       | the same, or an operator confirms    |
     """
     if settings.retired is not None:
         message = f"The cluster is being retired, so no slice is created in it any more: {settings.retired}"
@@ -33,4 +38,6 @@ def refusal_of(record: SliceRecord, settings: ClusterSettings, held: Held | None
     if (refusal := found.refusal()) is not None:
         return refusal
     over = None if held is None else over_budget(spec, record.owner.namespace, held, settings.policy)
-    return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.") if over else None
+    if over:
+        return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.")
+    return Refusal(reason=Reason.PURCHASES_STOPPED, message=limited) if limited else None

@@ -39,7 +39,8 @@ from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess
 from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 
-IN_USE = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE})
+_OPEN = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE, Reason.RELEASES_STOPPED})
+"""The reasons to keep a pool with which its hosts are opened again: they serve whoever is scheduled to them."""
 _UNSEEN = Unreadable("it was not observed")
 _MOMENT = timedelta(microseconds=1)
 
@@ -225,7 +226,7 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     if each.asked_during_creation and seen != Creating():
         each = replace(each, close_requested_at=None, asked_during_creation=False)
     why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits), case.vendor)
-    if why.reason in IN_USE:
+    if why.reason in _OPEN:
         opened = _opened_for(each, case) or _opened(each.attempt, each.hosts, case)
         return followed.with_attempt(replace(each, close_requested_at=None), why, *opened)
     match why.step:

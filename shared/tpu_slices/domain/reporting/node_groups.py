@@ -66,6 +66,7 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
                 Reason.DOES_NOT_FIT,
                 Reason.NOT_ALLOWED,
                 Reason.CHIP_LIMIT_REACHED,
+                Reason.PURCHASES_STOPPED,
                 Reason.CLUSTER_RETIRED,
                 Reason.INVALID_CONFIGURATION,
             ),

@@ -30,6 +30,8 @@ _RETRIED = "It is retried automatically."
 _CHANGE_IT = "Change the {kind} and create it again; `slices plan -f FILE` shows in advance what it would get."
 _OPERATOR = "Contact the operator of the cluster; `slices explain` shows the details."
 
+_CONFIRM = "Ask the operator of the cluster to look whether the workloads are really gone, and to confirm that."
+
 RELAY_NAMESPACE = "tpu-slice-provisioner"
 """The namespace of the relay's pods in its cluster."""
 
@@ -126,6 +128,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.CLUSTER_RETIRED: ReasonText(
             "{detail}", "Use another cluster. The operator of this one can end it with `slices resume --cluster ID`."
         ),
+        Reason.PURCHASES_STOPPED: ReasonText("{detail}", _CONFIRM),
         Reason.CHIP_LIMIT_REACHED: ReasonText(
             "{detail}", "It is retried automatically once other slices release chips."
         ),
@@ -147,7 +150,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "not released, because the cluster's relay is not heard and nobody else knows who runs on it",
             "Ask the operator of the cluster whether the relay runs; `slices release --force` deletes it unasked.",
         ),
-        Reason.RELEASES_STOPPED: ReasonText("{detail}", _OPERATOR),
+        Reason.RELEASES_STOPPED: ReasonText("{detail}", _CONFIRM),
         Reason.CREATION_IN_DOUBT: ReasonText(
             "being released, but a create request for it may still arrive", _NO_ACTION
         ),
