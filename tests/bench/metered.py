@@ -124,7 +124,7 @@ def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) 
     match name:
         case "together":
             names: Names = arguments[1]
-            each = len({*names.slices}) + len({*names.workloads}) + names.heartbeat + names.limiter
+            each = len({*names.slices}) + len({*names.workloads}) + names.heartbeat + names.limiter + names.brake
             return 2 * names.settings + each + (0 if result.slots is None else max(len(result.slots), 1))
         case "settings":  # the settings and the pause; the accepted ones, if they are invalid
             return 2

@@ -68,15 +68,17 @@ def read(store: SliceStore, record: Record) -> Stored[Any] | None:
 def test_what_is_read_together_is_what_each_of_it_is_by_itself_and_nothing_else(bench: Bench) -> None:
     store, slice_, workload = bench.store, a_record(), a_jobset()
     other, limiter, heartbeat = a_record(job=a_job(job_index=1)), a_limiter(), RelayHeartbeat.of(CLUSTER)
-    bench.create(slice_, other, workload, limiter, heartbeat, a_slot(number=2), a_slot(number=10))
+    brake = Brake(cluster=CLUSTER, whole=STOP)
+    bench.create(slice_, other, workload, limiter, heartbeat, brake, a_slot(number=2), a_slot(number=10))
     bench.console.put_document(settings_key(CLUSTER), encode_settings(settings()))
     bench.edit(other, phase="UNKNOWN")
     uids, ids = [workload.owner.uid, WorkloadUid("uid-unknown")], [slice_.id, other.id, SliceId("unknown")]
 
-    names = Names(settings=True, slices=ids, workloads=uids, heartbeat=True, limiter=True, slots=True)
+    names = Names(settings=True, slices=ids, workloads=uids, heartbeat=True, limiter=True, brake=True, slots=True)
     every = store.together(CLUSTER, names)
     assert every.settings == store.settings(CLUSTER) is not None
     assert (every.heartbeat, every.limiter) == (store.heartbeat(CLUSTER), store.limiter(CLUSTER))
+    assert every.brake == store.brake(CLUSTER) is not None
     assert every.slots == store.slots(CLUSTER)
     assert [slot.value.number for slot in every.slots or ()] == [2, 10]
     assert {*every.slices} == {slice_.id}
@@ -85,7 +87,7 @@ def test_what_is_read_together_is_what_each_of_it_is_by_itself_and_nothing_else(
     assert dict(every.workloads) == {workload.owner.uid: bench.jobset(workload)}
 
     none = store.together(CLUSTER, Names())
-    assert (none.settings, none.heartbeat, none.limiter, none.slots) == (None, None, None, None)
+    assert (none.settings, none.heartbeat, none.limiter, none.brake, none.slots) == (None, None, None, None, None)
     assert (len(none.slices), len(none.workloads)) == (0, 0)
 
 

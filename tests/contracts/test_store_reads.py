@@ -30,6 +30,7 @@ TOGETHER = Names(
     workloads=[WorkloadUid("uid-0")],
     heartbeat=True,
     limiter=True,
+    brake=True,
     slots=True,
 )
 CALLS: dict[str, Callable[[SliceStore], object]] = {

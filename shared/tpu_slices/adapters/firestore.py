@@ -117,6 +117,7 @@ class FirestoreStore(FirestoreReads):
             *(key(WorkloadRecord, cluster, name) for name in names.workloads),
             *((key_of(heartbeat),) if names.heartbeat else ()),
             *((key_of(limiter),) if names.limiter else ()),
+            *((key(Brake, cluster),) if names.brake else ()),
         ]
         slots = self._meanwhile.submit(self.slots, cluster) if names.slots else None
         found = self._get(places)
@@ -126,6 +127,7 @@ class FirestoreStore(FirestoreReads):
             workloads=named(found, WorkloadRecord, cluster, names.workloads),
             heartbeat=one(found, heartbeat),
             limiter=one(found, limiter),
+            brake=stored(Brake, brake) if (brake := found.get(key(Brake, cluster))) else None,
             slots=slots.result() if slots else None,
         )
 
@@ -286,7 +288,7 @@ class FirestoreStore(FirestoreReads):
         return self._sum(HOSTS_IN_CLUSTER, cluster)
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
-        return next((stored(Brake, found) for found in self._get([key(Brake, cluster)]).values()), None)
+        return self.together(cluster, Names(brake=True)).brake
 
     def unconfirmed_ends(self, cluster: ClusterId, since: datetime, namespace: str | None = None) -> int:
         if namespace is None:

@@ -14,7 +14,7 @@ from tpu_slices.flows import edits
 from tpu_slices.flows.budget import Counted, count
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
-from tpu_slices.ports.store import Change
+from tpu_slices.ports.store import Change, Stored
 
 
 def stopped(
@@ -69,10 +69,11 @@ class Limited:
     """What that rests on."""
 
 
-def limited(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Limited | None:
+def limited(
+    record: SliceRecord, stored: Stored[Brake] | None, settings: ClusterSettings, deps: ReconcileDeps
+) -> Limited | None:
     """Return whether a slice may be bought; None: no releases are stopped where it is."""
-    stored, namespace = deps.store.brake(record.cluster), record.owner.namespace
-    brake = stored.value if stored else None
+    brake, namespace = stored.value if stored else None, record.owner.namespace
     if brake is None or record.spec is None or not (brake.on(None) or brake.on(namespace)):
         return None
     chips = count(record, settings, deps, always=True)

@@ -37,8 +37,8 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import Vendor
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
+from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
@@ -56,7 +56,7 @@ from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import Change, Found, Names, Stored, Together
+from tpu_slices.ports.store import Change, Names, Stored, Together
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,8 @@ class Looked:
     guards: tuple[Change, ...] = ()
     """Written with a creation: they order creations under a chip limit."""
     limiter: ConcurrencyLimiter | None = None
-    """None: not read, since no creation can be due."""
+    """None: neither it nor the brake was read, since no creation can be due."""
+    brake: Stored[Brake] | None = None
     slots: tuple[Stored[Slot], ...] | None = None
     """None: not read yet."""
 
@@ -228,9 +229,9 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
         return None
     counted = with_report(stored.value, told.answer, deps.clock.now()) if told.answer else stored.value
     creates = counted.create_requested_at is None and not counted.terminating
-    found, limiter = _beside(counted, read, told, deps, creates=creates)
-    own = found.get(counted.owner.uid)  # Permanent if it cannot be read: then nothing is decided
-    workloads = {uid: each.value for uid, each in found.items()}
+    beside = _beside(counted, read, told, deps, creates=creates)
+    own = beside.workloads.get(counted.owner.uid)  # Permanent if it cannot be read: then nothing is decided
+    workloads = {uid: each.value for uid, each in beside.workloads.items()}
     listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
     record = with_current_desire(counted, own.value if own else None, listed_at)
     record, why_stopped = stopped(record, workloads.get(record.owner.uid), deps)
@@ -244,25 +245,22 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
     nothing = PoolObservations(Absent(), {})
     if Situation(record, nothing, now, settings, beside_it).deprived:
         beside_it = replace(beside_it, left=_left(record, now, settings.limits, deps))
-    limits = slots.limiter_of(limiter, settings, now) if creates else None
-    return Looked(settings, stored, record, nothing, beside_it, now, chips.guards, limits, read.slots)
+    limits = slots.limiter_of(beside.limiter, settings, now) if creates else None
+    return Looked(settings, stored, record, nothing, beside_it, now, chips.guards, limits, beside.brake, read.slots)
 
 
 def _names(slice_: SliceId, told: Told) -> Names:
     """Return what is read first: with a slice that pods wait for, what its creation needs."""
     first = Names(settings=told.settings is None, slices=[slice_], heartbeat=True, slots=told.slots)
-    return first if told.waiting is None else replace(first, workloads=[told.waiting], limiter=True)
+    return first if told.waiting is None else replace(first, workloads=[told.waiting], limiter=True, brake=True)
 
 
-def _beside(
-    record: SliceRecord, read: Together, told: Told, deps: ReconcileDeps, *, creates: bool
-) -> tuple[Found[WorkloadUid, WorkloadRecord], Stored[ConcurrencyLimiter] | None]:
-    """Return the workloads of the slice's users and, for a creation, the limiter: read, unless they were already."""
+def _beside(record: SliceRecord, read: Together, told: Told, deps: ReconcileDeps, *, creates: bool) -> Together:
+    """Return the workloads of the slice's users and, for a creation, what limits it: read, unless they were already."""
     users = _users(record)
     if users == {told.waiting}:
-        return read.workloads, read.limiter
-    beside = deps.store.together(record.cluster, Names(workloads=users, limiter=creates))
-    return beside.workloads, beside.limiter
+        return read
+    return deps.store.together(record.cluster, Names(workloads=users, limiter=creates, brake=creates))
 
 
 def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDeps) -> SliceId | None:
@@ -318,8 +316,10 @@ def _decide(looked: Looked, taking: slots.Taking) -> Decision:
 
 def _limit(looked: Looked, decision: Decision, deps: ReconcileDeps) -> Looked | None:
     """Return it with what limits a decision that buys while releases are stopped; None: nothing does."""
-    buys = decision.creates or decision.reason is Reason.OPERATION_LIMIT
-    found = limited(looked.record, looked.settings, deps) if buys else None
+    if not (decision.creates or decision.reason is Reason.OPERATION_LIMIT):
+        return None
+    brake = looked.brake if looked.limiter else deps.store.brake(looked.record.cluster)
+    found = limited(looked.record, brake, looked.settings, deps)
     known = found and replace(looked.known, held=found.chips.held, limited=found.why)
     return replace(looked, known=known, guards=found.chips.guards) if found and known else None
 

@@ -71,6 +71,7 @@ class Names:
     workloads: Collection[WorkloadUid] = ()
     heartbeat: bool = False
     limiter: bool = False
+    brake: bool = False
     slots: bool = False
 
 
@@ -87,6 +88,7 @@ class Together:
     workloads: Found[WorkloadUid, WorkloadRecord]
     heartbeat: Stored[RelayHeartbeat] | None
     limiter: Stored[ConcurrencyLimiter] | None
+    brake: Stored[Brake] | None
     slots: tuple[Stored[Slot], ...] | None
 
 
@@ -121,7 +123,7 @@ class SliceStore(Protocol):
     def together(self, cluster: ClusterId, names: Names) -> Together:
         """Return what these names stand for, read in one call, and the slots in another one meanwhile.
 
-        With settings, raise Permanent as `settings` does.
+        With settings or the brake, raise Permanent as `settings` and `brake` do.
         """
 
     def settings(self, cluster: ClusterId) -> ClusterSettings | None:

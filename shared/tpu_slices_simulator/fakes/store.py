@@ -52,6 +52,7 @@ class FakeStore(FakeDocuments):
             workloads=self._named(WorkloadRecord, cluster, names.workloads),
             heartbeat=self._one(RelayHeartbeat, cluster, RelayHeartbeat.of) if names.heartbeat else None,
             limiter=self._one(ConcurrencyLimiter, cluster, _new_limiter) if names.limiter else None,
+            brake=self._read(Brake, key(Brake, cluster)) if names.brake else None,
             slots=self._slots(cluster) if names.slots else None,
         )
 
