@@ -26,7 +26,8 @@ from relay.connection import connect
 from relay.fact_queue import FactQueue
 from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
-from relay.lookups import Claims, Lookups, Vacancies
+from relay.lookups.threads import Claims, Lookups
+from relay.lookups.users import Looks
 from relay.messages import noted
 from relay.node_groups.calls import SelfManagedCluster
 from relay.node_groups.evictor import Evictor
@@ -65,7 +66,7 @@ class Process:
         once = min(PUBLISH_SECONDS, settings.publish_patience)
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
-        self._lookups = Lookups(Claims(calls, now), Vacancies(calls), self._health)
+        self._lookups = Lookups(Claims(calls, now), Looks(calls, lambda: datetime.now(UTC)), self._health)
         self._relay = Relay(FactQueue(settings.cluster), now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
         patience = Patience(settings.watch_silence, time.monotonic)
@@ -96,7 +97,7 @@ class Process:
         """Run until a signal or until a part fails; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._over.set())
-        parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_answers]
+        parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_looks]
         parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
         parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run]
         if self._probes is not None:

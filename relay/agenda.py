@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -40,6 +40,8 @@ class Timing:
     blind_after: timedelta = timedelta(minutes=4)
     settle: timedelta = timedelta(seconds=5)
     vacated: timedelta = timedelta(seconds=5)
+    look_every: timedelta = timedelta(seconds=15)
+    left_behind: timedelta = timedelta(minutes=30)
     answer_within: timedelta = ANSWERED_WITHIN
     forget_after: timedelta = timedelta(minutes=10)
 
@@ -80,6 +82,13 @@ class Recount:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """A pool that a Job's leader has left, or ended on: whether others of its pods are on the hosts."""
+
+    pool: Pool
+
+
+@dataclass(frozen=True, slots=True)
 class HostsList:
     """All pools with hosts: somebody asked for them."""
 
@@ -97,7 +106,68 @@ class Beat:
     """The heartbeat: the relay is alive, and which workloads exist."""
 
 
-Subject = Demand | State | StillEnded | Hosts | Recount | HostsList | DemandList | Beat
+Subject = Demand | State | StillEnded | Hosts | Recount | Look | HostsList | DemandList | Beat
+
+
+class Agenda:
+    """When each subject comes due; what is being looked up about one rests, with all that must not overtake it."""
+
+    def __init__(self) -> None:
+        self._due: dict[Subject, datetime] = {}
+        self._resting: set[Subject] = set()
+
+    def get(self, subject: Subject) -> datetime | None:
+        return self._due.get(subject)
+
+    def put(self, subject: Subject, at: datetime) -> None:
+        """Schedule a subject for this time, whenever it was due."""
+        self._due[subject] = at
+
+    def drop(self, subject: Subject) -> None:
+        self._due.pop(subject, None)
+
+    def schedule(self, subject: Subject, at: datetime) -> None:
+        """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""
+        known = self._due.get(subject)
+        if known is None or at < known:
+            self._due.pop(subject, None)
+            self._due[subject] = at
+
+    def hurry(self, subjects: Callable[[Subject, datetime], bool], now: datetime) -> None:
+        """Let these subjects be due now."""
+        for subject, at in self._due.items():
+            if subjects(subject, at):
+                self._due[subject] = now
+
+    def pop(self, now: datetime) -> Iterator[Subject]:
+        """Yield and remove what is due, also what becomes due meanwhile."""
+        while subjects := [subject for subject, at in self._due.items() if at <= now and not self.rests(subject)]:
+            for subject in subjects:
+                if subject in self._due and not self.rests(subject):  # it may rest since another one came due
+                    del self._due[subject]
+                    yield subject
+
+    def next_due(self) -> datetime | None:
+        return min((at for subject, at in self._due.items() if not self.rests(subject)), default=None)
+
+    def rest(self, subject: Subject) -> None:
+        """Let a subject rest until `resume`."""
+        self._resting.add(subject)
+
+    def resume(self, subject: Subject) -> None:
+        self._resting.discard(subject)
+
+    def rests(self, subject: Subject) -> bool:
+        """Return whether facts on a subject must wait for those that are being looked up."""
+        match subject:
+            case State(uid):
+                return Demand(uid) in self._resting
+            case Look(pool):
+                return not self._resting.isdisjoint({subject, Hosts(pool)})
+            case HostsList(begun=True):
+                return any(isinstance(each, Hosts) for each in self._resting)
+            case _:
+                return subject in self._resting
 
 
 class WatchProgress:

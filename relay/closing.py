@@ -33,6 +33,7 @@ CLOSED = "google.com/tpu-slice-closed"
 _MOMENT = timedelta(microseconds=1)
 _AHEAD = timedelta(hours=1)
 """No clock is so far ahead: an annotation with a later time was written by somebody else, such as who owns the node."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=2), timedelta(seconds=30)
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
@@ -68,6 +69,8 @@ class Asked:
     """Since when the pool has had no hosts."""
     evict_by: datetime | None = None
     """Hosts are closed whoever is on them, and all pods evicted, until then at the latest; None: neither."""
+    again_at: datetime | None = None
+    """Before which it is not answered that nobody is there: that could not be proven a moment ago."""
     evicted: bool = False
     """Whether no pod was left on the hosts after they were closed."""
 
@@ -133,6 +136,19 @@ class Closing:
         self._asked[pool] = replace(asked, progress=outcome)
         return asked
 
+    def unproven(self, pool: Pool, now: datetime) -> datetime:
+        """Let a question be unanswered again whose answer could not be proven; return when to look at it once more.
+
+        The longer the answer takes, the longer is the pause: pods that are being deleted may have hours.
+        """
+        asked = self._asked.get(pool)
+        if asked is None:
+            return now
+        again_at = now + min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, (now - asked.since) / 2))
+        if asked.progress not in _DECLINED:
+            self._asked[pool] = replace(asked, progress=Progress.ASKED, again_at=again_at)
+        return again_at
+
     def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
         """Return when hosts that are being closed are told of at the latest: with the answer, which says all at once.
 
@@ -185,6 +201,8 @@ class Closing:
             return None
         if asked.progress is Progress.DECLINED_ONCE_MORE:
             return Progress.DECLINED
+        if asked.again_at is not None and now < asked.again_at and not count.hosts.occupants:
+            return None
         if not count.hosts.joined:
             return Progress.DONE
         if asked.evict_by is not None:

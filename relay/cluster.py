@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from relay import translate
-from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
+from relay.objects import WORKLOADS, Aside, HostPod, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
 from relay.watch import Response, Source
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE, Vendor
@@ -172,17 +172,17 @@ class Cluster:
             nodes = raw(partial(self._core.list_node, label_selector=translate.hosts_of(pool)), seconds=LIST_TIMEOUTS)
         return frozenset(node["metadata"]["name"] for node in nodes["items"])
 
-    def leaders_on(self, node: str) -> Mapping[str, str]:
-        """Return the leader pods on a node that have not ended: UID → namespace/name; listed as `nodes_of` does."""
-        field = f"spec.nodeName={node}"
-        lists = (
-            partial(self._core.list_pod_for_all_namespaces, label_selector=leaders, field_selector=field)
-            for leaders in (translate.LEADERS, translate.GROUP_LEADERS)
-        )
+    def chip_pods_on(self, node: str, *, exactly: bool) -> Sequence[HostPod]:
+        """Return the pods that hold chips of a node, and have not ended.
+
+        `exactly`: as of now, listed as `nodes_of` does; else from the API server's cache, which has an index by nodes
+        (k8s.io/kubernetes pkg/registry/core/pod/strategy.go, NodeNameIndexFunc), and may be late.
+        """
+        version = {} if exactly else {"resource_version": "0"}
+        pods = partial(self._core.list_pod_for_all_namespaces, field_selector=f"spec.nodeName={node}", **version)
         with converted_errors():
-            pods = [pod for each in lists for pod in raw(each, seconds=LIST_TIMEOUTS)["items"]]
-        present = (pod for pod in pods if not translate.has_ended(pod))
-        return {pod["metadata"]["uid"]: f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in present}
+            found = raw(pods, seconds=LIST_TIMEOUTS)["items"]
+        return tuple(filter(None, map(translate.pod_on_a_host, found)))
 
     def post(self, event: Mapping[str, Any]) -> None:
         """Create a v1 Event. An existing one of that name is the same Event: the conflict is ignored.

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum, auto
-from typing import TypeVar
 
+from relay.hosts.index import HostIndex, discard
+from relay.hosts.stays import Stays
 from relay.objects import (
     LEADERS_OF,
     WORKLOADS,
-    Hardware,
     Host,
     Kind,
     Known,
@@ -24,15 +24,12 @@ from relay.objects import (
     Workload,
     WorkloadName,
 )
-from tpu_slices.domain.model.facts import Occupant, TemplateRequest, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.hosts import job_of, jobs
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.wire.workloads import beyond_template
-
-K = TypeVar("K", bound=Hashable)
-M = TypeVar("M", bound=Hashable)
-Maker = WorkloadUid | WorkloadName | None
 
 
 class Awaited(Enum):
@@ -53,7 +50,9 @@ class ClusterCache:
         self.hosts = HostIndex()
         self._uids: dict[WorkloadName, WorkloadUid] = {}
         self._pods: defaultdict[WorkloadName, set[str]] = defaultdict(set)
+        self._pods_at: defaultdict[tuple[WorkloadName, Place], set[str]] = defaultdict(set)
         self._pods_on_node: defaultdict[str, set[str]] = defaultdict(set)
+        self.stays = Stays()
         self._unparseable: dict[WorkloadUid, Kind] = {}
 
     def put(self, seen: Seen) -> Known | None:
@@ -70,6 +69,7 @@ class ClusterCache:
                 before = self.drop(Kind.LEADERS, seen.identity)
                 self._leaders[seen.identity] = seen
                 self._pods[seen.workload].add(seen.identity)
+                self._pods_at[seen.workload, seen.place].add(seen.identity)
                 if seen.node is not None:
                     self._pods_on_node[seen.node].add(seen.identity)
             case Host():
@@ -114,6 +114,7 @@ class ClusterCache:
                 leader = self._leaders.pop(identity, None)
                 if leader is not None:
                     discard(self._pods, leader.workload, identity)
+                    discard(self._pods_at, (leader.workload, leader.place), identity)
                     discard(self._pods_on_node, leader.node or "", identity)
                 return leader
             case Kind.HOSTS:
@@ -149,10 +150,10 @@ class ClusterCache:
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         """Return the leader pod of a Job, preferably one that waits, then one that is bound; None if there is none."""
-        workload = self._workloads.get(job.owner.uid)
-        leaders = self.leaders_of(workload) if workload else ()
-        place = Place(job.replicated_job, job.job_index)
-        own = (leader for leader in leaders if leader.place == place)
+        workload, place = self._workloads.get(job.owner.uid), Place(job.replicated_job, job.job_index)
+        pods = self._pods_at.get((workload.name, place), ()) if workload else ()
+        leaders = (self._leaders[pod] for pod in pods)
+        own = (leader for leader in leaders if workload is not None and self._is_of(leader, workload))
         return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
 
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
@@ -199,28 +200,68 @@ class ClusterCache:
         return self.hosts.made_for(workload.ref.owner.uid, workload.name)
 
     def occupants(self, pool: Pool) -> tuple[Occupant, ...]:
-        """Return the Jobs whose leaders are bound to a pool's hosts, in the order of their pods' UIDs."""
-        leaders = (self._leaders[pod] for pod in sorted(self.leaders_on(pool)))
-        occupants = (self._occupant(leader) for leader in leaders)
-        return tuple(occupant for occupant in occupants if occupant is not None)
+        """Return the Jobs with pods on a pool's hosts, in the order of the UIDs of the pods by which they are known.
 
-    def passed_over(self, pool: Pool) -> tuple[Leader, ...]:
-        """Return the leader pods on a pool's hosts that do not count as occupants."""
-        leaders = (self._leaders[pod] for pod in sorted(self.leaders_on(pool)))
-        return tuple(leader for leader in leaders if self._occupant(leader) is None)
+        A Job is known by its leader, or, if that has left the hosts and came to no others, by what `stays` has.
+        """
+        led = self._led(pool)
+        present = jobs(led)
+        staying = (self._staying(each) for each in self.stays.of(pool)) if self.hosts.of(pool) else ()
+        others = (each for each in staying if each is not None and job_of(each) not in present)
+        return tuple(sorted((*led, *others), key=lambda occupant: occupant.pod_uid))
+
+    def without_leader(self, pool: Pool, users: Iterable[Occupant]) -> list[Occupant]:
+        """Return those of the Jobs with pods on a pool's hosts that have no leader there, of which the watch tells."""
+        led = jobs(self._led(pool))
+        return [each for each in users if job_of(each) not in led]
+
+    def leader_waits(self, occupant: Occupant) -> bool:
+        """Return whether a Job has a leader that waits for hosts."""
+        waiting = self.waiting(occupant.owner.uid)
+        return Place(occupant.replicated_job, occupant.job_index) in waiting
+
+    def lacks_hosts(self, pool: Pool) -> bool:
+        """Return whether a pool has fewer hosts that are Ready than its slice should."""
+        hosts = self.hosts.of(pool)
+        return sum(host.ready for host in hosts) < max((host.expected or 0 for host in hosts), default=0)
+
+    def on_hosts(self, leader: Leader) -> Occupant | None:
+        """Return the Job of a leader that is or was on a node; None if it is not live, or the leader on none."""
+        return self._occupant(leader) if leader.node is not None else None
+
+    def _led(self, pool: Pool) -> list[Occupant]:
+        """Return the Jobs whose leaders are bound to a pool's hosts."""
+        occupants = (self._occupant(self._leaders[pod]) for pod in self.leaders_on(pool))
+        return [occupant for occupant in occupants if occupant is not None]
 
     def _occupant(self, leader: Leader) -> Occupant | None:
         workload = self.workload_of(leader)
         return occupant_of(leader, workload) if workload is not None else None
+
+    def _staying(self, occupant: Occupant) -> Occupant | None:
+        """Return a Job that stays without its leader, as of now; None if it is not live, or its leader is elsewhere."""
+        workload = self._workloads.get(occupant.owner.uid)
+        if workload is None or not _is_live(workload):
+            return None
+        pods = self._pods_at.get((workload.name, Place(occupant.replicated_job, occupant.job_index)), ())
+        leaders = (self._leaders[pod] for pod in pods)
+        if any(self.hosts.get(leader.node) is not None and self._is_of(leader, workload) for leader in leaders):
+            return None
+        return replace(occupant, generation=workload.ref.generation)
+
+    def leaders_at(self, node: str) -> list[Leader]:
+        """Return the leader pods on a node."""
+        return [self._leaders[pod] for pod in sorted(self._pods_on_node.get(node, ()))]
 
     def leaders_on(self, pool: Pool) -> frozenset[str]:
         """Return the UIDs of the leader pods on a pool's hosts, whether or not they count as occupants."""
         return frozenset(pod for host in self.hosts.of(pool) for pod in self._pods_on_node.get(host.node, ()))
 
     def pools_of(self, name: WorkloadName) -> frozenset[Pool]:
-        """Return the pools that leaders of the JobSets of this name are bound to, and these JobSets' legacy pools."""
+        """Return the pools that the pods of the workload of this name are on, and its legacy pools."""
         leaders = (self._leaders[pod] for pod in self._pods.get(name, ()))
-        return self.pools_at(*(leader.node for leader in leaders)) | self.hosts.legacy_pools(name)
+        led = self.pools_at(*(leader.node for leader in leaders))
+        return led | self.hosts.legacy_pools(name) | self.stays.pools_of(self._uids.get(name))
 
     def pools_at(self, *nodes: str | None) -> frozenset[Pool]:
         """Return the pools that these nodes belong to."""
@@ -269,36 +310,32 @@ def mounted_claims(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, .
     return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
 
 
-def occupant_of(leader: Leader, workload: Workload) -> Occupant | None:
-    """Return the Job of a leader pod of this workload; None if the pod does not count.
+def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
+    """Return the Job of a pod of this workload, its leader or another; None if the pod does not count.
 
-    It counts if the workload is active and ours, has such a Job with chips, and the pod is controlled by that Job and
-    requests what the Job's template does: a workload's requests are those of its templates with chips only.
+    It counts if the workload is active and ours, and the pod holds chips and is controlled by that Job. What else the
+    pod requests does not matter: a workload may have been edited since, and its templates say what new pods request.
 
-    A tenant may write a pod with the labels of another's leader. Such a pod must neither keep hosts from being deleted
-    nor pass for the Job whose labels it has, so everything that can be compared is.
+    A tenant may write a pod with the labels of another's. Such a pod must neither keep hosts from being deleted nor
+    pass for the Job whose labels it has: its controller counts, which is looked for in the pod's own namespace.
     """
-    if leader.workload_uid not in {None, workload.ref.owner.uid}:
+    if pod.workload_uid not in {None, workload.ref.owner.uid} or not _is_live(workload):
         return None
-    place = leader.place
-    request = next((each for each in workload.requests if each.replicated_job == place.replicated_job), None)
-    if not workload.served or workload.state is not WorkloadState.ACTIVE or request is None:
-        return None
-    if place.job_index >= request.replicas or leader.hardware != _hardware(request):
-        return None
-    if leader.job != workload.ref.owner.job_name(*place):
+    if all(request.replicated_job != pod.place.replicated_job for request in workload.requests):
+        return None  # its template opted out
+    if pod.hardware.chips < 1 or pod.job != workload.ref.owner.job_name(*pod.place):
         return None
     return Occupant(
         owner=workload.ref.owner,
         generation=workload.ref.generation,
-        replicated_job=place.replicated_job,
-        job_index=place.job_index,
-        pod_uid=leader.pod_uid,
+        replicated_job=pod.place.replicated_job,
+        job_index=pod.place.job_index,
+        pod_uid=pod.pod_uid,
     )
 
 
-def _hardware(request: TemplateRequest) -> Hardware:
-    return Hardware(request.chips_per_pod, request.accelerator, request.topology)
+def _is_live(workload: Workload) -> bool:
+    return workload.served and workload.state is WorkloadState.ACTIVE
 
 
 def may_be_of(pool: LegacyPool, slice_: SliceId, cluster: ClusterId) -> bool:
@@ -309,82 +346,3 @@ def may_be_of(pool: LegacyPool, slice_: SliceId, cluster: ClusterId) -> bool:
     owner = Owner(kind=OwnerKind.JOBSET, namespace=pool.namespace, name=pool.jobset, uid=WorkloadUid(""))
     job = WorkloadJob(cluster=cluster, owner=owner, replicated_job=replicated_job, job_index=int(index))
     return slice_id(job).rpartition("-")[0] == slice_.rpartition("-")[0]
-
-
-class HostIndex:
-    """Hosts by the names of their nodes. An index has no entry for what has no hosts."""
-
-    def __init__(self) -> None:
-        self._hosts: dict[str, Host] = {}
-        self._nodes: defaultdict[Pool, set[str]] = defaultdict(set)
-        self._made_for: defaultdict[Maker, set[str]] = defaultdict(set)
-        self._unlabeled: set[str] = set()
-
-    def put(self, host: Host) -> Host | None:
-        """Store a host as it is now; return what it was before, None if it is new."""
-        before = self.drop(host.node)
-        self._hosts[host.node] = host
-        self._nodes[host.pool].add(host.node)
-        self._made_for[_maker(host)].add(host.node)
-        if host.unlabeled is not None:
-            self._unlabeled.add(host.node)
-        return before
-
-    def drop(self, node: str) -> Host | None:
-        """Remove a host; return what it was, None if it is not known."""
-        host = self._hosts.pop(node, None)
-        if host is not None:
-            discard(self._nodes, host.pool, node)
-            discard(self._made_for, _maker(host), node)
-            self._unlabeled.discard(node)
-        return host
-
-    def get(self, node: str | None) -> Host | None:
-        return self._hosts.get(node or "")
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._hosts)
-
-    def of(self, pool: Pool) -> tuple[Host, ...]:
-        """Return the hosts of a pool."""
-        return tuple(self._hosts[node] for node in self._nodes.get(pool, ()))
-
-    def pools(self) -> tuple[Pool, ...]:
-        """Return the pools that have hosts."""
-        return tuple(self._nodes)
-
-    def made_for(self, uid: WorkloadUid, name: WorkloadName) -> frozenset[Pool]:
-        """Return the pools with hosts that were made for a workload."""
-        nodes = (*self._made_for.get(uid, ()), *self._made_for.get(name, ()))
-        return frozenset(self._hosts[node].pool for node in nodes)
-
-    def legacy_pools(self, name: WorkloadName) -> frozenset[Pool]:
-        """Return the legacy pools with hosts that were made for a JobSet of this name."""
-        return frozenset(self._hosts[node].pool for node in self._made_for.get(name, ()))
-
-    def legacy_pool(self, name: str) -> LegacyPool:
-        """Return the legacy pool of this name; without hosts, one that nothing else is known of."""
-        named = (pool for pool in self._nodes if isinstance(pool, LegacyPool) and pool.name == name)
-        return next(named, LegacyPool(name=name, namespace="", jobset="", job=""))
-
-    def unlabeled(self) -> tuple[Host, ...]:
-        """Return the hosts that lack the label or the taint of JobSet's exclusive placement."""
-        return tuple(self._hosts[node] for node in sorted(self._unlabeled))
-
-
-def _maker(host: Host) -> Maker:
-    """Return whom the pool was made for: a legacy pool has the JobSet's name only."""
-    return (
-        WorkloadName(host.pool.namespace, host.pool.jobset) if isinstance(host.pool, LegacyPool) else host.workload_uid
-    )
-
-
-def discard(index: dict[K, set[M]], key: K, member: M) -> None:
-    """Remove a member from an index, and the key with its last member."""
-    members = index.get(key)
-    if members is None:
-        return
-    members.discard(member)
-    if not members:
-        del index[key]

@@ -31,11 +31,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from relay.agenda import (
+    Agenda,
     Beat,
     Demand,
     DemandList,
     Hosts,
     HostsList,
+    Look,
     Recount,
     State,
     StillEnded,
@@ -47,7 +49,9 @@ from relay.closing import Closing, Cordons
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
 from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
-from relay.lookups import Due, Mounted, Vacancy
+from relay.lookups.looking import Looking, pods_on
+from relay.lookups.threads import Due, LookedUp, Mounted
+from relay.lookups.users import PodsOn
 from relay.messages import demand_list_of, end_of, list_of, parts_of, state_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from tpu_slices.domain.model.facts import (
@@ -74,15 +78,15 @@ class FactQueue:
     def __init__(self, cluster: ClusterId, timing: Timing = TIMING) -> None:
         self.cache = ClusterCache(cluster)
         self._timing = timing
-        self._agenda: dict[Subject, datetime] = {}
-        self._resting: set[Subject] = set()
+        self._agenda = Agenda()
+        self._looking = Looking(self.cache, self._agenda, timing)
         self._ends: list[WorkloadChanged] = []
         self._demand_told = DemandTold(cluster)
         self._published = PublishedCounts(timing.count_every, timing.vacated)
         self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
         self._watches = WatchProgress(timing.blind_after)
-        self._beaten = False
+        self._begun = self._beaten = False
 
     @property
     def complete(self) -> bool:
@@ -96,8 +100,12 @@ class FactQueue:
         for each in seen:
             self.saw(each, now)
         self.bookmarked(kind, version, now)
-        self._agenda.setdefault(Beat(), now)
-        self._agenda.setdefault(DemandList(), now + self._timing.repeat)
+        if self._agenda.get(Beat()) is None:
+            self._agenda.put(Beat(), now)
+            self._agenda.put(DemandList(), now + self._timing.repeat)
+        if self.complete and not self._begun:
+            self._begun = True
+            self._looking.begin(now)
 
     def bookmarked(self, kind: Kind, version: str, now: datetime) -> None:
         """Record a sign of life of a watch, which has delivered everything up to a resourceVersion."""
@@ -115,12 +123,12 @@ class FactQueue:
         if isinstance(question, RepeatQuestion):
             for uid in question.uids:
                 self._demand_told.forget(uid)
-                self._schedule(State(uid), now)
-                self._schedule(Demand(uid), now)
+                self._agenda.schedule(State(uid), now)
+                self._agenda.schedule(Demand(uid), now)
             return
         if isinstance(question, HostsListQuestion):
-            self._agenda.pop(HostsList(begun=True), None)
-            self._schedule(HostsList(), now)
+            self._agenda.drop(HostsList(begun=True))
+            self._agenda.schedule(HostsList(), now)
             return
         key = PoolKey(question.slice_id, question.attempt)
         pool = self._pool(key, question.legacy_pool)
@@ -129,7 +137,7 @@ class FactQueue:
         self.closing.ask(pool, question, self.cache.hosts.of(pool), now)
         maker = self.cache.maker(pool)
         if maker is not None and maker.state is WorkloadState.ACTIVE:
-            self._schedule(State(maker.ref.owner.uid), now)
+            self._agenda.schedule(State(maker.ref.owner.uid), now)
         self._recount([pool], now)
 
     def evicted(self, pool: Pool, now: datetime) -> None:
@@ -168,9 +176,11 @@ class FactQueue:
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
                 self._follow_end_of_waiting(gone)
+                self._looking.left([gone], now)
                 self._recount(self.cache.pools_at(gone.node), now)
             case Host():
                 self._cordons.lost(gone.node)
+                self._looking.left(self.cache.leaders_at(gone.node), now, gone.pool)
                 self._recount({gone.pool}, now)
             case None:
                 pass
@@ -180,63 +190,54 @@ class FactQueue:
         dues = [*self._due_ends()]
         if not self._watches.is_current(now):
             return dues
-        while subjects := [subject for subject, at in self._agenda.items() if at <= now and not self._rests(subject)]:
-            for subject in subjects:
-                if self._rests(subject):  # since another one of these came due
-                    continue
-                del self._agenda[subject]
-                for due in self._due_about(subject, now):
-                    dues.append(due)
-                    if due.unknown is not None:
-                        self._resting.add(due.subject)
+        for subject in self._agenda.pop(now):
+            for due in self._due_about(subject, now):
+                dues.append(due)
+                if due.unknown is not None:
+                    self._agenda.rest(due.subject)
         return dues
 
     def resume(self, subject: Subject, again_at: datetime | None = None) -> None:
         """Let facts on a subject come due again, then at the latest: what was unknown of it has been looked up."""
-        self._resting.discard(subject)
+        self._agenda.resume(subject)
         if again_at is not None:
-            self._schedule(subject, again_at)
+            self._agenda.schedule(subject, again_at)
+
+    def looked(self, due: Due, found: LookedUp, now: datetime) -> None:
+        """Record who is on the hosts of a pool, and tell it; an answer that could not be proven is tried again."""
+        assert isinstance(due.unknown, PodsOn)
+        pool = due.unknown.pool
+        self._looking.looked(pool, found.users, now)
+        if due.answers and not found.answers:
+            self._agenda.schedule(Recount(pool), self.closing.unproven(pool, now))
+        last = self._published.last(pool)
+        if last is not None and self._count(pool, now).hosts.occupants != last.hosts.occupants:
+            self._agenda.schedule(Hosts(pool), now)
 
     def _due_ends(self) -> Iterator[Due]:
         ends, self._ends = self._ends, []
         for end in ends:
             subject = State(end.workload.owner.uid)
-            if self._rests(subject):
+            if self._agenda.rests(subject):
                 self._ends.append(end)
             else:
                 yield Due(subject, (end,))
 
-    def _rests(self, subject: Subject) -> bool:
-        """Return whether facts on a subject must wait for those that are being looked up."""
-        match subject:
-            case State(uid):
-                return Demand(uid) in self._resting
-            case HostsList(begun=True):
-                return any(isinstance(each, Hosts) for each in self._resting)
-            case _:
-                return subject in self._resting
-
     def flush(self, now: datetime) -> list[Due]:
         """Return the facts that are due, and those that wait for others to join or to stand for them."""
-        for subject, at in self._agenda.items():
-            if isinstance(subject, State) or (isinstance(subject, Demand) and at <= now + self._timing.gather):
-                self._agenda[subject] = now
+        soon = now + self._timing.gather
+        self._agenda.hurry(
+            lambda subject, at: isinstance(subject, State) or (isinstance(subject, Demand) and at <= soon), now
+        )
         return self.due(now)
 
     def next_due(self) -> datetime | None:
         """Return when `due` will next return facts, if nothing changes and the watches stay alive."""
-        return min((at for subject, at in self._agenda.items() if not self._rests(subject)), default=None)
+        return self._agenda.next_due()
 
     def workload_list(self, asked_at: datetime, now: datetime) -> tuple[WorkloadsListed, ...]:
         """Return the list of live TPU workloads in parts; none while the relay cannot be sure of it."""
         return list_of(self.cache.live_standings(), asked_at) if self._watches.is_current(now) else ()
-
-    def _schedule(self, subject: Subject, at: datetime) -> None:
-        """Schedule a subject for this time at the latest; of those that are due, the last one scheduled comes last."""
-        known = self._agenda.get(subject)
-        if known is None or at < known:
-            self._agenda.pop(subject, None)
-            self._agenda[subject] = at
 
     def _gather(self, jobset: Workload, now: datetime) -> None:
         """Schedule a workload's demand: after `gather`, so that more leaders can join, or at once if all wait."""
@@ -245,12 +246,12 @@ class FactQueue:
             return
         awaited = self.cache.awaits(jobset)
         if awaited is not Awaited.NONE:
-            self._schedule(demand, now if awaited is Awaited.ALL else now + self._timing.gather)
+            self._agenda.schedule(demand, now if awaited is Awaited.ALL else now + self._timing.gather)
 
     def _follow_workload(self, jobset: Workload, before: Workload | None, now: datetime) -> None:
         if before is None or jobset.told != before.told:
             introduced = before is None and jobset.demand_tells_all
-            self._schedule(State(jobset.ref.owner.uid), now + self._timing.introduce if introduced else now)
+            self._agenda.schedule(State(jobset.ref.owner.uid), now + self._timing.introduce if introduced else now)
         self._gather(jobset, now)
         if before is None or jobset.occupancy != before.occupancy:
             self._recount(self.cache.pools_of(jobset.name), now)
@@ -261,8 +262,11 @@ class FactQueue:
             self._gather(jobset, now)
         if before is not None and before.waiting and not leader.waiting:
             self._follow_end_of_waiting(before)
+        if before is not None and before.node != leader.node:
+            self._looking.left([before], now)
         if leader != before:
-            self._recount(self.cache.pools_at(leader.node, before.node if before else None), now)
+            stays = self._looking.came(leader)
+            self._recount(self.cache.pools_at(leader.node, before.node if before else None) | stays, now)
 
     def _follow_end_of_waiting(self, leader: Leader) -> None:
         jobset = self.cache.workload_of(leader)
@@ -280,15 +284,15 @@ class FactQueue:
             count, last = self._count(pool, now), self._published.last(pool)
             at = self._published.due(pool, self.cache.key_of(pool), count, now)
             if at is not None:
-                self._schedule(Hosts(pool), at)
+                self._agenda.schedule(Hosts(pool), at)
                 if last is None or (count.whole and not last.whole):
                     self._tell_end(pool, now)
             if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
-                self._schedule(Hosts(pool), now)
+                self._agenda.schedule(Hosts(pool), now)
             closed_at = self._cordons.next_change(self.cache.hosts.of(pool), now)
             for again_at in (closed_at, self.closing.next_change(pool, count, now)):
                 if again_at is not None:
-                    self._schedule(Recount(pool), again_at)
+                    self._agenda.schedule(Recount(pool), again_at)
 
     def _count(self, pool: Pool, now: datetime) -> Count:
         hosts = self.cache.hosts.of(pool)
@@ -298,33 +302,36 @@ class FactQueue:
         """Schedule the state of the workload that a pool was made for if it is not active: its hosts are not needed."""
         jobset = self.cache.maker(pool)
         if jobset is not None and jobset.state is not WorkloadState.ACTIVE:
-            self._schedule(State(jobset.ref.owner.uid), now)
+            self._agenda.schedule(State(jobset.ref.owner.uid), now)
 
     def _due_about(self, subject: Subject, now: datetime) -> Iterator[Due]:
         """Yield what is due about a subject: nothing if there is nothing to be said of it any more."""
         match subject:
             case Demand(uid):
                 yield from self._demand(subject, uid, now)
-            case State(uid):
-                yield from self._state(subject, uid, now)
-            case StillEnded(uid):
-                yield from self._still_ended(subject, uid, now)
+            case State(uid) | StillEnded(uid):
+                yield from (self._state if isinstance(subject, State) else self._still_ended)(subject, uid, now)
             case Hosts(pool):
                 yield from self._hosts(subject, pool, now)
             case Recount(pool):
                 self._recount([pool], now)
+            case Look():
+                yield from self._looking.due(subject)
             case HostsList():
                 yield from self._hosts_list(subject, now)
             case DemandList():
-                self._agenda[subject] = now + self._timing.repeat
+                self._agenda.put(subject, now + self._timing.repeat)
                 if demand := self._demand_told.digests(self.cache.waiting):
                     yield Due(subject, demand_list_of(demand))
             case Beat():
-                first, self._beaten = not self._beaten, True
-                self._agenda[subject] = now + self._timing.beat
-                live = self.cache.live_standings()
-                digest, hosts = digest_of(live), self._published.digest
-                yield Due(subject, (Heartbeat(count=len(live), digest=digest, hosts_digest=hosts, first=first),))
+                yield self._beat(subject, now)
+
+    def _beat(self, subject: Beat, now: datetime) -> Due:
+        first, self._beaten = not self._beaten, True
+        self._agenda.put(subject, now + self._timing.beat)
+        live = self.cache.live_standings()
+        digest, hosts = digest_of(live), self._published.digest
+        return Due(subject, (Heartbeat(count=len(live), digest=digest, hosts_digest=hosts, first=first),))
 
     def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)
@@ -332,12 +339,12 @@ class FactQueue:
             return
         leaders, claims = tuple(leaders_in_demand(jobset, waiting)), mounted_claims(waiting)
         if claims:
-            self._agenda[subject] = now + self._timing.repeat
+            self._agenda.put(subject, now + self._timing.repeat)
         elif self._demand_told.is_told(jobset, leaders):
             return
         self._demand_told.tell(jobset, leaders)
-        if self._agenda.get(State(uid), now) > now:
-            del self._agenda[State(uid)]
+        if (self._agenda.get(State(uid)) or now) > now:
+            self._agenda.drop(State(uid))
         ref, requests = jobset.ref, jobset.requests
         facts = tuple(SlicesWanted(workload=ref, requests=requests, waiting=part) for part in parts_of(leaders))
         yield Due(subject, facts, Mounted(claims, now) if claims else None)
@@ -347,7 +354,7 @@ class FactQueue:
         if jobset is None or not jobset.tellable:
             return
         if jobset.state is not WorkloadState.ACTIVE:
-            self._schedule(StillEnded(uid), now + self._timing.repeat)
+            self._agenda.schedule(StillEnded(uid), now + self._timing.repeat)
         yield Due(subject, (state_of(jobset),))
 
     def _still_ended(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
@@ -359,26 +366,22 @@ class FactQueue:
         if jobset.held or any(not self.closing.closes(pool) for pool in pools):
             yield from self._state(subject, uid, now)
         elif pools:
-            self._schedule(subject, now + self._timing.repeat)
+            self._agenda.schedule(subject, now + self._timing.repeat)
 
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
         count, last = self._count(pool, now), self._published.last(pool)
         asked = None if self._watches.interrupted else self.closing.answer(pool, count, now)
         if asked is None and (answered_by := self.closing.answered_by(pool, count, now)) is not None:
-            self._schedule(subject, answered_by)
+            self._agenda.schedule(subject, answered_by)
             return
         keys = self._published.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
         if keys:
-            vacancy = self._vacancy(pool) if asked and asked.key in keys and not count.hosts.occupants else None
+            proven = asked is None or asked.key not in keys or bool(count.hosts.occupants)
             sequence = self._watches.sequence
             facts = (count.fact(key, sequence, asked.at if asked and asked.key == key else None) for key in keys)
-            yield Due(subject, tuple(facts), vacancy)
+            yield Due(subject, tuple(facts), None if proven else pods_on(pool, self.cache))
         if last is None or count.hosts.occupants != last.hosts.occupants:
             self._repeat_demand(pool, count, now)
-
-    def _vacancy(self, pool: Pool) -> Vacancy:
-        nodes = frozenset(host.node for host in self.cache.hosts.of(pool))
-        return Vacancy(pool, nodes, self.cache.leaders_on(pool), self.cache.passed_over(pool))
 
     def _hosts_list(self, subject: HostsList, now: datetime) -> Iterator[Due]:
         if subject.begun:
@@ -386,8 +389,8 @@ class FactQueue:
             yield Due(subject, (HostsListed(digests=digests, sequence=self._watches.sequence),))
             return
         for pool in self.cache.hosts.pools():
-            self._schedule(Hosts(pool), now)
-        self._schedule(HostsList(begun=True), now)
+            self._agenda.schedule(Hosts(pool), now)
+        self._agenda.schedule(HostsList(begun=True), now)
 
     def _repeat_demand(self, pool: Pool, count: Count, now: datetime) -> None:
         """Schedule the demand of a workload whose hosts another one's leader took: it has to be confirmed."""

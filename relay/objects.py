@@ -152,7 +152,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
-    """A pod with completion index 0 of a Job, or with worker index 0 of a LeaderWorkerSet."""
+    """A pod with completion index 0 of a Job, or with worker index 0 of a LeaderWorkerSet; in a HostPod any index."""
 
     pod: str
     pod_uid: str
@@ -192,6 +192,7 @@ class Host:
     """The number of hosts of its slice; None if the node's labels do not have it."""
     usable: bool
     """Whether it is Ready, offers all its chips, has the label and taint it needs, and is not cordoned or deleted."""
+    ready: bool
     chips_missing: bool
     """Whether it is Ready, and offers fewer chips than it has."""
     cordoned: bool
@@ -207,6 +208,19 @@ class Host:
     @property
     def identity(self) -> str:
         return self.node
+
+
+@dataclass(frozen=True, slots=True)
+class HostPod:
+    """A pod that holds chips of a host, and has not ended."""
+
+    pod: str
+    """NAMESPACE/NAME."""
+    node: str
+    member: Leader | None
+    """What it is in its workload, as its leader or another; None if it is of none that can have slices."""
+    ends_by: datetime | None
+    """If it is being deleted: when its own grace is over."""
 
 
 @dataclass(frozen=True, slots=True)

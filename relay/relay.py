@@ -27,7 +27,8 @@ import structlog
 from relay.agenda import Subject
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups import CLAIMS_AGAIN_AFTER, Done, Due, LookedUp, lacks_claims, without_unknown
+from relay.lookups.threads import CLAIMS_AGAIN_AFTER, Done, Due, LookedUp, lacks_claims, without_unknown
+from relay.lookups.users import PodsOn
 from relay.node_groups.evictor import Eviction, evictions
 from relay.node_groups.keeper import not_held
 from relay.node_patches import needed_patches
@@ -180,7 +181,7 @@ class Relay:
         while self._unknown and self._now() < deadline:
             self._take_events(SHORTEST)
         for due in [*self._unknown.values()]:
-            self._known(due.subject, without_unknown(due))
+            self._known(LookedUp(due.subject, without_unknown(due)))
         self._post([fact for due in self._queue.flush(self._now()) for fact in without_unknown(due)])
 
     def _take_events(self, at_most: float) -> None:
@@ -199,11 +200,16 @@ class Relay:
                 self._unknown[due.subject] = due
                 self._look_up(due, self.put)
 
-    def _known(self, subject: Subject, facts: Sequence[Fact]) -> None:
+    def _known(self, found: LookedUp) -> None:
         """Post facts that were looked up, unless they were posted without that."""
-        if self._unknown.pop(subject, None) is not None:
-            self._queue.resume(subject, self._now() + CLAIMS_AGAIN_AFTER if lacks_claims(facts) else None)
-            self._post(facts)
+        due = self._unknown.pop(found.subject, None)
+        if due is None:
+            return
+        again_at = self._now() + CLAIMS_AGAIN_AFTER if lacks_claims(found.facts) else None
+        self._queue.resume(found.subject, again_at)
+        self._post(found.facts)
+        if isinstance(due.unknown, PodsOn):
+            self._queue.looked(due, found, self._now())
 
     def _take(self, event: Event) -> None:
         match event:
@@ -211,8 +217,8 @@ class Relay:
                 self._queue.ask(question, self._now())
             case Read(read, answer):
                 answer.set_result(read(self._queue))
-            case LookedUp(subject, facts):
-                self._known(subject, facts)
+            case LookedUp():
+                self._known(event)
             case Ticked(kind):
                 self._health.ticked(kind)
             case Failed(kind, why):

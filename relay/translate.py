@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from relay.closing import closed_at
 from relay.objects import (
     Hardware,
     Host,
+    HostPod,
     Leader,
     Pool,
     PoolKey,
@@ -44,7 +46,13 @@ from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 from tpu_slices.wire.jobsets import condition, strings
-from tpu_slices.wire.leaders import LeaderOf, leader_of_a_group, leader_of_a_job
+from tpu_slices.wire.leaders import (
+    LeaderOf,
+    leader_of_a_group,
+    leader_of_a_job,
+    member_of_a_group,
+    member_of_a_job,
+)
 from tpu_slices.wire.readers import Reader
 from tpu_slices.wire.tpu_objects import provisioned_by_gke
 from tpu_slices.wire.workloads import (
@@ -137,6 +145,24 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
     )
 
 
+def pod_on_a_host(obj: Json) -> HostPod | None:
+    """Return a v1 Pod that is bound to a host as a HostPod; None if it holds no chips, or has ended."""
+    metadata, spec = obj["metadata"], obj["spec"]
+    if has_ended(obj) or chips_of(obj) == 0:
+        return None
+    try:
+        member = _leader(obj, member_of_a_group(obj) or member_of_a_job(obj))
+    except (KeyError, TypeError, ValueError, AttributeError):  # its labels say nothing that can be read
+        member = None
+    ends_by = metadata.get("deletionTimestamp")
+    return HostPod(
+        pod=f"{metadata['namespace']}/{metadata['name']}",
+        node=spec["nodeName"],
+        member=member,
+        ends_by=datetime.fromisoformat(ends_by) if ends_by else None,
+    )
+
+
 def told_by_pod(obj: Json) -> Hashable:
     """Return what of a v1 Pod may change what is told of it as a leader.
 
@@ -215,6 +241,7 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
         pool=pool,
         workload_uid=WorkloadUid(uid) if uid else None,
         expected=_hosts_of_the_slice(labels),
+        ready=_is_ready(obj),
         usable=unlabeled is None and _is_ready(obj) and _offers_its_chips(obj, labels) and not _is_cordoned(obj),
         chips_missing=_is_ready(obj) and not _offers_its_chips(obj, labels),
         cordoned=_is_cordoned(obj),

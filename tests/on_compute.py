@@ -17,7 +17,8 @@ from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.flows.orders import order_of
 from tpu_slices.wire.messages import Message
 from tpu_slices_simulator import objects
-from tpu_slices_simulator.cluster import NOT_READY, LiveWorkload
+from tpu_slices_simulator.cluster import NOT_READY
+from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.system import MINUTE, STEP
 
 _READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}

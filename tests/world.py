@@ -23,8 +23,9 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.wire.workloads import Json
-from tpu_slices_simulator.cluster import NOT_READY, LiveWorkload
+from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fuse import Fuse
+from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.system import STEP, System
 
 
@@ -155,6 +156,10 @@ class World(System):
     def a_host_breaks(self) -> None:
         """Let one host be unusable from now on."""
         self.cluster.changes_node(next(iter(self.cluster.nodes.values())), NOT_READY)
+
+    def all_hosts_break(self) -> None:
+        for node in self.cluster.nodes.values():
+            self.cluster.changes_node(node, NOT_READY)
 
     def settle(self, *, minutes: int = 20, until: Callable[[], bool] = lambda: False) -> None:
         """Let minutes pass, in each of which the cluster, GKE and the functions do what they can."""

@@ -10,7 +10,8 @@ from tpu_slices.domain.model.slices import Owner, SliceId
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
-from tpu_slices_simulator.cluster import FakeCluster, LiveWorkload
+from tpu_slices_simulator.cluster import FakeCluster
+from tpu_slices_simulator.live import LiveWorkload
 
 
 class ApiServer:
@@ -48,9 +49,10 @@ class ApiServer:
         self._cluster.loses_node(node)
 
     def pods_on(self, node: str) -> Sequence[Json]:
-        leaders = (pod.raw for pod in self._cluster.pods.values() if pod.node == node)
-        rest = (*self._cluster.strangers.values(), *self._cluster.other_pods.values())
-        return [*leaders, *(pod for pod in rest if pod["spec"]["nodeName"] == node)]
+        cluster = self._cluster
+        pods = (pod.raw for pod in (*cluster.pods.values(), *cluster.followers.values()) if pod.node == node)
+        rest = (*cluster.strangers.values(), *cluster.other_pods.values())
+        return [*pods, *(pod for pod in rest if pod["spec"]["nodeName"] == node)]
 
     def evict(self, namespace: str, pod: str) -> None:
         """Remove a pod, unless a disruption budget keeps it."""
@@ -60,6 +62,9 @@ class ApiServer:
         self._cluster.other_pods.pop(name, None)
         for each in [each for each in self._cluster.pods.values() if each.raw["metadata"]["name"] == pod]:
             self._cluster.removes_pod(each.jobset, each.index)
+        followers = self._cluster.followers
+        for uid in [uid for uid, each in followers.items() if each.raw["metadata"]["name"] == pod]:
+            del followers[uid]
 
     def _based_on(self, owner: Owner, patch: Mapping[str, Any]) -> LiveWorkload:
         live = self._cluster.workloads[owner.uid]

@@ -1,108 +1,29 @@
-"""A small Kubernetes cluster in memory: JobSets, their leader pods, and nodes, as relays see them."""
+"""A small Kubernetes cluster in memory: JobSets, their pods, and nodes, as relays see them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from relay import translate
-from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Known, Leader, Pool, PoolKey, Workload, WorkloadName
-from tpu_slices.domain.model.facts import Fact, TemplateRequest, WorkloadRef, WorkloadState
+from relay.objects import WORKLOADS, Host, HostPod, Kind, Known, Pool, PoolKey, Workload, WorkloadName
+from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
-from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.bootstrap import FakeBootstrap
+from tpu_slices_simulator.live import LiveWorkload, Pod, leader_of
 from tpu_slices_simulator.relays import FakeRelay
 
 CORDONED: Json = {"spec": {"unschedulable": True}}
 UNCORDONED: Json = {"spec": {"unschedulable": False}}
 NOT_READY: Json = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
-
-
-@dataclass(slots=True)
-class LiveWorkload:
-    """A JobSet in the cluster, or a workload of another kind: its state, and which of its Jobs have a bound leader."""
-
-    ref: WorkloadRef
-    manifest: Json
-    """What its user wrote."""
-    bound: set[int] = field(default_factory=set)
-    """By their places among `jobs`."""
-    state: WorkloadState = WorkloadState.ACTIVE
-    absent: bool = False
-    """Its pods are not created by themselves."""
-    requests: tuple[TemplateRequest, ...] = field(init=False)
-    jobs: Sequence[tuple[str, int]] = field(init=False)
-    """The Jobs that need a slice, by replicatedJob and index."""
-
-    def __post_init__(self) -> None:
-        self._read()
-
-    def _read(self) -> None:
-        reader = READERS[self.ref.owner.kind]
-        self.requests = reader.requests(self.manifest)
-        self.jobs = [(each.replicated_job, index) for each in self.requests for index in range(each.replicas)]
-        self.ref = replace(self.ref, groups=reader.groups(self.manifest))
-
-    def edit(self, manifest: Json) -> None:
-        self.manifest = manifest
-        self.ref = replace(self.ref, generation=self.ref.generation + 1)
-        self._read()
-
-    @property
-    def kind(self) -> Kind:
-        return next(kind for kind, owner in WORKLOADS.items() if owner is self.ref.owner.kind)
-
-    @property
-    def slices(self) -> int:
-        return len(self.jobs)
-
-    @property
-    def served(self) -> bool:
-        """Whether every Job has its slice."""
-        return len(self.bound) == self.slices
-
-    @property
-    def raw(self) -> Json:
-        return objects.workload(self.manifest, self.ref, self.state)
-
-    @property
-    def seen(self) -> Workload:
-        seen = translate.workload(READERS[self.ref.owner.kind], self.raw)
-        assert seen is not None, f"{self.ref.owner.full_name} requests no TPU"
-        return seen
-
-
-@dataclass(slots=True)
-class Pod:
-    """A leader pod; `index` is the place of its Job among the workload's."""
-
-    uid: str
-    jobset: LiveWorkload
-    index: int
-    node: str | None = None
-
-    @property
-    def kind(self) -> Kind:
-        return LEADERS_OF[self.jobset.ref.owner.kind]
-
-    @property
-    def job(self) -> tuple[str, int]:
-        return self.jobset.jobs[self.index]
-
-    @property
-    def raw(self) -> Json:
-        template = objects.template_of(self.jobset.manifest, self.job[0])
-        return objects.leader_pod(template, self.jobset.ref.owner, self.job, self.uid, self.node)
-
-    @property
-    def seen(self) -> Leader:
-        return _leader(self.raw, self.kind)
 
 
 @dataclass(slots=True)
@@ -126,6 +47,10 @@ class FakeCluster:
         self.workloads: dict[WorkloadUid, LiveWorkload] = {}
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
+        self.followers: dict[str, Pod] = {}
+        """The pods of Jobs beside their leaders, by UID: on all hosts but the leader's. No relay watches them."""
+        self.grace = timedelta(0)
+        """How long pods that are deleted take to end, but for leaders, which end at once."""
         self.strangers: dict[str, Json] = {}
         """Leader pods of no workload, by UID."""
         self.bootstrap = FakeBootstrap()
@@ -174,7 +99,7 @@ class FakeCluster:
 
     def is_made_again(self) -> None:
         """Let another cluster be in its place, with nothing in it; the relays in it know nothing of this one."""
-        self.workloads, self.pods, self.nodes, self.strangers = {}, {}, {}, {}
+        self.workloads, self.pods, self.followers, self.nodes, self.strangers = {}, {}, {}, {}, {}
         self._version, count = 1, len(self.relays)
         self.relays = []
         self.runs_relays(count)
@@ -189,8 +114,8 @@ class FakeCluster:
         if kind is Kind.HOSTS:
             return [node.seen for node in self.nodes.values()]
         if kind in WORKLOADS:
-            return [each.seen for each in self.workloads.values() if each.kind is kind and not _is_gone(each)]
-        strangers = [_leader(each) for each in self.strangers.values() if kind is Kind.LEADERS]
+            return [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
+        strangers = [leader_of(each) for each in self.strangers.values() if kind is Kind.LEADERS]
         return [*(pod.seen for pod in self.pods.values() if pod.kind is kind), *strangers]
 
     def workload(self, owner: Owner) -> Json | None:
@@ -202,15 +127,16 @@ class FakeCluster:
         return found.seen if found else None
 
     def _named(self, name: WorkloadName) -> LiveWorkload | None:
-        live = ((each, each.ref.owner) for each in self.workloads.values() if not _is_gone(each))
+        live = ((each, each.ref.owner) for each in self.workloads.values() if not each.is_gone)
         return next((each for each, owner in live if (owner.namespace, owner.name, owner.kind) == name), None)
 
     def nodes_of(self, pool: Pool) -> Collection[str]:
         return [node.name for node in self.nodes.values() if node.pool == pool]
 
-    def leaders_on(self, node: str) -> Mapping[str, str]:
-        pods = {pod.uid: pod.jobset.ref.owner.full_name for pod in self.pods.values() if pod.node == node}
-        return pods | {uid: uid for uid, each in self.strangers.items() if each["spec"]["nodeName"] == node}
+    def chip_pods_on(self, node: str, *, exactly: bool) -> Sequence[HostPod]:  # noqa: ARG002 - nothing is late here
+        pods = (pod.raw for pod in (*self.pods.values(), *self.followers.values()) if pod.node == node)
+        strangers = (each for each in self.strangers.values() if each["spec"]["nodeName"] == node)
+        return tuple(filter(None, map(translate.pod_on_a_host, (*pods, *strangers))))
 
     def saw(self, changed: LiveWorkload | Pod) -> None:
         """Show what has changed to the relays."""
@@ -235,7 +161,7 @@ class FakeCluster:
 
     def changes(self, jobset: LiveWorkload) -> None:
         """Show a JobSet in its new state; one that is not active loses its pods."""
-        if _is_gone(jobset):
+        if jobset.is_gone:
             self._lost(jobset.kind, jobset.ref.owner.uid, jobset.seen)
         else:
             self.saw(jobset)
@@ -259,32 +185,93 @@ class FakeCluster:
         return pod
 
     def removes_pod(self, jobset: LiveWorkload, index: int) -> None:
+        """Delete the pods of a Job."""
         jobset.bound.discard(index)
         for pod in [pod for pod in self.pods.values() if pod.jobset is jobset and pod.index == index]:
-            del self.pods[pod.uid]
-            self._lost(pod.kind, pod.uid)
+            self.removes_leader(pod)
+        for pod in self.followers.values():
+            if pod.jobset is jobset and pod.index == index and pod.ends_by is None:
+                pod.ends_by = self._clock.now() + self.grace
+        self.pods_end()
+
+    def removes_leader(self, pod: Pod) -> None:
+        """Delete the leader of a Job, and none of its other pods."""
+        del self.pods[pod.uid]
+        self._lost(pod.kind, pod.uid)
+
+    def evicts_leader(self, jobset: LiveWorkload, index: int) -> None:
+        """Let the leader of a Job be gone, and another wait in its place, while its other pods run on."""
+        jobset.bound.discard(index)
+        for pod in [pod for pod in self.pods.values() if pod.jobset is jobset and pod.index == index]:
+            self.removes_leader(pod)
+
+    def leader_succeeds(self, jobset: LiveWorkload, index: int) -> None:
+        """Let the leader of a Job end with success; its other pods go on."""
+        for pod in [pod for pod in self.pods.values() if pod.jobset is jobset and pod.index == index]:
+            pod.ended = True
+            self.saw(pod)
+
+    def followers_succeed(self, jobset: LiveWorkload, index: int) -> None:
+        """Let the other pods of a Job end with success."""
+        for pod in [pod for pod in self.followers.values() if pod.jobset is jobset and pod.index == index]:
+            del self.followers[pod.uid]
+
+    def pods_end(self) -> None:
+        """Let pods end whose grace is over, on hosts with a kubelet that ends them."""
+        now = self._clock.now()
+        self.followers = {
+            uid: pod
+            for uid, pod in self.followers.items()
+            if pod.ends_by is None or now < pod.ends_by or not self._is_ready(pod.node)
+        }
+
+    def _is_ready(self, node: str | None) -> bool:
+        return node not in self.nodes or self.nodes[node].seen.ready
 
     def binds(self, jobset: LiveWorkload, pool: Pool, index: int) -> None:
         """Bind a leader to a host of a pool, which it shares with those who are there."""
         waiting = (pod for pod in self.pods.values() if (pod.jobset, pod.index) == (jobset, index))
         pod = next(waiting, None) or self.creates_pod(jobset, index)
         nodes = sorted(self.nodes_of(pool))
-        taken = {each.node for each in self.pods.values()}
+        taken = {each.node for each in (*self.pods.values(), *self.followers.values()) if not each.ended}
         pod.node = next((name for name in nodes if name not in taken), nodes[0])
         jobset.bound.add(index)
+        self._followers_come(pod, [name for name in nodes if name != pod.node])
         self._last_pool[jobset.ref.owner.uid, index] = pool
         self.saw(pod)
 
+    def _followers_come(self, leader: Pod, nodes: Sequence[str]) -> None:
+        """Bind the other pods of a leader's Job to the hosts beside its own, but for those that are there."""
+        there = {each.node: each.rank for each in self._beside(leader)}
+        missing = [rank for rank in range(1, len(nodes) + 1) if rank not in there.values()]
+        for rank, node in zip(missing, [node for node in nodes if node not in there], strict=False):
+            uid = f"{leader.uid}-{rank}"
+            self.followers[uid] = Pod(uid, leader.jobset, leader.index, node, rank)
+
+    def _beside(self, leader: Pod) -> list[Pod]:
+        """Return the other pods of a leader's Job."""
+        return [pod for pod in self.followers.values() if pod.jobset is leader.jobset and pod.index == leader.index]
+
     def schedules_pods(self) -> None:
         """Bind waiting leaders to free hosts: their own slice's, a sibling's, or those that they were on before."""
-        waiting = [pod for pod in self.pods.values() if pod.node is None]
+        waiting = [pod for pod in self.pods.values() if pod.node is None and not pod.ended]
         free = self._free_pools() if waiting and self.schedules else {}
-        for pod in sorted(waiting, key=lambda pod: pod.uid) if free else ():
+        for pod in sorted(waiting, key=lambda pod: pod.uid) if self.schedules else ():
             able = [pool for pool, owner in free.items() if self._may_use(pod, pool, owner)] if pod.node is None else ()
-            if able:
+            if (beside := self._beside_its_own(pod)) is not None:
+                self.binds(pod.jobset, beside, pod.index)
+            elif able:
                 best = min(able, key=lambda pool: not self._own(pod, pool))
                 self.binds(pod.jobset, best, pod.index)
                 del free[best]
+
+    def _beside_its_own(self, leader: Pod) -> Pool | None:
+        """Return the pool on which other pods of a leader's Job are, if the host that is left is usable."""
+        pods = [pod for pod in self._beside(leader) if pod.node in self.nodes and pod.ends_by is None]
+        pools = {self.nodes[pod.node].pool for pod in pods if pod.node is not None}
+        taken = {each.node for each in (*self.pods.values(), *self.followers.values()) if not each.ended}
+        nodes = (node for node in self.nodes.values() if node.pool in pools and node.name not in taken)
+        return next((node.pool for node in nodes if node.seen.usable), None)
 
     def _own(self, pod: Pod, pool: Pool) -> bool:
         replicated_job, index = pod.job
@@ -294,11 +281,16 @@ class FakeCluster:
 
     def _may_use(self, pod: Pod, pool: Pool, owner: str | None) -> bool:
         uid = pod.jobset.ref.owner.uid
+        labels = self.nodes[min(self.nodes_of(pool))].raw["metadata"]["labels"]
+        selector = pod.template["spec"].get("nodeSelector") or {}
+        if any(selector.get(key, labels.get(key)) != labels.get(key) for key in (ACCELERATOR, TOPOLOGY)):
+            return False
         return self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
 
     def _free_pools(self) -> dict[Pool, str | None]:
         """Return the pools whose hosts are all usable, open, and without a leader, with the UIDs of their workloads."""
-        taken = {self.nodes[pod.node].pool for pod in self.pods.values() if pod.node in self.nodes}
+        pods = (pod for pod in (*self.pods.values(), *self.followers.values()) if not pod.ended)
+        taken = {self.nodes[pod.node].pool for pod in pods if pod.node in self.nodes}
         taken |= {node.pool for node in self.nodes.values() if not node.seen.usable}
         hosts = reversed(self.nodes.values())  # so that each pool's first host names its workload
         owners = {node.pool: node.seen.workload_uid for node in hosts if node.pool not in taken}
@@ -315,7 +307,7 @@ class FakeCluster:
         self.strangers[raw["metadata"]["uid"]] = raw
         self._version += 1
         for relay in self.relays:
-            relay.saw(Kind.LEADERS, _leader(raw))
+            relay.saw(Kind.LEADERS, leader_of(raw))
 
     def stranger_goes(self, uid: str) -> None:
         del self.strangers[uid]
@@ -359,11 +351,16 @@ class FakeCluster:
     def loses_nodes(self, pool: Pool) -> None:
         """Remove the nodes of a pool, and the pods on them."""
         for name in self.nodes_of(pool):
-            for pod in [pod for pod in self.pods.values() if pod.node == name]:
-                self.removes_pod(pod.jobset, pod.index)
+            self._loses_pods(name)
             for uid in [uid for uid, each in self.strangers.items() if each["spec"]["nodeName"] == name]:
                 self.stranger_goes(uid)
             self.loses_node(name)
+
+    def _loses_pods(self, node: str) -> None:
+        """Let the pods on a host be gone with it; a Job whose leader was there loses all."""
+        self.followers = {uid: pod for uid, pod in self.followers.items() if pod.node != node}
+        for pod in [pod for pod in self.pods.values() if pod.node == node]:
+            self.removes_pod(pod.jobset, pod.index)
 
     def loses_node(self, name: str) -> None:
         """Remove a Node object."""
@@ -373,8 +370,7 @@ class FakeCluster:
     def machines_go(self, pool: Pool) -> None:
         """Let the machines of a pool go, and the pods on them; their Node objects stay until somebody deletes them."""
         for name in self.nodes_of(pool):
-            for pod in [pod for pod in self.pods.values() if pod.node == name]:
-                self.removes_pod(pod.jobset, pod.index)
+            self._loses_pods(name)
             self.other_pods = {key: each for key, each in self.other_pods.items() if each["spec"]["nodeName"] != name}
             self.changes_node(self.nodes[name], NOT_READY)
 
@@ -382,17 +378,8 @@ class FakeCluster:
         """Return the nodes with a leader."""
         return {pod.node for pod in self.pods.values() if pod.node is not None and pod.node in self.nodes}
 
-    def pods_on(self, slice_: SliceId, attempt: int) -> set[str]:
+    def users_of(self, slice_: SliceId, attempt: int) -> list[Pod]:
+        """Return the pods that hold chips of the hosts of an attempt."""
         pool = PoolKey(slice_, attempt)
-        return {pod.uid for pod in self.pods.values() if pod.node in self.nodes and self.nodes[pod.node].pool == pool}
-
-
-def _leader(raw: Json, kind: Kind = Kind.LEADERS) -> Leader:
-    seen = translate.group_leader(raw) if kind is Kind.GROUP_LEADERS else translate.leader(raw)
-    assert seen is not None
-    return seen
-
-
-def _is_gone(workload: LiveWorkload) -> bool:
-    kept = (workload.manifest.get("metadata") or {}).get("finalizers")
-    return workload.state in {WorkloadState.DELETED, WorkloadState.MISSING} and not kept
+        pods = (pod for pod in (*self.pods.values(), *self.followers.values()) if not pod.ended)
+        return [pod for pod in pods if pod.node in self.nodes and self.nodes[pod.node].pool == pool]

@@ -53,7 +53,7 @@ class Intruders:
                 forged = replace(job.owner, namespace="strangers")
                 place = (job.replicated_job, job.job_index)
                 self._leave[uid] = minute + sim.chance.between(1, LONGEST, "leaves", uid)
-                sim.cluster.stranger_comes(objects.leader_pod(template, forged, place, uid, nodes[0]))
+                sim.cluster.stranger_comes(objects.pod_of(template, forged, (*place, 0), uid, nodes[0]))
 
     def _static_pools(self) -> None:
         """Let leaders that wait find hosts that are nobody's slice."""

@@ -83,17 +83,19 @@ def template_of(manifest: Json, replicated_job: str) -> Json:
     return template
 
 
-def leader_pod(template: Json, owner: Owner, job: tuple[str, int], uid: str, node: str | None) -> Json:
-    """Return the leader pod of a Job, by replicatedJob and index: bound, or unschedulable."""
-    name, (labels, controller) = owner.job_name(*job), _led(owner, job)
+def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, node: str | None) -> Json:
+    """Return a pod of a Job, bound or unschedulable. Its place: replicatedJob, index, and its own rank; 0 leads."""
+    replicated_job, index, rank = place
+    name, (labels, controller) = owner.job_name(replicated_job, index), _ranked(owner, *place)
     written = template.get("metadata") or {}
     scheduled = {"type": "PodScheduled", "status": "True" if node else "False"}
+    of_a_set = name if rank == 0 else f"{name}-{rank}"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "namespace": owner.namespace,
-            "name": name if owner.kind is OwnerKind.LEADER_WORKER_SET else f"{name}-0-{uid[-5:]}",
+            "name": of_a_set if owner.kind is OwnerKind.LEADER_WORKER_SET else f"{name}-{rank}-{uid[-5:]}",
             "uid": uid,
             "labels": {**(written.get("labels") or {}), **labels},
             "annotations": written.get("annotations") or {},
@@ -107,19 +109,19 @@ def leader_pod(template: Json, owner: Owner, job: tuple[str, int], uid: str, nod
     }
 
 
-def _led(owner: Owner, job: tuple[str, int]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the labels that make a pod a leader, and the reference to its controller."""
-    replicated_job, index = job
+def _ranked(owner: Owner, replicated_job: str, index: int, rank: int) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the labels of a pod that has a rank in its Job, and the reference to its controller."""
+    name = owner.job_name(replicated_job, index)
     if owner.kind is OwnerKind.LEADER_WORKER_SET:
-        group = {leader_worker_sets.GROUP_INDEX: str(index), leader_worker_sets.WORKER_INDEX: "0"}
-        set_ = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner.name, "uid": f"set-{owner.uid}"}
+        group = {leader_worker_sets.GROUP_INDEX: str(index), leader_worker_sets.WORKER_INDEX: str(rank)}
+        made_by = owner.name if rank == 0 else name
+        set_ = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": made_by, "uid": f"set-{owner.uid}-{made_by}"}
         return {leader_worker_sets.NAME: owner.name, **group}, set_
-    name = owner.job_name(*job)
     controller = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}"}
     if owner.kind is OwnerKind.JOB:
-        return {COMPLETION_INDEX: "0"}, {**controller, "uid": owner.uid}
+        return {COMPLETION_INDEX: str(rank)}, {**controller, "uid": owner.uid}
     whose = {JOBSET_NAME: owner.name, JOBSET_UID: owner.uid, REPLICATED_JOB: replicated_job, JOB_INDEX: str(index)}
-    return {**whose, COMPLETION_INDEX: "0"}, controller
+    return {**whose, COMPLETION_INDEX: str(rank)}, controller
 
 
 def node(name: str, labels: Mapping[str, str], chips: str, taints: Sequence[Json] = ()) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from typing import Any, Protocol
 from relay.answers import answers
 from relay.fact_queue import FactQueue
 from relay.joining.tokens import Bootstrap, Tokens
-from relay.lookups import Due, Vacancies, Vacancy, in_turn
+from relay.lookups.threads import Due, LookedUp
+from relay.lookups.users import Looks, PodsOn, Users, in_turn
 from relay.node_groups import keeper
 from relay.node_groups.evictor import Evictor, Pods, evictions
 from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import needed_patches
-from relay.objects import Kind, Known, NodePatch, Pool, Workload, WorkloadName
+from relay.objects import HostPod, Kind, Known, NodePatch, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import AnyQuestion, Fact, FactQuestion, WorkloadsListed
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import ClusterId, Owner
@@ -36,7 +37,7 @@ class ApiServer(Protocol):
 
     def nodes_of(self, pool: Pool) -> Collection[str]: ...
 
-    def leaders_on(self, node: str) -> Mapping[str, str]: ...
+    def chip_pods_on(self, node: str, *, exactly: bool) -> Sequence[HostPod]: ...
 
     def workload_named(self, name: WorkloadName) -> Workload | None: ...
 
@@ -52,7 +53,7 @@ class FakeRelay:
         self.queue = FactQueue(cluster)
         self._server, self._clock = server, clock
         self._tokens = Tokens(server.bootstrap, clock.now)
-        self._vacancies = Vacancies(server, in_turn)
+        self._looks = Looks(server, clock.now, in_turn)
         self._hanging: frozenset[Kind] = frozenset()
         for kind in Kind:
             self._lists(kind)
@@ -86,8 +87,12 @@ class FakeRelay:
         while dues := self.queue.due(now):
             for due in dues:
                 self.queue.resume(due.subject)
-                vacancy = due.unknown if isinstance(due.unknown, Vacancy) else None
-                yield from self._vacancies.checked(due.facts, vacancy) if vacancy else due.facts
+                if not isinstance(due.unknown, PodsOn):
+                    yield from due.facts
+                    continue
+                facts, users = self._looks.looked(due.facts, due.unknown)
+                yield from facts
+                self.queue.looked(due, LookedUp(due.subject, facts, users), now)
 
     def asked(self, question: AnyQuestion) -> Sequence[Fact]:
         """Return the facts that answer a question at once; others come with the next facts."""
@@ -116,14 +121,16 @@ class FakeRelay:
 
 
 def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:
-    """Return the facts that are due; nothing is looked up for them."""
+    """Return the facts that are due; whatever is looked up for them, nobody is found."""
     facts: list[Fact] = []
     while dues := queue.due(now):
-        facts += facts_of(queue, dues)
+        facts += facts_of(queue, dues, now)
     return facts
 
 
-def facts_of(queue: FactQueue, dues: Sequence[Due]) -> list[Fact]:
+def facts_of(queue: FactQueue, dues: Sequence[Due], now: datetime) -> list[Fact]:
     for due in dues:
         queue.resume(due.subject)
+        if isinstance(due.unknown, PodsOn):
+            queue.looked(due, LookedUp(due.subject, due.facts, Users()), now)
     return [fact for due in dues for fact in due.facts]

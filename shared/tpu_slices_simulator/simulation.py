@@ -13,12 +13,14 @@ from typing import Any, cast
 
 from relay.objects import Kind as Watched
 from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, SlicesWanted, WorkloadChanged
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
 from tpu_slices_simulator.fuse import EFFECTS, Crash, Fuse
 from tpu_slices_simulator.intruders import Intruders
+from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.pools import Pools
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind, Story
@@ -81,6 +83,8 @@ class Simulation(Scene):
         """What facts have said."""
         self._hanging: dict[Watched, int] = {}
         """By watch that shows nothing, until when."""
+        self._ended_first: dict[tuple[WorkloadUid, int], int] = {}
+        """By Job whose leader ended first, when its other pods do, and it starts again."""
         self._skewed = SkewedClock(self.clock)
         self.deps = replace(
             self.deps,
@@ -187,10 +191,31 @@ class Simulation(Scene):
         self.store.put_document(settings_key(self.settings.cluster), document if valid else {**document, "zone": 5})
 
     def _leaders(self, minute: int) -> None:
-        for jobset in self.workloads.values() if Kind.LEADERS_LEAVE in self.on else ():
-            for index in sorted(jobset.bound):
-                if self.strikes(Kind.LEADERS_LEAVE, minute, jobset.ref.owner.uid, index):
-                    self.leaves(jobset, index)
+        slowly = self.strikes(Kind.PODS_END_SLOWLY, minute)
+        self.cluster.grace = MINUTE * self.chance.between(1, 10, "grace", minute) if slowly else timedelta(0)
+        for key in [key for key, ends in self._ended_first.items() if minute >= ends]:
+            del self._ended_first[key]
+            uid, index = key
+            if uid in self.workloads and index in self.workloads[uid].bound:
+                self.leaves(self.workloads[uid], index)
+        if not self.on.keys().isdisjoint({Kind.LEADERS_LEAVE, Kind.LEADERS_EVICTED, Kind.LEADERS_END_FIRST}):
+            for jobset in self.workloads.values():
+                for index in sorted(jobset.bound):
+                    self._leader_goes(jobset, index, minute)
+
+    def _leader_goes(self, jobset: LiveWorkload, index: int, minute: int) -> None:
+        key = (jobset.ref.owner.uid, index)
+        if key in self._ended_first:
+            return
+        if self.strikes(Kind.LEADERS_LEAVE, minute, *key):
+            self.leaves(jobset, index)
+        elif self.strikes(Kind.LEADERS_EVICTED, minute, *key):
+            self.cluster.evicts_leader(jobset, index)
+            self.relay_publishes()
+        elif self.strikes(Kind.LEADERS_END_FIRST, minute, *key):
+            self._ended_first[key] = minute + self.chance.between(1, 30, "ends first", minute, *key)
+            self.cluster.leader_succeeds(jobset, index)
+            self.relay_publishes()
 
     # messages
 

@@ -75,6 +75,12 @@ class Kind(StrEnum):
     """A host of those that join never becomes ready."""
     LEADERS_LEAVE = "leaders leave"
     """Jobs restart: a pod fails, is evicted or preempted."""
+    LEADERS_EVICTED = "leaders evicted"
+    """Alone: the other pods of their Jobs run on."""
+    LEADERS_END_FIRST = "leaders end first"
+    """With success, up to half an hour before the other pods of their Jobs."""
+    PODS_END_SLOWLY = "pods end slowly"
+    """Pods that are deleted take up to ten minutes of grace, but for leaders."""
     LEADERS_ON_STATIC_POOLS = "leaders on static pools"
     """Waiting leaders find hosts that are nobody's slice, and run there."""
     STRANGERS = "strangers"
@@ -97,8 +103,9 @@ class Kind(StrEnum):
 
 PER_MINUTE = {
     Kind.POOLS_WRECKED, Kind.POOLS_REPAIRED, Kind.POOLS_DELETED, Kind.HOSTS_DIE, Kind.HOSTS_TAKEN_BACK,
-    Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.RELAY_RESTARTS, Kind.STRANGERS, Kind.WATCHES_HANG,
-    Kind.CLUSTER_RECREATED, Kind.RECORDS_EDITED, Kind.WORKLOADS_DELETED, Kind.LEADERS_ON_STATIC_POOLS,
+    Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.LEADERS_EVICTED, Kind.LEADERS_END_FIRST, Kind.RELAY_RESTARTS,
+    Kind.STRANGERS, Kind.WATCHES_HANG, Kind.CLUSTER_RECREATED, Kind.RECORDS_EDITED, Kind.WORKLOADS_DELETED,
+    Kind.LEADERS_ON_STATIC_POOLS,
 }  # fmt: skip
 """Their share is of each minute, so it is small."""
 IN_ZONES = {Kind.STOCKOUT, Kind.QUOTA, Kind.RESERVATION_USED_UP, Kind.CREATIONS_FAIL}

@@ -28,13 +28,14 @@ from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices_simulator.api_server import ApiServer
-from tpu_slices_simulator.cluster import FakeCluster, LiveWorkload
+from tpu_slices_simulator.cluster import FakeCluster
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.gke import FakeOperation
 from tpu_slices_simulator.fakes.publisher import FakePublisher
 from tpu_slices_simulator.fakes.store import FakeStore
 from tpu_slices_simulator.fuse import Crash, Fuse, Fused
+from tpu_slices_simulator.live import LiveWorkload
 
 MINUTE = timedelta(minutes=1)
 STEP = timedelta(seconds=6)
@@ -211,6 +212,7 @@ class System:
         """Let controllers, kubelets and the scheduler do what they can, and the relay publish what it sees."""
         self._nodes_join()
         self._nodes_go()
+        self.cluster.pods_end()
         self.cluster.creates_pods()
         self.cluster.schedules_pods()
         self._relay_answers()

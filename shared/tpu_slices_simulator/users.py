@@ -7,7 +7,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind, Plot
 

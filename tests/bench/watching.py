@@ -159,7 +159,7 @@ def _pod(number: int, *, leads: bool, node: str | None = None) -> dict[str, Any]
     template = objects.template_of(a_manifest(), "slice")
     if not leads:
         template = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
-    pod = objects.leader_pod(template, owner, ("slice" if leads else "", 0), f"pod-{number:06}", node)
+    pod = objects.pod_of(template, owner, ("slice" if leads else "", 0, 0), f"pod-{number:06}", node)
     return objects.patched(pod, {"metadata": {"managedFields": _MANAGED}, "spec": {"volumes": _VOLUMES}})
 
 

@@ -13,8 +13,8 @@ from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.settings import FakeSettings
+from tpu_slices_simulator.live import LiveWorkload
 
 
 class StageSession(Session):

@@ -56,7 +56,7 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "renew": lambda calls: calls.renew(EVENT),
     "nodes_of": lambda calls: calls.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
     "workload_named": lambda calls: calls.workload_named(WorkloadName("default", "llama")),
-    "leaders_on": lambda calls: calls.leaders_on("host"),
+    "chip_pods_on": lambda calls: calls.chip_pods_on("host", exactly=True),
     "patch_node": lambda calls: calls.patch_node("host", {"metadata": {"labels": {"marked": "true"}}}),
 }
 """One of each kind of the relay's calls."""

@@ -102,16 +102,21 @@ class TestReading:
         assert calls.nodes_of(PoolKey(SliceId(slice_id), 1)) == {host}
         assert calls.nodes_of(PoolKey(SliceId(slice_id), 2)) == frozenset()
 
-    def test_the_leaders_on_a_node_that_have_not_ended_are_listed(
-        self, cluster: Cluster, calls: Calls, namespace: str
+    @pytest.mark.parametrize("exactly", [True, False])
+    def test_the_pods_that_hold_chips_of_a_node_and_have_not_ended_are_listed(
+        self, cluster: Cluster, calls: Calls, namespace: str, exactly: bool
     ) -> None:
-        host = unique("host")
+        host, chips = unique("host"), {"resources": {"limits": {"google.com/tpu": "4"}}}
         cluster.api.create(path("nodes"), node(host))
-        made = cluster.api.create(path("pods", namespace), bound("leads", host, labels=LEADER))
-        cluster.api.create(path("pods", namespace), bound("follows", host))
-        cluster.api.create(path("pods", namespace), bound("ended", host, labels=LEADER))
+        for name in ("leads", "follows", "ended"):
+            labels = LEADER if name == "leads" else {}
+            made = bound(name, host, labels=labels)
+            containers = [{**each, **chips} for each in made["spec"]["containers"]]
+            cluster.api.create(path("pods", namespace), {**made, "spec": {**made["spec"], "containers": containers}})
+        cluster.api.create(path("pods", namespace), bound("without-chips", host))
         done(cluster.api.patch(path("pods", namespace, "ended", "status"), {"status": {"phase": "Succeeded"}}))
-        assert calls.leaders_on(host) == {made["metadata"]["uid"]: f"{namespace}/leads"}
+        expected = {f"{namespace}/leads", f"{namespace}/follows"}
+        until(lambda: {each.pod for each in calls.chip_pods_on(host, exactly=exactly)} == expected, "the pods")
 
 
 class TestEvents:

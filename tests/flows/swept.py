@@ -7,7 +7,7 @@ from tests.world import World
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.wire.documents import key_of
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def serving(world: World, name: str = "llama", slices: int = 1) -> LiveWorkload:

@@ -14,8 +14,8 @@ from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, TOPOLOGY
 from tpu_slices.domain.reconciling.adoption import LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices_simulator.cluster import LiveWorkload as Running
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload as Running
 
 POOL = PoolName("llama-4f2a1")
 SHAPE = {ACCELERATOR: "tpu-v6e-slice", TOPOLOGY: "4x4", COUNT: "4"}

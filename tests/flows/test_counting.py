@@ -12,7 +12,7 @@ from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.wire.cluster_settings import pause_key
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 
 class Forgetful(World):

@@ -16,7 +16,7 @@ from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.flows import demand_list
 from tpu_slices.flows.receive import receive
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 A_SLICE = SliceId("tpu-a-0-aaaaaaaaaaaaa")
 LATER = NOW + 5 * MINUTE

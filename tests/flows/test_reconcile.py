@@ -16,9 +16,9 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.flows.reconcile import Told, explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import FakePool, Verb
 from tpu_slices_simulator.fuse import Fuse
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def a_world_with_demand() -> tuple[World, LiveWorkload]:

@@ -23,7 +23,7 @@ from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.documents import key
 from tpu_slices.wire.messages import Message
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 SILENT = (
     "The cluster's relay has not been heard since 12:00 UTC: hosts are shown as they were then, and nothing new is "

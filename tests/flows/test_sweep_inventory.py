@@ -21,7 +21,7 @@ from tpu_slices.domain.reconciling.inventory import CHECK_AGAIN_AFTER, INVENTORY
 from tpu_slices.flows.sweep import Swept, sweep
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.documents import Key, key, key_of
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 SECOND = timedelta(seconds=1)
 

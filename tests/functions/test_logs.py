@@ -48,7 +48,7 @@ def demand_of_a_tenant_with_secrets() -> SlicesWanted:
     for kind in Kind:
         seen = there_are.get(kind)
         queue.listed(kind, [seen] if seen else [], "1", NOW)
-    (fact,) = [fact for fact in facts_of(queue, queue.flush(NOW)) if isinstance(fact, SlicesWanted)]
+    (fact,) = [fact for fact in facts_of(queue, queue.flush(NOW), NOW) if isinstance(fact, SlicesWanted)]
     return fact
 
 

@@ -7,8 +7,8 @@ from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, slice_id
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 BROKEN = Failure(FailureKind.UNKNOWN, "an unexpected error")
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left")

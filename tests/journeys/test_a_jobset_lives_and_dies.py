@@ -14,8 +14,8 @@ from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def reasons(world: World, jobset: LiveWorkload, index: int = 0) -> list[Reason]:

@@ -12,8 +12,8 @@ from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.flows import edits
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 SECOND = timedelta(seconds=1)
 

@@ -11,8 +11,8 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.domain.model.workloads import Report
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def waiting() -> tuple[World, LiveWorkload, PoolName]:

@@ -13,8 +13,8 @@ from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import pool_name, slice_id
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import FakePool, Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:

@@ -10,8 +10,8 @@ from tpu_slices.domain.model.facts import Question, WorkloadState
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.wire.documents import key
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import RunsOn
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.flows.receive import receive
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from tests.journeys.serving import crossed, deletions, own_slice, reason, servin
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def etcd_is_restored(world: World) -> None:

@@ -8,8 +8,8 @@ from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation
 from tpu_slices.flows.sweep import sweep
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 FORBIDDEN = Failure(FailureKind.CONFIGURATION, 'Required "container.nodePools.delete" permission.')
 

@@ -20,8 +20,8 @@ from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
 from tpu_slices.flows.sweep import sweep
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
 TOO_MANY = Failure(FailureKind.RATE, "Too many operations.")

@@ -19,7 +19,7 @@ from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.wire.documents import encode
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def refused_with(kind: FailureKind) -> Callable[[World], LiveWorkload]:

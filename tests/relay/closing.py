@@ -52,6 +52,11 @@ class Site:
         name = f"{SLICE}-1-{number}"
         self._show({**self.nodes[name], "spec": {"unschedulable": cordoned}})
 
+    def breaks(self, number: int) -> None:
+        """Let a node be not Ready from now on."""
+        name = f"{SLICE}-1-{number}"
+        self._show({**self.nodes[name], "status": node(number, ready=False)["status"]})
+
     def ask(self, **parts: Any) -> list[HostsChanged]:
         """Ask, and return what is reported of hosts at once."""
         self.watched.queue.ask(question(**parts), self.watched.now)

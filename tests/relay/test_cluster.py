@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,9 +14,8 @@ from kubernetes import client
 from relay.cluster import Cluster
 from relay.events import event
 from relay.objects import Pool, PoolKey, WorkloadName
-from relay.translate import GROUP_LEADERS, LEADERS
 from tests.builders import an_owner
-from tests.relay.objects import bound_pod, jobset, node, read_jobset
+from tests.relay.objects import bound_pod, container, jobset, node, read_jobset
 from tests.relay.test_events import update
 from tests.waiting import beside
 from tpu_slices.domain.model.observations import LegacyPool
@@ -217,18 +217,27 @@ def test_other_objects_are_returned_as_they_are(
         read(cluster)
 
 
-def test_the_leader_pods_of_a_node_are_those_that_have_not_ended(server: AnsweringServer, cluster: Cluster) -> None:
-    ended = bound_pod(1, "node-7", phase="Succeeded")
-    running = bound_pod(0, "node-7")
-    server.answer(200, {"items": [ended, running]})
-    metadata = running["metadata"]
-    assert cluster.leaders_on("node-7") == {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}"}
-    assert [parse_qs(urlsplit(path).query) for path, _ in server.requests] == [
-        {"labelSelector": [leaders], "fieldSelector": ["spec.nodeName=node-7"]} for leaders in (LEADERS, GROUP_LEADERS)
-    ]
+@pytest.mark.parametrize("exactly", [True, False])
+def test_the_pods_that_hold_chips_of_a_node_are_those_that_have_not_ended(
+    server: AnsweringServer, cluster: Cluster, exactly: bool
+) -> None:
+    ended, running, follower = bound_pod(1, "node-7", phase="Succeeded"), bound_pod(0, "node-7"), bound_pod(2, "node-7")
+    follower["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = "3"
+    follower["metadata"]["deletionTimestamp"] = "2026-11-01T12:00:30Z"
+    without_chips = bound_pod(3, "node-7")
+    without_chips["spec"] = {**without_chips["spec"], "containers": [container(0)]}
+    server.answer(200, {"items": [ended, running, follower, without_chips]})
+    first, second = cluster.chip_pods_on("node-7", exactly=exactly)
+    assert (first.pod, first.node, first.ends_by) == (f"research/{running['metadata']['name']}", "node-7", None)
+    assert first.member is not None
+    assert second.member is not None
+    assert (second.member.job, second.ends_by) == ("llama-workers-2", datetime(2026, 11, 1, 12, 0, 30, tzinfo=UTC))
+    asked = [parse_qs(urlsplit(path).query) for path, _ in server.requests]
+    version = {} if exactly else {"resourceVersion": ["0"]}
+    assert asked == [{"fieldSelector": ["spec.nodeName=node-7"], **version}]
     server.answer(500, refusal(500, "InternalError"))
     with pytest.raises(Temporary, match="refused: 500"):
-        cluster.leaders_on("node-7")
+        cluster.chip_pods_on("node-7", exactly=exactly)
 
 
 @pytest.mark.parametrize(

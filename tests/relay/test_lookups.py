@@ -10,20 +10,20 @@ from structlog.testing import capture_logs
 
 from relay.agenda import Demand
 from relay.health import Health
-from relay.lookups import (
+from relay.lookups.threads import (
     CLAIMS_AGAIN_AFTER,
     KEPT,
     PATIENCE,
     QUIET_AFTER_TROUBLE,
     Claims,
     Mounted,
-    Vacancies,
     volume_of,
     zones_of,
 )
+from relay.lookups.users import Looks
 from tests.builders import a_request, leaders_wait
 from tests.relay.objects import Json, jobset, pod, replicated_job
-from tests.relay.test_vacancies import Api
+from tests.relay.test_users import Api
 from tests.relay.watched import START, Watched, a_relay, looking_up
 from tpu_slices.domain.model.facts import BoundClaim, Fact, SlicesWanted
 from tpu_slices.ports.errors import Temporary
@@ -223,7 +223,7 @@ def test_only_the_claims_of_waiting_leaders_are_looked_up(watched: Watched) -> N
 def test_demand_that_lacks_a_claim_is_repeated_until_there_is_one(watched: Watched) -> None:
     posted: list[Fact] = []
     volumes = FakeVolumes(claims={})
-    look_up = looking_up(Claims(volumes, lambda: watched.now), Vacancies(Api()))
+    look_up = looking_up(Claims(volumes, lambda: watched.now), Looks(Api(), lambda: watched.now))
     relay = a_relay(watched.queue, lambda: watched.now, posted.extend, Health(lambda: watched.now), look_up)
     mounts: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
     watched.see(jobset(spec={"replicatedJobs": [replicated_job(replicas=1)]}), pod(0, spec=mounts))

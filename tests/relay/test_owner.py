@@ -15,8 +15,9 @@ from relay import relay
 from relay.agenda import SteadyClock, Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups import Claims, Lookups, Vacancies
-from relay.objects import Bookmarked, Kind, Listed, Lost, Pool, Saw, WorkloadName
+from relay.lookups.threads import Claims, Lookups
+from relay.lookups.users import Looks
+from relay.objects import Bookmarked, HostPod, Kind, Listed, Lost, Pool, Saw, WorkloadName
 from relay.relay import Read, Relay
 from tests.builders import CLUSTER, NOW
 from tests.relay.closing import SLICE, question
@@ -55,9 +56,10 @@ class Api:
         self._wait()
         return frozenset()
 
-    def leaders_on(self, node: str) -> dict[str, str]:
+    def chip_pods_on(self, node: str, *, exactly: bool) -> tuple[HostPod, ...]:
         assert node
-        return {}
+        assert exactly in {True, False}
+        return ()
 
     def workload_named(self, name: WorkloadName) -> None:
         """Return nothing: no pod is on a host."""
@@ -88,7 +90,7 @@ class Scene:
             blind_after=timedelta(seconds=PATIENCE_SECONDS),
         )
         self.queue = FactQueue(CLUSTER, timing)
-        self.lookups = Lookups(Claims(self.api, lambda: began), Vacancies(self.api), Health(now))
+        self.lookups = Lookups(Claims(self.api, lambda: began), Looks(self.api, lambda: began), Health(now))
         self.relay = Relay(self.queue, now, self.lookups.begin, self.post, Health(now))
         for kind in Kind:
             self.relay.put(Listed(kind, [], "1"))
@@ -135,7 +137,7 @@ def beats(facts: Sequence[Fact]) -> int:
 @pytest.fixture
 def scene() -> Iterator[Scene]:
     scene = Scene()
-    for run in (scene.lookups.run_demand, scene.lookups.run_answers):
+    for run in (scene.lookups.run_demand, scene.lookups.run_looks):
         threading.Thread(target=run, daemon=True).start()
     with beside(scene.relay.run, scene.relay.stop):
         yield scene

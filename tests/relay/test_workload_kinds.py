@@ -111,11 +111,16 @@ def test_a_number_of_groups_that_changes_is_published_at_once(watched: Watched) 
     assert (change.workload.generation, change.workload.groups, change.state) == (2, 1, WorkloadState.ACTIVE)
 
 
-def test_a_groups_leader_on_hosts_is_their_occupant_until_it_is_scaled_away(watched: Watched) -> None:
+def test_a_groups_leader_on_hosts_is_their_occupant_until_it_is_gone_also_when_it_is_scaled_away(
+    watched: Watched,
+) -> None:
     host = node()
     watched.see(leader_worker_set(groups=2), host, on(group_pod(1), host))
     assert occupants(watched.due_facts()) == [["pod-serve-1"]]
     watched.see(leader_worker_set(groups=1, generation=2))
+    watched.pass_time(5)
+    assert occupants(watched.due_facts()) == [["pod-serve-1"]]
+    watched.lose(on(group_pod(1), host))
     watched.pass_time(5)
     assert occupants(watched.due_facts()) == [[]]
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from relay import translate
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups import Claims, Due, LookedUp, Mounted, Vacancies, Vacancy
+from relay.lookups.threads import Claims, Due, LookedUp, Mounted
+from relay.lookups.users import Looks, PodsOn, Users
 from relay.objects import Kind, Seen, Workload
 from relay.relay import Event, Relay
 from tests.builders import CLUSTER
@@ -57,28 +58,33 @@ class SteppedRelay(Relay):
         self._take_events(0.0)
 
 
+def nothing_found(due: Due) -> LookedUp:
+    """Return what looking up finds where no pod, claim or workload is."""
+    return LookedUp(due.subject, due.facts, Users())
+
+
 def a_relay(
     queue: FactQueue,
     now: Callable[[], datetime],
     post: Callable[[Sequence[Fact]], None],
     health: Health,
-    look_up: Callable[[Due], Sequence[Fact]] = lambda due: due.facts,
+    look_up: Callable[[Due], LookedUp] = nothing_found,
 ) -> SteppedRelay:
     """Return a relay whose look-ups end at once; they find nothing unless a test says so."""
-    return SteppedRelay(queue, now, lambda due, done: done(LookedUp(due.subject, look_up(due))), post, health)
+    return SteppedRelay(queue, now, lambda due, done: done(look_up(due)), post, health)
 
 
-def looking_up(claims: Claims, vacancies: Vacancies) -> Callable[[Due], Sequence[Fact]]:
+def looking_up(claims: Claims, looks: Looks) -> Callable[[Due], LookedUp]:
     """Return a function that looks up what is unknown, as the threads of `Lookups` do."""
 
-    def look_up(due: Due) -> Sequence[Fact]:
+    def look_up(due: Due) -> LookedUp:
         match due.unknown:
             case Mounted() as mounted:
-                return claims.completed(due.facts, mounted)
-            case Vacancy() as vacancy:
-                return vacancies.checked(due.facts, vacancy)
+                return LookedUp(due.subject, claims.completed(due.facts, mounted))
+            case PodsOn() as asked:
+                return LookedUp(due.subject, *looks.looked(due.facts, asked))
             case None:
-                return due.facts
+                return LookedUp(due.subject, due.facts)
 
     return look_up
 
@@ -98,6 +104,15 @@ class Watched:
         for kind in Kind:
             self.relist(kind)
         self.due_facts()
+
+    @classmethod
+    def after(cls, *objects: dict[str, Any]) -> Self:
+        """Return the fact queue of a relay that starts when these objects are there; nothing was taken yet."""
+        started = cls.__new__(cls)
+        started.queue, started.now = FactQueue(CLUSTER, Timing()), START
+        for kind in Kind:
+            started.relist(kind, *(obj for obj in objects if kind_of(obj) is kind))
+        return started
 
     def relist(self, kind: Kind, *objects: dict[str, Any], version: int = 1) -> None:
         self.queue.listed(kind, [read(obj) for obj in objects], str(version), self.now)

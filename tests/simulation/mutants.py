@@ -58,11 +58,11 @@ def _deletes_at_once(*_: object) -> Assessment:
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody was asked")
 
 
-def _forgets_what_it_gave_up(record: SliceRecord, **how: bool) -> SliceRecord:
+def _forgets_what_it_gave_up(record: SliceRecord, **how: Any) -> SliceRecord:
     return replace(_GIVEN_UP(record, **how), terminating=record.terminating)
 
 
-def _uses_two_names_in_turn(record: SliceRecord, **how: bool) -> SliceRecord:
+def _uses_two_names_in_turn(record: SliceRecord, **how: Any) -> SliceRecord:
     return replace(_GIVEN_UP(record, **how), attempt=1 if record.attempt > 1 else 2)
 
 

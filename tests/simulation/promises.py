@@ -2,7 +2,7 @@
 
 | promise         | is broken by                                                                      | looked at     |
 |-----------------|-----------------------------------------------------------------------------------|---------------|
-| no theft        | a deletion of a pool that is not ours, or under the leader of a live Job          | at a deletion |
+| no theft        | a deletion of a pool that is not ours, or under a pod of a live Job, or that ends | at a deletion |
 | no double       | a creation beside a pool that could serve its Job, or under a name deleted before | at a creation |
 | no stale buying | a creation for a slice that no leader was reported to wait for since `demand_ttl` | at a creation |
 | no overrun      | a creation of more chips than the cluster may hold, with all that are bought; an  | at a creation |
@@ -198,10 +198,11 @@ class Watch:
         if made is None or (made.slice_id, made.attempt) != (order.slice_id, order.attempt):
             self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
         cluster = self._world.cluster
-        users = [cluster.pods[pod].jobset for pod in cluster.pods_on(order.slice_id, order.attempt)]
-        live = [each.ref.owner.name for each in users if each.state is WorkloadState.ACTIVE]
-        if live and pool.hosts_change:
-            self._break(Promise.NO_THEFT, f"{pool.name} is deleted under {live}")
+        pods = cluster.users_of(order.slice_id, order.attempt)
+        users = [pod for pod in pods if pod.jobset.state is WorkloadState.ACTIVE or pod.ends_by is not None]
+        if users and pool.hosts_change:
+            names = sorted({pod.raw["metadata"]["name"] for pod in users})
+            self._break(Promise.NO_THEFT, f"{pool.name} is deleted under {names}")
 
     def _operations(self) -> int:
         """Return how many operations of ours run."""

@@ -1,4 +1,4 @@
-"""Reads JobSets and identifies their leader pods.
+"""Reads JobSets and identifies their pods.
 
 Objects are as the API server returns them (sigs.k8s.io/jobset api/jobset/v1alpha2).
 """
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.wire.workloads import (
-    COMPLETION_INDEX,
     JOB_INDEX,
     JOBSET_NAME,
     REPLICATED_JOB,
@@ -42,11 +41,10 @@ def is_served(obj: Json) -> bool:
     return bool(controller == JOBSET_CONTROLLER) and not opted_out(obj)
 
 
-def is_leader(pod: Json) -> bool:
-    """Return whether a pod is the leader (completion index 0) of a Job of a JobSet."""
-    labels, annotations = strings(pod["metadata"], "labels"), strings(pod["metadata"], "annotations")
-    index = labels.get(COMPLETION_INDEX, annotations.get(COMPLETION_INDEX))
-    return index == "0" and {JOBSET_NAME, REPLICATED_JOB} <= labels.keys() and is_count(labels.get(JOB_INDEX, ""))
+def is_of_a_job(pod: Json) -> bool:
+    """Return whether the labels of a pod name its Job in a JobSet."""
+    labels = strings(pod["metadata"], "labels")
+    return {JOBSET_NAME, REPLICATED_JOB} <= labels.keys() and is_count(labels.get(JOB_INDEX, ""))
 
 
 def condition(obj: Json, type_: str) -> Json:

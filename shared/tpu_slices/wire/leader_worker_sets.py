@@ -161,8 +161,12 @@ def state_of(obj: Json) -> WorkloadState:
 
 
 def is_leader(pod: Json) -> bool:
+    return strings(pod["metadata"], "labels").get(WORKER_INDEX) == "0" and is_of_a_group(pod)
+
+
+def is_of_a_group(pod: Json) -> bool:
     labels = strings(pod["metadata"], "labels")
-    return labels.get(WORKER_INDEX) == "0" and NAME in labels and is_count(labels.get(GROUP_INDEX, ""))
+    return NAME in labels and is_count(labels.get(GROUP_INDEX, ""))
 
 
 def leader_of(pod: Json) -> WaitingLeader:

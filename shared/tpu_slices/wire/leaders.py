@@ -1,4 +1,4 @@
-"""Whose leader a pod is: that of a Job of a JobSet, of a Job by itself, or of a group of a LeaderWorkerSet. Pure."""
+"""Which Job or group a pod is one of, its leader or another: of a JobSet, a Job by itself, a LeaderWorkerSet. Pure."""
 
 from __future__ import annotations
 
@@ -17,22 +17,32 @@ _STATEFUL_SET = ("apps/v1", "StatefulSet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderOf:
-    """The workload of a leader pod by kind and name, and the leader's place in it."""
+    """The workload of a pod by kind and name, and the place of its Job or group in it."""
 
     kind: OwnerKind
     name: str
     uid: str | None
     """From the JobSet controller's label, or the reference to the Job; None if there is none."""
     job: str | None
-    """What its controller makes it the leader of: the Job, or the group; None if no such controller is named."""
+    """What its controller makes it one of: the Job, or the group; None if no such controller is named."""
     asks: WaitingLeader
 
 
 def leader_of_a_job(pod: Json) -> LeaderOf | None:
     """Return whose leader a v1 Pod is; None if it leads no Job. Raise ValueError like `workloads.requests_of`."""
+    return member_of_a_job(pod) if jobs.is_leader(pod) else None
+
+
+def leader_of_a_group(pod: Json) -> LeaderOf | None:
+    """Return whose leader a v1 Pod is; None if it leads no group. Raise ValueError like `workloads.requests_of`."""
+    return member_of_a_group(pod) if leader_worker_sets.is_leader(pod) else None
+
+
+def member_of_a_job(pod: Json) -> LeaderOf | None:
+    """Return which Job a v1 Pod is one of, whatever its index; otherwise as `leader_of_a_job`."""
     labels, job = strings(pod["metadata"], "labels"), _controller(pod, _JOB)
     if JOBSET_NAME in labels:
-        if not jobsets.is_leader(pod):
+        if not jobsets.is_of_a_job(pod):
             return None
         return LeaderOf(
             kind=OwnerKind.JOBSET,
@@ -41,25 +51,30 @@ def leader_of_a_job(pod: Json) -> LeaderOf | None:
             job=job["name"] if job else None,
             asks=workloads.leader_of(pod),
         )
-    if job is None or not jobs.is_leader(pod):
+    if job is None:
         return None
     return LeaderOf(kind=OwnerKind.JOB, name=job["name"], uid=job["uid"], job=job["name"], asks=jobs.leader_of(pod))
 
 
-def leader_of_a_group(pod: Json) -> LeaderOf | None:
-    """Return whose leader a v1 Pod is; None if it leads no group. Raise ValueError like `workloads.requests_of`.
+def member_of_a_group(pod: Json) -> LeaderOf | None:
+    """Return which group a v1 Pod is one of, whatever its index; otherwise as `leader_of_a_group`.
 
     A group has no object of its own. Its leader has the group's name, and a StatefulSet of the LeaderWorkerSet's name
-    controls it (sigs.k8s.io/lws pkg/controllers/leaderworkerset_controller.go).
+    controls it; its workers are controlled by a StatefulSet of the group's name
+    (sigs.k8s.io/lws pkg/controllers/leaderworkerset_controller.go, pod_controller.go).
     """
-    if not leader_worker_sets.is_leader(pod):
+    if not leader_worker_sets.is_of_a_group(pod):
         return None
-    name, made_by = strings(pod["metadata"], "labels")[leader_worker_sets.NAME], _controller(pod, _STATEFUL_SET)
+    labels, made_by = strings(pod["metadata"], "labels"), _controller(pod, _STATEFUL_SET)
+    name = labels[leader_worker_sets.NAME]
+    group = f"{name}-{labels[leader_worker_sets.GROUP_INDEX]}"
+    leads = made_by is not None and made_by["name"] == name and pod["metadata"]["name"] == group
+    works = made_by is not None and made_by["name"] == group
     return LeaderOf(
         kind=OwnerKind.LEADER_WORKER_SET,
         name=name,
         uid=None,
-        job=pod["metadata"]["name"] if made_by and made_by["name"] == name else None,
+        job=group if leads or works else None,
         asks=leader_worker_sets.leader_of(pod),
     )
 

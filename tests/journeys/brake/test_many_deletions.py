@@ -20,8 +20,8 @@ from tpu_slices.flows.reconcile import Told
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import encode_reconcile_request
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 
 def serving(count: int, slices: int = 1, namespaces: Sequence[str] = ("research",)) -> tuple[World, list[LiveWorkload]]:

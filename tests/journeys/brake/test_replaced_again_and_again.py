@@ -13,8 +13,8 @@ from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.flows import brakes
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.system import STEP
 
 CLUSTER = ClusterId("demo")

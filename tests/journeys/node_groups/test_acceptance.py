@@ -20,7 +20,7 @@ from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import PoolName, WorkloadJob, pool_name, slice_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, GROUP_NAME, GROUP_NAMESPACE, TOPOLOGY
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 READY = {
     "WorkloadPolicyReady": "Ready",

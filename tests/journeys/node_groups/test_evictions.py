@@ -16,7 +16,7 @@ from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.ports.errors import Temporary
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 OF_V7 = a_request("tpu7x", "2x2x2")
 """What a JobSet requests that fits onto the hosts of the group."""

@@ -16,8 +16,9 @@ from tpu_slices.domain.model.observations import Busy, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.workloads import CHIPS
-from tpu_slices_simulator.cluster import NOT_READY, LiveWorkload
+from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "ZONE_RESOURCE_POOL_EXHAUSTED: us-central1-c has not enough resources")
 READY = {

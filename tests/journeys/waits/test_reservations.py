@@ -9,8 +9,8 @@ from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 MISSING = Failure(FailureKind.RESERVATION_AWAITED, "Specified reservations [hall-7] do not exist.")
 USED_UP = Failure(FailureKind.RESERVATION, "Specified reservation 'hall-7' does not have available resources.")

@@ -12,9 +12,23 @@ import pytest
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups import Claims, Vacancies
+from relay.lookups.threads import Claims
+from relay.lookups.users import Looks
 from relay.node_patcher import NodePatcher
-from relay.objects import Bookmarked, Host, Kind, Leader, Listed, Lost, Pool, PoolKey, Saw, Workload, WorkloadName
+from relay.objects import (
+    Bookmarked,
+    Host,
+    HostPod,
+    Kind,
+    Leader,
+    Listed,
+    Lost,
+    Pool,
+    PoolKey,
+    Saw,
+    Workload,
+    WorkloadName,
+)
 from relay.outbox import Outbox
 from tests.builders import CLUSTER
 from tests.relay.closing import question
@@ -76,9 +90,10 @@ class Api:
         assert pool
         return frozenset()
 
-    def leaders_on(self, node: str) -> Json:
+    def chip_pods_on(self, node: str, *, exactly: bool) -> tuple[HostPod, ...]:
         assert node
-        return {}
+        assert exactly in {True, False}
+        return ()
 
     def workload_named(self, name: WorkloadName) -> None:
         """Return nothing: no pod is on a host."""
@@ -100,7 +115,7 @@ class Day:
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.queue = FactQueue(CLUSTER)
         self.claims = Claims(api, lambda: self.now)
-        look_up = looking_up(self.claims, Vacancies(api))
+        look_up = looking_up(self.claims, Looks(api, lambda: self.now))
         self.relay_ = a_relay(self.queue, lambda: self.now, self.outbox.post, health, look_up)
         self.patcher = NodePatcher(self.relay_.needed_patches, api, lambda: self.now)
         for kind in Kind:

@@ -68,7 +68,7 @@ def test_keeping_fewer_labels_of_a_pod_does_not_change_what_is_reported() -> Non
         kept = replace(leader, asks=replace(leader.asks, labels=whole[:most]))
         queue.listed(Kind.LEADERS, [kept], "1", START)
         reported.append(
-            [fact.waiting for fact in facts_of(queue, queue.flush(START)) if isinstance(fact, SlicesWanted)]
+            [fact.waiting for fact in facts_of(queue, queue.flush(START), START) if isinstance(fact, SlicesWanted)]
         )
     assert reported[0] == reported[1]
     assert len(reported[0][0][0].labels) > 0

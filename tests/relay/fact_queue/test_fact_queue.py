@@ -87,7 +87,7 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
 def test_a_flush_returns_demand_that_is_still_being_gathered(watched: Watched) -> None:
     watched.see(jobset(), pod(0))
     watched.due_facts()
-    assert demand(facts_of(watched.queue, watched.queue.flush(watched.now))) == [[0]]
+    assert demand(facts_of(watched.queue, watched.queue.flush(watched.now), watched.now)) == [[0]]
 
 
 def test_the_queue_knows_when_the_next_fact_is_due(watched: Watched) -> None:
@@ -166,7 +166,9 @@ def test_a_change_within_the_time_in_which_a_jobset_is_introduced_is_reported_at
 
 def test_a_flush_reports_the_jobsets_that_are_new(watched: Watched) -> None:
     watched.see(jobset())
-    assert states(facts_of(watched.queue, watched.queue.flush(watched.now))) == [("u-1", WorkloadState.ACTIVE)]
+    assert states(facts_of(watched.queue, watched.queue.flush(watched.now), watched.now)) == [
+        ("u-1", WorkloadState.ACTIVE)
+    ]
 
 
 def test_a_deleted_jobset_is_reported_with_the_version_of_its_deletion(watched: Watched) -> None:

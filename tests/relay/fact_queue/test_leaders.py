@@ -144,9 +144,6 @@ OTHER_TOPOLOGY = {**SELECTOR, "cloud.google.com/gke-tpu-topology": "4x4x4"}
     [
         {"spec": {"containers": [container(0)], "nodeSelector": {}}, "metadata": {"ownerReferences": []}},
         {"spec": {"containers": [container(0)]}},
-        {"spec": {"containers": [container(1)]}},
-        {"spec": {"nodeSelector": OTHER_TOPOLOGY}},
-        {"spec": {"nodeSelector": {**SELECTOR, "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice"}}},
         {"metadata": {"ownerReferences": []}},
         {"metadata": {"ownerReferences": controlled_by("other-workers-0")}},
         {"metadata": {"ownerReferences": [{**controlled_by("llama-workers-0")[0], "controller": False}]}},
@@ -158,9 +155,6 @@ OTHER_TOPOLOGY = {**SELECTOR, "cloud.google.com/gke-tpu-topology": "4x4x4"}
     ids=[
         "a bare pod with the labels alone",
         "without chips",
-        "other chips",
-        "another topology",
-        "another accelerator",
         "no controller",
         "another Job's",
         "an owner that does not control it",
@@ -175,9 +169,23 @@ def test_a_strangers_pod_never_counts(watched: Watched, parts: dict[str, Any]) -
     assert occupants(watched.due_facts()) == [[]]
 
 
-def test_an_index_beyond_the_replicas_never_counts(watched: Watched) -> None:
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [container(1)]},
+        {"nodeSelector": OTHER_TOPOLOGY},
+        {"nodeSelector": {**SELECTOR, "cloud.google.com/gke-tpu-accelerator": "tpu-v5p-slice"}},
+    ],
+    ids=["other chips", "another topology", "another accelerator"],
+)
+def test_a_leader_that_was_made_of_an_earlier_template_counts(watched: Watched, spec: dict[str, Any]) -> None:
+    watched.see(jobset(), node(0), bound_pod(0, HOST, spec=spec))
+    assert occupants(watched.due_facts()) == [["pod-0"]]
+
+
+def test_a_leader_of_a_job_that_is_being_scaled_away_counts_while_it_runs(watched: Watched) -> None:
     watched.see(jobset(), node(0), bound_pod(2, HOST))
-    assert occupants(watched.due_facts()) == [[]]
+    assert occupants(watched.due_facts()) == [["pod-2"]]
 
 
 def test_a_leader_of_a_jobset_without_a_uid_label_is_known_by_name(watched: Watched) -> None:
@@ -193,8 +201,6 @@ INACTIVE: list[dict[str, Any]] = [
     {"conditions": ["Completed"]},
     {"metadata": {"deletionTimestamp": "2026-11-01T12:00:00Z"}},
     {"spec": {"replicatedJobs": [template("others")]}},
-    {"spec": {"replicatedJobs": [template(replicas=0)]}},
-    {"spec": {"replicatedJobs": [template(nodeSelector=OTHER_TOPOLOGY)]}},
 ]
 IDS = [
     "opted out",
@@ -203,8 +209,6 @@ IDS = [
     "completed",
     "deleted",
     "without the Job",
-    "fewer",
-    "other hosts",
 ]
 
 

@@ -200,7 +200,7 @@ class WorkloadChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupant:
-    """A Job whose leader pod is bound to a slice's hosts; its JobSet was active when this was reported."""
+    """A Job with pods on a slice's hosts; its JobSet was active when this was reported."""
 
     owner: Owner
     generation: int
@@ -222,9 +222,9 @@ class Occupant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsChanged:
-    """The hosts of a pool as a whole: how many there are, and whose leaders are on them; told when that changes.
+    """The hosts of a pool as a whole: how many there are, and whose pods are on them; told when that changes.
 
-    Only leaders count that request chips, of a replicatedJob of their JobSet's spec, with an index below its replicas.
+    Pods count that hold chips, and that a live workload of ours controls; its leader stands for a Job, if it is there.
     """
 
     slice_id: SliceId

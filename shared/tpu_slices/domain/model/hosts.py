@@ -58,6 +58,14 @@ def key_of(slice_id: SliceId, attempt: int) -> str:
     return f"{slice_id}-{attempt}"
 
 
-def jobs(occupants: Iterable[Occupant]) -> frozenset[tuple[str, str, int]]:
+Job = tuple[str, str, int]
+"""The UID of its workload, its replicatedJob and its index."""
+
+
+def job_of(occupant: Occupant) -> Job:
+    return occupant.owner.uid, occupant.replicated_job, occupant.job_index
+
+
+def jobs(occupants: Iterable[Occupant]) -> frozenset[Job]:
     """Return the Jobs, whichever of their pods is on the hosts."""
-    return frozenset((each.owner.uid, each.replicated_job, each.job_index) for each in occupants)
+    return frozenset(map(job_of, occupants))

@@ -21,7 +21,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import SliceId, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import NEVER_HEARD, Evidence, RelayHeard, known_after_silence
@@ -134,14 +134,23 @@ class Situation:
     @property
     def users(self) -> Users:
         """The users of the current pool."""
-        return self.users_of(self.record.hosts)
+        seen = self.seen.current
+        return self.users_of(self.record.hosts, seen.fingerprint if isinstance(seen, Running) else None)
 
-    def users_of(self, hosts: Hosts) -> Users:
-        return users(hosts, self.known.workloads, self.now, self.limits.restart_grace)
+    def users_of(self, hosts: Hosts, fingerprint: str | None) -> Users:
+        """Return the users of a pool that was made for the request of a fingerprint."""
+        found = users(hosts, self.known.workloads, self.now, self.limits.restart_grace)
+        return found.without_return_of(self.record.job) if self._needs_other_hosts(fingerprint) else found
 
-    def evidence(self, hosts: Hosts) -> Evidence:
+    def _needs_other_hosts(self, fingerprint: str | None) -> bool:
+        """Return whether the Job waits or is elsewhere, and requests what a pool does not have: it does not return."""
+        record = self.record
+        away = self.waiting or record.on(record.hosts)
+        return away and record.spec is not None and not same_request(fingerprint, record.spec)
+
+    def evidence(self, hosts: Hosts, fingerprint: str | None) -> Evidence:
         """Return what is known about the use of an attempt that is to be deleted; a release spares only others."""
-        present = self.users_of(hosts)
+        present = self.users_of(hosts, fingerprint)
         return Evidence(
             users=present.without(self.record.owner.uid) if self.record.release_requested else present,
             relay=self.known.relay,

@@ -46,7 +46,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | a pool on which only others run, while its own Job waits    | fits, unless it gets one that they left           |
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
-    | made for another request, changed while suspended, unused   | yes                                               |
+    | made for another request, changed since, unused             | yes                                               |
     | of a TPUNodeGroup, in none of the cases above               | no                                                |
     | the vendor awaits its hosts, while no leader waits          | fits; while one waits: no                         |
     | unused for `idle_after`, while its Job runs elsewhere       | fits, if all its hosts are usable                 |

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
-from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, jobs, key_of
+from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, job_of, jobs, key_of
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import RunsOn, SliceRecord
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 
 MOST_DEPARTURES = 20
@@ -71,30 +71,38 @@ class Users:
             tuple(each for each in self.restarting if each.user.owner.uid != owner),
         )
 
+    def without_return_of(self, job: WorkloadJob) -> Users:
+        """Return the users without a Job that left, and does not come back."""
+        left = (job.owner.uid, job.replicated_job, job.job_index)
+        return Users(self.present, tuple(each for each in self.restarting if job_of(each.user) != left))
+
 
 def users(hosts: Hosts, workloads: Workloads, now: datetime, restart_grace: timedelta) -> Users:
     """Return the users of a pool.
 
     A Job of a workload without a record counts as live: missing information never causes a deletion. One whose leader
-    was on the hosts at a later generation than that of its workload's suspension was resumed since.
+    was on the hosts at a later generation than that of its workload's suspension was resumed since. A group that was
+    scaled away uses the hosts while its pods are there, and does not come back to them.
     """
     return Users(
         tuple(occupant for occupant in hosts.occupants if _is_live(occupant, workloads.get(occupant.owner.uid))),
         tuple(
             each
             for each in hosts.departures
-            if now - each.at < restart_grace and _is_live(each.user, workloads.get(each.user.owner.uid))
+            if now - each.at < restart_grace and _may_return(each.user, workloads.get(each.user.owner.uid))
         ),
     )
 
 
 def _is_live(occupant: Occupant, workload: WorkloadRecord | None) -> bool:
-    if workload is None:
+    if workload is None or workload.state is WorkloadState.ACTIVE:
         return True
-    newer = occupant.generation > workload.generation
-    if workload.state is WorkloadState.ACTIVE:
-        return newer or workload.has(occupant.job_index)
-    return workload.state is WorkloadState.SUSPENDED and newer
+    return workload.state is WorkloadState.SUSPENDED and occupant.generation > workload.generation
+
+
+def _may_return(left: Occupant, workload: WorkloadRecord | None) -> bool:
+    kept = workload is None or left.generation > workload.generation or workload.has(left.job_index)
+    return kept and _is_live(left, workload)
 
 
 @dataclass(frozen=True, slots=True)

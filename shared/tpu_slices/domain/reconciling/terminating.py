@@ -45,10 +45,11 @@ _UNSEEN = Unreadable("it was not observed")
 _MOMENT = timedelta(microseconds=1)
 
 
-def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRecord:
+def given_up(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprint: str | None = None) -> SliceRecord:
     """Return the record with its current attempt terminating and the next one, not yet requested, as current.
 
-    `fits`: the attempt is taken back if it is needed again. `empty`: no host of it exists or will.
+    `fits`: the attempt is taken back if it is needed again. `empty`: no host of it exists or will. `fingerprint`: that
+    of the pool, if it was seen; else the request is taken for the one that it was made for.
     """
     previous = TerminatingAttempt(
         attempt=record.attempt,
@@ -59,7 +60,7 @@ def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRe
         spared_until=record.spared_until,
         chips=record.own_chips,
         empty=empty,
-        fingerprint=record.spec.fingerprint if record.spec else None,
+        fingerprint=fingerprint or (record.spec.fingerprint if record.spec else None),
         fits=fits,
     )
     following = min(record.attempts, LAST_ATTEMPT) + 1
@@ -90,7 +91,8 @@ def without_current(case: Situation, ended: GivingUp) -> Situation:
     hosts = case.record.hosts
     failed = ended.failure is not None and isinstance(case.seen.current, Broken)
     nothing_bought = failed and not hosts.joined and not hosts.occupants
-    record = given_up(case.record, fits=ended.fits, empty=nothing_bought)
+    made_for = case.seen.current.fingerprint if isinstance(case.seen.current, Running) else None
+    record = given_up(case.record, fits=ended.fits, empty=nothing_bought, fingerprint=made_for)
     return case.with_record(
         record, PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current})
     )
@@ -150,7 +152,9 @@ def _serves_again(each: TerminatingAttempt, seen: Observation, case: Situation) 
     if not (each.fits and case.waiting and not case.runs_elsewhere and case.nothing_stands):
         return False
     fits = case.record.spec is not None and same_request(each.fingerprint, case.record.spec)
-    others = [user for user in case.users_of(each.hosts).jobs if user.owner.uid != case.record.owner.uid]
+    others = [
+        user for user in case.users_of(each.hosts, each.fingerprint).jobs if user.owner.uid != case.record.owner.uid
+    ]
     free = not others and (not each.hosts.occupants or case.record.on(each.hosts))
     return fits and free and seen != Creating(operation_runs=False) and not isinstance(seen, Broken)
 
@@ -225,7 +229,7 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     """
     if each.asked_during_creation and seen != Creating():
         each = replace(each, close_requested_at=None, asked_during_creation=False)
-    why = _told(each, assess(each, case.evidence(each.hosts), case.now, case.limits), case.vendor)
+    why = _told(each, assess(each, case.evidence(each.hosts, each.fingerprint), case.now, case.limits), case.vendor)
     if why.reason in _OPEN:
         opened = _opened_for(each, case) or _opened(each.attempt, each.hosts, case)
         return followed.with_attempt(replace(each, close_requested_at=None), why, *opened)

@@ -4,33 +4,27 @@
 |--------------------------------------------|-------------------------------------------|--------------------|
 | demand of leaders that mount volume claims | whether there are such claims, and the    | it names no claims |
 |                                            | zones that their volumes are bound to     |                    |
-| an answer that nobody is on hosts          | their nodes and leader pods, listed anew, | it is no answer    |
-|                                            | and the workloads of pods that do not     |                    |
-|                                            | count                                     |                    |
-
-A watch whose connection stalls says nothing for minutes before it counts as failed, while others go on. What is deleted
-on an answer must not depend on that: a node or a pod that its watch has not shown takes the answer from the fact, and
-so does a workload by which a pod counts that did not by what its watch has shown. The functions ask again.
+| an answer that nobody is on hosts          | their nodes, the pods on each, and the    | it is no answer    |
+|                                            | workloads of these (`users`)              |                    |
+| a look at hosts that a leader left         | the pods on each, and their workloads     | it is tried again  |
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import structlog
 
 from relay.agenda import Subject
-from relay.cluster_cache import occupant_of
 from relay.health import Health
-from relay.objects import Leader, Pool, Workload, WorkloadName
+from relay.lookups.users import Looks, PodsOn, Users, answers
 from tpu_slices.domain.model.facts import BoundClaim, Fact, HostsChanged, SlicesWanted, TemplateRequest
 from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -38,10 +32,7 @@ from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.bounds import CLAIMS_PER_FACT
 
 _log = structlog.get_logger()
-K = TypeVar("K")
-V = TypeVar("V")
 
-LISTS_AT_ONCE = 8
 TICK_EVERY = 30.0
 """Seconds."""
 ZONES_PER_CLAIM = 20
@@ -69,54 +60,50 @@ class Mounted:
 
 
 @dataclass(frozen=True, slots=True)
-class Vacancy:
-    """An answer that nobody is on hosts, and the nodes and pods that it was made of."""
-
-    pool: Pool
-    nodes: Collection[str]
-    """The nodes of the pool that the watch has shown; none: the pool is said to have no hosts."""
-    shown: Collection[str]
-    """The UIDs of leader pods that the watch has shown on these nodes, whether or not they count as occupants."""
-    passed_over: tuple[Leader, ...]
-    """Those of them that do not count, by what the watches of workloads have shown."""
-
-
-@dataclass(frozen=True, slots=True)
 class Due:
     """The facts on one subject that are due, and what must be looked up before they are published."""
 
     subject: Subject
     facts: tuple[Fact, ...]
-    unknown: Mounted | Vacancy | None = None
+    unknown: Mounted | PodsOn | None = None
+
+    @property
+    def answers(self) -> bool:
+        return answers(self.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """The facts on one subject, as they can be published."""
+    """The facts on one subject, as they can be published; `users`: who is on the hosts that were looked at."""
 
     subject: Subject
     facts: Sequence[Fact]
+    users: Users | None = None
+
+    @property
+    def answers(self) -> bool:
+        return answers(self.facts)
 
 
 Done = Callable[[LookedUp], None]
 
 
 class Lookups:
-    """Completes what is due in two threads, each in the order in which it was begun: demand, and answers."""
+    """Completes what is due in two threads, each in the order in which it was begun: demand, and what is on hosts."""
 
-    def __init__(self, claims: Claims, vacancies: Vacancies, health: Health) -> None:
+    def __init__(self, claims: Claims, looks: Looks, health: Health) -> None:
         self._claims = claims
-        self._vacancies = vacancies
+        self._looks = looks
         self._health = health
         self._demand: SimpleQueue[tuple[Due, Mounted, Done]] = SimpleQueue()
-        self._answers: SimpleQueue[tuple[Due, Vacancy, Done]] = SimpleQueue()
+        self._asked: SimpleQueue[tuple[Due, PodsOn, Done]] = SimpleQueue()
 
     def begin(self, due: Due, done: Done) -> None:
         """Begin to look up what is unknown; `done` is called once, in one of the two threads."""
         if isinstance(due.unknown, Mounted):
             self._demand.put((due, due.unknown, done))
         elif due.unknown is not None:
-            self._answers.put((due, due.unknown, done))
+            self._asked.put((due, due.unknown, done))
 
     def run_demand(self) -> None:
         """Look up claims for as long as the process lives."""
@@ -127,13 +114,13 @@ class Lookups:
                 due, mounted, done = self._demand.get(timeout=TICK_EVERY)
                 done(LookedUp(due.subject, self._claims.completed(due.facts, mounted)))
 
-    def run_answers(self) -> None:
-        """Check answers for as long as the process lives."""
+    def run_looks(self) -> None:
+        """Look who is on hosts for as long as the process lives."""
         while True:
-            self._health.ticked("vacancies")
+            self._health.ticked("looks")
             with suppress(Empty):
-                due, vacancy, done = self._answers.get(timeout=TICK_EVERY)
-                done(LookedUp(due.subject, self._vacancies.checked(due.facts, vacancy)))
+                due, asked, done = self._asked.get(timeout=TICK_EVERY)
+                done(LookedUp(due.subject, *self._looks.looked(due.facts, asked)))
 
 
 def without_unknown(due: Due) -> Sequence[Fact]:
@@ -141,76 +128,6 @@ def without_unknown(due: Due) -> Sequence[Fact]:
     return [
         replace(fact, answers=None) if isinstance(fact, HostsChanged) and due.unknown else fact for fact in due.facts
     ]
-
-
-class Lists(Protocol):
-    """What `relay.cluster.Cluster` reads; each raises Temporary or Permanent."""
-
-    def nodes_of(self, pool: Pool) -> Collection[str]: ...
-
-    def leaders_on(self, node: str) -> Mapping[str, str]: ...
-
-    def workload_named(self, name: WorkloadName) -> Workload | None: ...
-
-
-class Each(Protocol):
-    """Asks about each of several things."""
-
-    def __call__(self, ask: Callable[[K], V], things: Sequence[K], /) -> list[V]: ...
-
-
-def at_once(ask: Callable[[K], V], things: Sequence[K]) -> list[V]:
-    """Return what is answered about each of these things, asked in threads; raise what one of them raises."""
-    with ThreadPoolExecutor(LISTS_AT_ONCE) as threads:
-        asked = [threads.submit(ask, each) for each in things]
-        try:
-            return [each.result() for each in asked]
-        except (Temporary, Permanent):
-            threads.shutdown(cancel_futures=True)
-            raise
-
-
-def in_turn(ask: Callable[[K], V], things: Sequence[K]) -> list[V]:
-    """Return what is answered about each of these things, of what answers without delay."""
-    return [ask(each) for each in things]
-
-
-class Vacancies:
-    """Checks answers that nobody is on the hosts."""
-
-    def __init__(self, lists: Lists, each: Each = at_once) -> None:
-        self._lists, self._each = lists, each
-
-    def checked(self, facts: Sequence[Fact], vacancy: Vacancy) -> list[Fact]:
-        """Return facts on one pool; without the answer if that is not sure."""
-        doubt = self._doubt(vacancy)
-        return [self._unanswered(fact, doubt) if doubt and isinstance(fact, HostsChanged) else fact for fact in facts]
-
-    def _unanswered(self, fact: HostsChanged, doubt: str) -> HostsChanged:
-        if fact.answers is not None:
-            _log.warning(LogEvent.VACANCY_UNCERTAIN, slice=fact.slice_id, attempt=fact.attempt, error=doubt)
-        return replace(fact, answers=None)
-
-    def _doubt(self, vacancy: Vacancy) -> str:
-        try:
-            unseen = sorted(set(self._lists.nodes_of(vacancy.pool)) - set(vacancy.nodes))
-            if unseen:
-                return f"the watch has not shown that node {unseen[0]} is one of the hosts"
-            lists = self._each(self._lists.leaders_on, sorted(vacancy.nodes))
-            counts = self._counts_after_all(vacancy.passed_over)
-        except (Temporary, Permanent) as trouble:
-            return str(trouble)
-        unknown = [pod for leaders in lists for uid, pod in leaders.items() if uid not in vacancy.shown]
-        return f"the watch has not shown that pod {unknown[0]} is on one of the hosts" if unknown else counts
-
-    def _counts_after_all(self, leaders: Sequence[Leader]) -> str:
-        names = sorted({leader.workload for leader in leaders})
-        workloads = dict(zip(names, self._each(self._lists.workload_named, names), strict=True))
-        for leader in leaders:
-            workload = workloads[leader.workload]
-            if workload is not None and occupant_of(leader, workload) is not None:
-                return f"the watch has not shown the {workload.ref.owner.kind} of pod {leader.pod} as it is"
-        return ""
 
 
 class Volumes(Protocol):

@@ -1,6 +1,7 @@
-"""What is looked up before hosts are said to be vacant: nodes, pods, and the workloads of pods that do not count."""
+"""Who is on hosts, by lists of their pods: a Job keeps them without its leader, and that nobody is there is proven."""
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,13 +9,14 @@ from structlog.testing import capture_logs
 
 from relay import translate
 from relay.health import Health
-from relay.lookups import Claims, Vacancies
-from relay.objects import Pool, Workload, WorkloadName
+from relay.lookups.threads import Claims
+from relay.lookups.users import Looks
+from relay.objects import HostPod, Pool, Workload, WorkloadName
 from relay.translate import hosts_of
 from tests.builders import NOW
 from tests.relay.closing import SLICE, Site, leader, question
-from tests.relay.objects import Json, bound_pod, jobset, replicated_job
-from tests.relay.watched import a_relay, looking_up
+from tests.relay.objects import Json, bound_pod, container, jobset, replicated_job
+from tests.relay.watched import START, a_relay, looking_up
 from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -31,9 +33,10 @@ class Api:
     nodes: set[str] = field(default_factory=lambda: {*NODES})
     bound: list[Json] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
-    workloads: list[Json] = field(default_factory=list)
+    exactly: list[bool] = field(default_factory=list)
+    workloads: list[Json] = field(default_factory=lambda: [jobset()])
     error: Exception | None = None
-    leaders_error: Exception | None = None
+    pods_error: Exception | None = None
     workload_error: Exception | None = None
 
     def claim(self, *_: str) -> Json | None:
@@ -48,12 +51,13 @@ class Api:
             raise self.error
         return self.nodes
 
-    def leaders_on(self, node: str) -> dict[str, str]:
+    def chip_pods_on(self, node: str, *, exactly: bool) -> list[HostPod]:
         self.listed.append(node)
-        if self.leaders_error is not None:
-            raise self.leaders_error
-        found = (pod["metadata"] for pod in self.bound if pod["spec"]["nodeName"] == node)
-        return {metadata["uid"]: f"{metadata['namespace']}/{metadata['name']}" for metadata in found}
+        self.exactly.append(exactly)
+        if self.pods_error is not None:
+            raise self.pods_error
+        found = (translate.pod_on_a_host(pod) for pod in self.bound if pod["spec"]["nodeName"] == node)
+        return [pod for pod in found if pod is not None]
 
     def workload_named(self, name: WorkloadName) -> Workload | None:
         self.listed.append(name.name)
@@ -69,7 +73,7 @@ class Scene:
     def __init__(self) -> None:
         self.site, self.api, self.posted = Site(), Api(), list[Fact]()
         watched = self.site.watched
-        look_up = looking_up(Claims(self.api, lambda: watched.now), Vacancies(self.api))
+        look_up = looking_up(Claims(self.api, lambda: watched.now), Looks(self.api, lambda: watched.now))
         health = Health(lambda: watched.now)
         self.relay = a_relay(watched.queue, lambda: watched.now, self.posted.extend, health, look_up)
 
@@ -98,25 +102,67 @@ def test_it_is_answered_that_nobody_is_on_hosts_after_the_pods_of_each_were_list
     assert sorted(scene.api.listed[1:]) == NODES
 
 
-def test_a_leader_that_a_late_watch_has_not_shown_takes_the_answer_until_it_is_seen() -> None:
+def test_a_leader_that_a_late_watch_has_not_shown_is_found_on_the_hosts_and_declines_the_question() -> None:
     scene = Scene()
     scene.bind(leader(2))
     with capture_logs() as lines:
-        report = scene.close()
-    assert (report.answers, report.closed, report.occupants) == (None, 4, ())
+        scene.close()
     assert [line["event"] for line in lines] == ["vacancy.uncertain"]
-    assert f"research/{leader(2)['metadata']['name']}" in lines[0]["error"]
-
-    scene.relay.ask(question())
-    assert scene.report().answers is None
-    scene.site.watched.see(leader(2))
-    scene.relay.ask(question())
+    assert "llama has a pod on them, of Job llama-workers-0" in lines[0]["error"]
     report = scene.report()
-    assert (report.answers, len(report.occupants)) == (NOW, 1)
+    assert (report.answers, [each.job for each in report.occupants]) == (NOW, ["llama-workers-0"])
+
+
+def follower(host: int, rank: int = 1, **parts: Any) -> Json:
+    labels = {"batch.kubernetes.io/job-completion-index": str(rank)}
+    return bound_pod(0, f"{SLICE}-1-{host}", uid=f"follower-{rank}", labels=labels, **parts)
+
+
+def test_a_job_whose_leader_was_never_seen_keeps_hosts_by_any_of_its_pods() -> None:
+    scene = Scene()
+    scene.bind(follower(3, rank=3))
+    scene.close()
+    report = scene.report()
+    assert (report.answers, [each.pod_uid for each in report.occupants]) == (NOW, ["follower-3"])
+
+
+def test_a_pod_that_holds_no_chips_keeps_no_hosts() -> None:
+    scene = Scene()
+    logs = follower(3)
+    logs["spec"] = {**logs["spec"], "containers": [container(0)]}
+    scene.bind(logs)
+    assert scene.close().answers == NOW
+
+
+def ending(host: int, seconds: float, **parts: Any) -> Json:
+    """Return a pod of a JobSet that is gone; its grace is over so many seconds after the relay began to watch."""
+    made = bound_pod(0, f"{SLICE}-1-{host}", jobset="gemma", uid="ends", **parts)
+    made["metadata"]["deletionTimestamp"] = (START + timedelta(seconds=seconds)).isoformat()
+    return made
+
+
+def test_hosts_are_not_empty_while_a_pod_of_a_jobset_that_is_gone_writes_its_checkpoint() -> None:
+    scene = Scene()
+    scene.bind(ending(1, seconds=600))
+    with capture_logs() as lines:
+        assert scene.close().answers is None
+    assert lines == [], "nothing is wrong"
+    scene.api.bound.clear()
+    scene.site.watched.pass_time(30)
+    assert scene.report().answers == NOW, "the relay has looked again by itself"
+
+
+def test_a_pod_that_has_used_up_its_grace_keeps_a_host_that_is_ready_and_none_that_is_not() -> None:
+    scene = Scene()
+    scene.bind(ending(1, seconds=1))
+    assert scene.close().answers is None, "its kubelet will end it"
+    scene.site.breaks(1)
+    scene.site.watched.pass_time(30)
+    assert scene.report().answers == NOW, "nobody will"
 
 
 @pytest.mark.parametrize("error", [Temporary("the API server does not answer"), Permanent("refused: 422")])
-@pytest.mark.parametrize("which", ["error", "leaders_error"], ids=["nodes", "pods"])
+@pytest.mark.parametrize("which", ["error", "pods_error"], ids=["nodes", "pods"])
 def test_hosts_that_cannot_be_listed_are_not_said_to_be_empty(which: str, error: Exception) -> None:
     scene = Scene()
     setattr(scene.api, which, error)
@@ -185,8 +231,7 @@ def test_a_leader_whose_jobset_a_late_watch_has_not_shown_takes_the_answer() -> 
     with capture_logs() as lines:
         report = scene.close()
     assert (report.answers, report.closed, report.occupants) == (None, 4, ())
-    said = [line["error"] for line in lines]
-    assert said == [f"the watch has not shown the JobSet of pod {a_leader_of_another()['metadata']['name']} as it is"]
+    assert ["gemma has a pod on them" in line["error"] for line in lines] == [True]
 
     scene.site.watched.see(another())
     scene.relay.ask(question())

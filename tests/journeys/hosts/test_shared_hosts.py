@@ -11,8 +11,8 @@ from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.flows.adopt import adopt
-from tpu_slices_simulator.cluster import LiveWorkload
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
 
 # three that cross
 

@@ -1,0 +1,122 @@
+"""What lives in the cluster in memory: workloads, and their pods, as relays see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from relay import translate
+from relay.objects import LEADERS_OF, WORKLOADS, Kind, Leader, Workload
+from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
+from tpu_slices.wire.readers import READERS
+from tpu_slices.wire.workloads import Json
+from tpu_slices_simulator import objects
+
+
+@dataclass(slots=True)
+class LiveWorkload:
+    """A JobSet in the cluster, or a workload of another kind: its state, and which of its Jobs have a bound leader."""
+
+    ref: WorkloadRef
+    manifest: Json
+    """What its user wrote."""
+    bound: set[int] = field(default_factory=set)
+    """By their places among `jobs`."""
+    state: WorkloadState = WorkloadState.ACTIVE
+    absent: bool = False
+    """Its pods are not created by themselves."""
+    requests: tuple[TemplateRequest, ...] = field(init=False)
+    jobs: Sequence[tuple[str, int]] = field(init=False)
+    """The Jobs that need a slice, by replicatedJob and index."""
+
+    def __post_init__(self) -> None:
+        self._read()
+
+    def _read(self) -> None:
+        reader = READERS[self.ref.owner.kind]
+        self.requests = reader.requests(self.manifest)
+        self.jobs = [(each.replicated_job, index) for each in self.requests for index in range(each.replicas)]
+        self.ref = replace(self.ref, groups=reader.groups(self.manifest))
+
+    def edit(self, manifest: Json) -> None:
+        self.manifest = manifest
+        self.ref = replace(self.ref, generation=self.ref.generation + 1)
+        self._read()
+
+    @property
+    def kind(self) -> Kind:
+        return next(kind for kind, owner in WORKLOADS.items() if owner is self.ref.owner.kind)
+
+    @property
+    def slices(self) -> int:
+        return len(self.jobs)
+
+    @property
+    def served(self) -> bool:
+        """Whether every Job has its slice."""
+        return len(self.bound) == self.slices
+
+    @property
+    def is_gone(self) -> bool:
+        kept = (self.manifest.get("metadata") or {}).get("finalizers")
+        return self.state in {WorkloadState.DELETED, WorkloadState.MISSING} and not kept
+
+    @property
+    def raw(self) -> Json:
+        return objects.workload(self.manifest, self.ref, self.state)
+
+    @property
+    def seen(self) -> Workload:
+        seen = translate.workload(READERS[self.ref.owner.kind], self.raw)
+        assert seen is not None, f"{self.ref.owner.full_name} requests no TPU"
+        return seen
+
+
+@dataclass(slots=True)
+class Pod:
+    """A pod of a Job; `index` is the place of its Job among the workload's, and `rank` its own in the Job."""
+
+    uid: str
+    jobset: LiveWorkload
+    index: int
+    node: str | None = None
+    rank: int = 0
+    """0: it is the leader."""
+    ended: bool = False
+    """With success."""
+    ends_by: datetime | None = None
+    """It is being deleted: when its grace is over."""
+    template: Json = field(init=False)
+    """What it was made of: that of its workload may have been edited since."""
+
+    def __post_init__(self) -> None:
+        self.template = objects.template_of(self.jobset.manifest, self.job[0])
+
+    @property
+    def kind(self) -> Kind:
+        return LEADERS_OF[self.jobset.ref.owner.kind]
+
+    @property
+    def job(self) -> tuple[str, int]:
+        return self.jobset.jobs[self.index]
+
+    @property
+    def raw(self) -> Json:
+        made = objects.pod_of(self.template, self.jobset.ref.owner, (*self.job, self.rank), self.uid, self.node)
+        if self.ended:
+            made = objects.patched(made, {"status": {"phase": "Succeeded"}})
+        if self.ends_by is not None:
+            made = objects.patched(made, {"metadata": {"deletionTimestamp": self.ends_by.isoformat()}})
+        return made
+
+    @property
+    def seen(self) -> Leader:
+        return leader_of(self.raw, self.kind)
+
+
+def leader_of(raw: Json, kind: Kind = Kind.LEADERS) -> Leader:
+    """Return what a relay sees of a leader pod."""
+    seen = translate.group_leader(raw) if kind is Kind.GROUP_LEADERS else translate.leader(raw)
+    assert seen is not None
+    return seen

@@ -1,0 +1,139 @@
+"""Whoever holds chips keeps the hosts: pods beside the leader, earlier revisions, pods that are being deleted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from tests.builders import a_request
+from tests.journeys.serving import deletions, reason, serving
+from tests.manifests import a_manifest
+from tests.world import World
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.workloads import Json
+from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.live import LiveWorkload
+
+HOUR = 60
+
+
+def serving_alone() -> tuple[World, LiveWorkload]:
+    """Return a JobSet whose leader has ended with success, and whose other pods go on."""
+    world, llama = serving()
+    world.cluster.leader_succeeds(llama, 0)
+    world.relay_publishes()
+    return world, llama
+
+
+def test_a_job_whose_leader_has_succeeded_keeps_its_slice_as_long_as_its_other_pods_run() -> None:
+    world, llama = serving_alone()
+    world.settle(minutes=3 * HOUR)
+    assert (reason(world, llama), deletions(world)) == (Reason.READY, [])
+    assert world.record(llama).hosts.occupants != ()
+
+
+def test_a_job_whose_leader_has_succeeded_costs_no_messages_and_no_decisions_while_it_runs() -> None:
+    world, _ = serving_alone()
+    world.settle(minutes=5)
+    facts, requests = list(world.publisher.questions), len(world.publisher.requests)
+    commits = len(world.store.commits)
+    world.settle(minutes=3)
+    assert (list(world.publisher.questions), len(world.publisher.requests)) == (facts, requests)
+    assert len(world.store.commits) - commits <= 3 * 2, "heartbeats alone"
+
+
+def test_its_slice_goes_when_the_jobset_completes() -> None:
+    world, llama = serving_alone()
+    world.settle(minutes=HOUR)
+    world.cluster.followers_succeed(llama, 0)
+    world.ends(llama)
+    world.settle(minutes=5)
+    assert (world.pools, world.record(llama).phase) == ([], Phase.GONE)
+
+
+def test_hosts_that_the_last_pod_of_a_live_job_has_left_are_released_when_they_were_idle_for_long() -> None:
+    world, llama = serving_alone()
+    world.settle(minutes=HOUR)
+    world.cluster.followers_succeed(llama, 0)
+    world.settle(minutes=HOUR)
+    assert deletions(world) == [world.record(llama).pool_of(1)]
+
+
+def test_a_relay_that_restarts_meanwhile_finds_the_job_by_its_other_pods() -> None:
+    world, llama = serving_alone()
+    world.settle(minutes=5)
+    world.relay_restarts()
+    world.settle(minutes=2 * HOUR)
+    assert (reason(world, llama), deletions(world)) == (Reason.READY, [])
+
+
+def test_a_release_that_was_decided_while_the_relay_was_away_is_stopped_by_the_pods_on_the_hosts() -> None:
+    world, llama = serving()
+    world.relay_is_dead = True
+    world.cluster.leader_succeeds(llama, 0)
+    world.settle(minutes=HOUR)
+    world.relay_is_dead = False
+    world.settle(minutes=2 * HOUR)
+    assert (reason(world, llama), deletions(world)) == (Reason.READY, [])
+
+
+@pytest.mark.parametrize("how", ["is deleted", "is suspended", "fails", "completes"])
+def test_pods_that_are_being_deleted_keep_their_hosts_for_their_own_grace(how: str) -> None:
+    world, llama = serving()
+    world.cluster.grace = timedelta(minutes=20)
+    if how == "is suspended":
+        world.suspends(llama)
+    else:
+        states = {"is deleted": WorkloadState.DELETED, "fails": WorkloadState.FAILED}
+        world.ends(llama, states.get(how, WorkloadState.COMPLETED))
+    world.settle(minutes=18)
+    assert (deletions(world), len(world.pools)) == ([], 1)
+    world.settle(minutes=10)
+    assert world.pools == []
+
+
+def test_a_pod_that_can_never_end_on_a_host_that_is_not_ready_keeps_no_slice() -> None:
+    world, llama = serving()
+    world.cluster.grace = timedelta(minutes=1)
+    world.all_hosts_break()
+    world.ends(llama, WorkloadState.DELETED)
+    world.settle(minutes=10)
+    assert world.pools == []
+
+
+# templates that are edited
+
+
+def groups_serving(groups: int = 2) -> tuple[World, LiveWorkload]:
+    world = World()
+    serve = world.other_appears(OwnerKind.LEADER_WORKER_SET, slices=groups)
+    world.settle(minutes=20, until=lambda: serve.served)
+    world.settle(minutes=3)
+    return world, serve
+
+
+def edited(serve: LiveWorkload) -> Json:
+    """Return a LeaderWorkerSet as it is after its pods were given another topology."""
+    return a_manifest(OwnerKind.LEADER_WORKER_SET, serve.slices, a_request(topology="4x8"))
+
+
+def test_groups_that_run_an_earlier_template_keep_their_slices() -> None:
+    world, serve = groups_serving()
+    world.edits(serve, edited(serve))
+    world.settle(minutes=3 * HOUR)
+    assert (deletions(world), len(world.pools), len(serve.bound)) == ([], 2, 2)
+
+
+def test_a_group_that_waits_for_another_shape_gets_it_at_once_when_nobody_is_on_its_old_slice() -> None:
+    world, serve = groups_serving()
+    world.edits(serve, edited(serve))
+    world.settle(minutes=3)
+    world.leaves(serve, 1)
+    world.settle(minutes=20, until=lambda: serve.served)
+    created = world.backend.ordered(Verb.CREATE)
+    assert (serve.served, len(created)) == (True, 3)
+    world.settle(minutes=3)
+    assert len(world.pools) == 2, "the old slice of the group is gone, that of the other stays"
