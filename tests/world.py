@@ -112,8 +112,9 @@ class World(System):
         """
         lost = [jobset.ref.owner.uid for jobset in jobsets]
         self.cluster.workloads = {uid: each for uid, each in self.workloads.items() if uid not in lost}
-        pods = self.cluster.pods
-        self.cluster.pods = {uid: pod for uid, pod in pods.items() if pod.jobset.ref.owner.uid not in lost}
+        for pods in (self.cluster.pods, self.cluster.followers):
+            for uid in [uid for uid, pod in pods.items() if pod.jobset.ref.owner.uid in lost]:
+                del pods[uid]
         self.cluster._version = version or self.cluster._version
         for relay in self.cluster.relays:
             relay.lists_anew()
