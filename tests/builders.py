@@ -19,7 +19,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord
+from tpu_slices.domain.model.records import PoolOperation, Shortage, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -35,7 +35,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.deletion import RelayHeard
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Shortage, Slot, capacity_pool_of
+from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
 from tpu_slices.domain.reconciling.standings import digest_of
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

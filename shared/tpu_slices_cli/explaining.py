@@ -11,7 +11,7 @@ import click
 import yaml
 
 from tpu_slices.domain.model.hosts import Hosts
-from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.reasons import IN_LINE
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.workloads import Report
@@ -152,7 +152,7 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     yield "Decision", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
         yield "Action", words.ordered(action, record, explained.vendor)
-    if decision.reason is Reason.OPERATION_LIMIT:
+    if decision.reason in IN_LINE:
         yield "Queue", _queue(record, deps)
     if record.note:
         yield "Note", record.note

@@ -27,7 +27,7 @@ from typing import NoReturn
 from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Begun, Creating, Deleting, Failure, Outcome, Running, Started
-from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.brake import Brake, too_many
@@ -253,9 +253,7 @@ class Watch:
             self._not_silent[record.id] = record
             if not record.message and record.transitions:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase} for no reason")
-            in_line = (
-                record.reason in {Reason.OPERATION_LIMIT, Reason.DELETION_QUEUED} and record.slot_awaited is not None
-            )
+            in_line = record.reason in {*IN_LINE, Reason.DELETION_QUEUED} and record.slot_awaited is not None
             if record.next_reconcile_at is None and record.phase is not Phase.REFUSED and not in_line:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and nobody will look at it")
 

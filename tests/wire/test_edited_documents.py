@@ -42,7 +42,15 @@ from tpu_slices.domain.model.observations import (
     Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.records import (
+    PoolOperation,
+    Refusal,
+    Rejection,
+    RunsOn,
+    Shortage,
+    SliceRecord,
+    SlotAwaited,
+)
 from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.policy import Held
@@ -60,7 +68,6 @@ from tpu_slices.domain.reconciling.inventory import (
 from tpu_slices.domain.reconciling.limiter import (
     Budget,
     ConcurrencyLimiter,
-    Shortage,
     Slot,
     admit,
     candidate_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_shortage, a_spec, an_occupant, some_hosts
 from tests.domain.cases import ELSEWHERE, SIBLING
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
@@ -23,6 +23,7 @@ SIBLING_POD = {
     "job_index": 1,
     "pod_uid": "pod-llama-1",
 }
+SHORTAGE = {"at": NOW, "reason": "Stockout", "what": "such hosts", "again_at": None}
 A_SLICE = {
     "schema": 1,
     "id": "tpu-llama-slice-0-oahqlz77blgqd",
@@ -83,6 +84,8 @@ A_SLICE = {
     "desire_message": "",
     "demand_confirmed_at": NOW,
     "awaited_since": NOW - 2 * MINUTE,
+    "waits_since": NOW - 2 * MINUTE,
+    "setbacks": {"Stockout": 3},
     "phase": "PROVISIONING",
     "reason": "HostsJoining",
     "message": "3 of 4 hosts are ready.",
@@ -122,7 +125,7 @@ A_SLICE = {
     "chips_idle": 0,
     "create_requested_at": NOW - MINUTE,
     "slot": None,
-    "slot_awaited": {"operation": "DELETE", "attempt": 1, "queue": "", "since": NOW, "number": 3},
+    "slot_awaited": {"operation": "DELETE", "attempt": 1, "queue": "", "since": NOW, "shortage": SHORTAGE, "number": 3},
     "operation": "operation-1-abc",
     "terminating": [
         {
@@ -203,13 +206,14 @@ def a_slice() -> SliceRecord:
         operation="operation-1-abc",
         created_at=NOW - 5 * MINUTE,
         awaited_since=NOW - 2 * MINUTE,
+        setbacks={Reason.STOCKOUT: 3},
         create_requested_at=NOW - MINUTE,
         next_reconcile_at=NOW + MINUTE,
         hosts=hosts,
         terminating=(earlier,),
         runs_on=replace(ELSEWHERE, left_at=NOW),
         rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="No.", settings_version="settings-1"),
-        slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW, number=3),
+        slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW, shortage=a_shortage(), number=3),
         spec=a_spec(
             node_labels=(("team", "research"),),
             taints=(Taint("cloud.google.com/gke-spot", "true"),),

@@ -138,6 +138,7 @@ UNINDEXED: Mapping[str, tuple[str, ...]] = {
         "hosts",
         "runs_on",
         "rejection",
+        "setbacks",
         "pinned_settings",
         "message",
         "spec",

@@ -1,4 +1,4 @@
-"""The orders that the backend gets about the attempts of a slice."""
+"""The orders that the backend, and the questions that the relay, gets about the attempts of a slice."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import chain
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.decisions import (
@@ -33,8 +32,8 @@ from tpu_slices.domain.model.observations import (
     Running,
     Started,
 )
-from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.reasons import IN_LINE, Phase
+from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
@@ -153,8 +152,8 @@ class Looked:
         seen = {self.record.attempt: self.seen.current, **self.seen.terminating}.get(attempt)
         return isinstance(seen, Running | Busy | Broken)
 
-    def decide(self, slots: Mapping[int, int]) -> Decision:
-        known = replace(self.known, slots=slots) if slots else self.known
+    def decide(self, slots: Mapping[int, int], shortage: Shortage | None = None) -> Decision:
+        known = replace(self.known, slots=slots, shortage=shortage) if slots or shortage else self.known
         return decide(self.record, self.seen, self.at, self.settings, known)
 
 
@@ -177,7 +176,7 @@ def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explain
     if looked is None:
         return None
     looked = _limit(looked, looked.decide({}), deps) or looked
-    return Explained(looked.record, looked.seen, looked.decide({}), looked.settings.vendor)
+    return Explained(looked.record, looked.seen, _decide(looked, _taking(looked, deps)), looked.settings.vendor)
 
 
 def _once(
@@ -194,7 +193,7 @@ def _once(
         looked.record, told.created, answered=told.answer is not None, stopped=looked.known.stopped is not None
     )
     looked = replace(looked, seen=assumed) if assumed else _with_pools(looked, deps)
-    taking = slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps, looked.slots)
+    taking = _taking(looked, deps)
     decision = _decide(looked, taking)
     if assumed and decision.changes_pools:
         looked = _with_pools(looked, deps)
@@ -257,7 +256,7 @@ def _names(slice_: SliceId, told: Told) -> Names:
 
 def _beside(record: SliceRecord, read: Together, told: Told, deps: ReconcileDeps, *, creates: bool) -> Together:
     """Return the workloads of the slice's users and, for a creation, what limits it: read, unless they were already."""
-    users = _users(record)
+    users = record.users
     if users == {told.waiting}:
         return read
     return deps.store.together(record.cluster, Names(workloads=users, limiter=creates, brake=creates))
@@ -281,13 +280,6 @@ def _with_pools(looked: Looked, deps: ReconcileDeps) -> Looked:
     return replace(looked, seen=_observe(looked.record, looked.settings, deps), at=deps.clock.now())
 
 
-def _users(record: SliceRecord) -> set[WorkloadUid]:
-    """Return the workloads of the slice, of those on its hosts and of those that lately left them."""
-    occupants = chain.from_iterable(hosts.occupants for _, hosts in record.all_hosts)
-    departed = (each.user for _, hosts in record.all_hosts for each in hosts.departures)
-    return {record.owner.uid, *(each.owner.uid for each in (*occupants, *departed))}
-
-
 def _observe(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
     """Return the observations of every pool that may exist; an attempt that was never requested has none."""
     current = (
@@ -302,8 +294,15 @@ def _observe(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
     return PoolObservations(current, terminating)
 
 
+def _taking(looked: Looked, deps: ReconcileDeps) -> slots.Taking:
+    return slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps, looked.slots)
+
+
 def _decide(looked: Looked, taking: slots.Taking) -> Decision:
-    """Return the decision, and take its slots: while only a slot is missing for an operation, decide again."""
+    """Return the decision, and take its slots: while only a slot is missing for an operation, decide again.
+
+    Once more if it is not a slot that is missing, but its turn to try what ran out.
+    """
     decision = looked.decide(taking.numbers)
     while (
         (awaited := decision.record.slot_awaited) is not None
@@ -311,12 +310,12 @@ def _decide(looked: Looked, taking: slots.Taking) -> Decision:
         and taking.take(decision.record, awaited)
     ):
         decision = looked.decide(taking.numbers)
-    return decision
+    return looked.decide(taking.numbers, taking.shortage) if taking.shortage else decision
 
 
 def _limit(looked: Looked, decision: Decision, deps: ReconcileDeps) -> Looked | None:
     """Return it with what limits a decision that buys while releases are stopped; None: nothing does."""
-    if not (decision.creates or decision.reason is Reason.OPERATION_LIMIT):
+    if not (decision.creates or decision.reason in IN_LINE):
         return None
     brake = looked.brake if looked.limiter else deps.store.brake(looked.record.cluster)
     found = limited(looked.record, brake, looked.settings, deps)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from types import MappingProxyType
 
-from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.reasons import IN_LINE
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
@@ -164,7 +164,7 @@ class QueueStates:
         self._with_line = cache(self._read_line)
 
     def beside(self, cluster: ClusterId, slices: Iterable[SliceRecord]) -> QueueState:
-        queued = any(record.reason is Reason.OPERATION_LIMIT for record in slices)
+        queued = any(record.reason in IN_LINE for record in slices)
         return self._with_line(cluster) if queued else self._without_line(cluster)
 
     def _read(self, cluster: ClusterId) -> QueueState:
@@ -180,7 +180,7 @@ class QueueStates:
 
     def _read_line(self, cluster: ClusterId) -> QueueState:
         store = self._deps.store
-        queued = [each.id for each in store.queued_slices(cluster, LINE) if each.reason is Reason.OPERATION_LIMIT]
+        queued = [each.id for each in store.queued_slices(cluster, LINE) if each.reason in IN_LINE]
         places = {id_: number for number, id_ in enumerate(queued, start=1)}
         running = len(store.slots(cluster)) if places else 0
         return replace(self._without_line(cluster), places=places, running=running)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import PoolObservations
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.records import PoolOperation, Shortage, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import (
     RAN_OUT,
@@ -21,11 +21,13 @@ from tpu_slices.domain.reconciling.limiter import (
     admit,
     behind_all_of,
     candidate_of,
+    forgetting,
     free_numbers,
     learned,
     may_start,
     raised,
     runs_out,
+    shortage_of,
 )
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord, Temporary
@@ -38,6 +40,8 @@ PAUSES = (0.0, 0.2, 0.4, 0.8)
 
 At once first, and further down the queue.
 """
+MOST_TOLD = 200
+"""The most slices that are told at once that their capacity ran out, or is not short any more."""
 AT_ONCE = 10
 """How many more of the queue are then read: as many slots as may be handed on at the same time."""
 
@@ -56,6 +60,8 @@ class Taking:
     numbers: dict[int, int] = field(default_factory=dict)
     """By attempt."""
     changes: list[Change] = field(default_factory=list)
+    shortage: Shortage | None = None
+    """The shortage of its capacity pool, if the creation has to wait: one slice at a time tries."""
 
     def take(self, after: SliceRecord, awaited: SlotAwaited) -> bool:
         """Reserve a slot for the operation that a decision lacks one for; return whether one was free."""
@@ -69,6 +75,8 @@ class Taking:
         others = {number: slot.value for number, slot in running.items() if slot is not own}
         others.update({slot.number: slot for slot in new})
         if awaited.attempt in self.numbers or not admit([candidate], [*others.values()], limiter, now, limits):
+            pool = candidate.capacity_pool
+            self.shortage = None if pool is None else shortage_of(pool, limiter, now)
             return False
         free = free_numbers([*others.values()], limiter, now, limits)
         number = own.value.number if own else _one_of(free, after.id, now)
@@ -221,12 +229,25 @@ def change_limiter(
             deps.store.commit(Change(stored, after))
         except StaleRecord:
             return None
+        _tell_waiting(before.shortages.keys() ^ after.shortages.keys(), settings.cluster, deps)
     return after
 
 
-def raise_limit(settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    """Raise the limit if it is due."""
-    change_limiter(lambda limiter, now: raised(limiter, now, settings.limits), settings, deps)
+def _tell_waiting(pools: Iterable[CapacityPool], cluster: ClusterId, deps: ReconcileDeps) -> None:
+    """Request reconciles of those that wait for capacity that is short now, or no longer: their reason is another one.
+
+    Not of all if they are very many: the others are told when they are next in line.
+    """
+    for pool in pools:
+        waiting = deps.store.creations_awaiting_slot(cluster, f"{pool} ", MOST_TOLD)
+        told = [each.value.id for each in waiting if _capacity_pool(each) == pool]
+        if told:
+            deps.publisher.request_reconcile(cluster, told)
+
+
+def settle_limit(settings: ClusterSettings, deps: ReconcileDeps) -> None:
+    """Raise the limit if it is due, and forget old shortages."""
+    change_limiter(lambda limiter, now: forgetting(raised(limiter, now, settings.limits), now), settings, deps)
 
 
 def limiter_of(

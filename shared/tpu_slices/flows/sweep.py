@@ -116,7 +116,7 @@ def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict
 
 def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
     """Request reconciles where an operation ended, read in one call, and hand on slots that nobody uses."""
-    slots.raise_limit(settings, deps)
+    slots.settle_limit(settings, deps)
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
     doubtful = [slot for slot in taken if not is_used(slot.value, operations)]

@@ -32,6 +32,7 @@ from tpu_slices.domain.reconciling.limiter import (
     behind_all_of,
     candidate_of,
     capacity_pool_of,
+    forgetting,
     free_numbers,
     has_ended,
     is_used,
@@ -41,7 +42,6 @@ from tpu_slices.domain.reconciling.limiter import (
     ran_out,
     shortage_of,
     slot_awaited,
-    turn_awaited,
 )
 
 POOLS = [CapacityPool("zone-a/v5e/ON_DEMAND"), CapacityPool("zone-b/v5e/ON_DEMAND"), CapacityPool("zone-a/v6e/SPOT")]
@@ -200,7 +200,7 @@ def test_what_its_capacity_pool_cannot_provide_begins_a_shortage_and_a_reservati
     failed = replace(CREATES.transitioned(NOW, reason, "none left"), retry_at=NOW + 2 * MINUTE)
     seen = PoolObservations(Absent(), {})
     assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {
-        OURS: a_shortage(reason=reason, again_at=again_at)
+        OURS: a_shortage(reason=reason, what="tpu-v6e-slice 4x4", again_at=again_at)
     }
     assert learned(a_limiter(), failed, failed, seen, NOW).shortages == {}
 
@@ -219,25 +219,12 @@ def test_a_reservation_that_could_not_provide_hosts_is_tried_by_one_when_it_is_d
     assert admit(waiting, [], limiter, again_at, LIMITS) == (waiting[0],)
 
 
-SHORT = a_limiter(shortages={POOLS[0]: a_shortage(), POOLS[1]: a_shortage(), POOLS[2]: a_shortage()})
-
-
-@pytest.mark.parametrize(
-    ("limiter", "pool", "slots", "waits"),
-    [
-        pytest.param(a_limiter(), POOLS[0], [], False, id="not short"),
-        pytest.param(a_limiter(), POOLS[0], [POOLS[0]] * 5, False, id="not short: it lacks a slot alone"),
-        pytest.param(SHORT, None, [POOLS[0]], False, id="a deletion"),
-        pytest.param(SHORT, POOLS[0], [], False, id="short, and nobody tries it"),
-        pytest.param(SHORT, POOLS[0], [POOLS[0]], True, id="short, and somebody tries it"),
-        pytest.param(SHORT, POOLS[0], POOLS[1:], True, id="short, and so many others are tried"),
-    ],
-)
-def test_an_operation_waits_its_turn_or_for_a_slot(
-    limiter: ConcurrencyLimiter, pool: CapacityPool | None, slots: list[CapacityPool], waits: bool
-) -> None:
-    running = [a_slot(number, capacity_pool=each) for number, each in enumerate(slots)]
-    assert turn_awaited(pool, running, limiter, NOW, LIMITS) == (a_shortage() if waits else None)
+def test_old_shortages_are_forgotten_and_nothing_else_changes() -> None:
+    limiter = a_limiter(shortages={POOLS[0]: a_shortage(), POOLS[1]: a_shortage(NOW + MINUTE)})
+    assert forgetting(limiter, NOW + SHORTAGE_MEMORY) == replace(
+        limiter, shortages={POOLS[1]: a_shortage(NOW + MINUTE)}
+    )
+    assert forgetting(limiter, NOW) is limiter
 
 
 @pytest.mark.parametrize(("limit", "half"), [(9, 4), (5, 2), (2, 1), (1, 1)])

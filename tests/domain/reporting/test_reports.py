@@ -58,7 +58,7 @@ def test_a_caveat_of_the_slices_is_told_beside_what_they_wait_for_and_once_they_
 
 
 def test_slices_with_the_same_reason_are_one_wait_from_the_first_to_the_next_attempt() -> None:
-    slices = [out_of_stock(i, created_at=NOW - i * MINUTE, retry_at=NOW + i * MINUTE) for i in range(1, 31)]
+    slices = [out_of_stock(i, waits_since=NOW - i * MINUTE, retry_at=NOW + i * MINUTE) for i in range(1, 31)]
     (wait,) = report(a_jobset(), slices, QueueState(), NOW).waits
     assert (wait.count, len(wait.jobs)) == (30, MOST_NAMED)
     assert (wait.since, wait.retry_at) == (NOW - 30 * MINUTE, NOW + MINUTE)

@@ -38,7 +38,7 @@ def test_a_reservation_is_asked_every_few_minutes_however_many_jobsets_wait_for_
     world.settle(minutes=240)
     assert 240 / 6 <= calls(world) <= most
     waits = {record.reason for record in world.records.values()}
-    assert waits <= {FAILED[why.kind], Reason.OPERATION_LIMIT}
+    assert waits <= {FAILED[why.kind], Reason.AWAITING_TURN}
 
 
 @pytest.mark.parametrize("count", [1, 20])

@@ -38,6 +38,7 @@ class Reason(StrEnum):
 
     REQUESTED = "Requested", Phase.QUEUED  # new, not reconciled yet
     OPERATION_LIMIT = "OperationLimit", Phase.QUEUED  # the cluster accepts no more operations now
+    AWAITING_TURN = "AwaitingTurn", Phase.QUEUED  # its capacity ran out lately: one slice at a time tries
     DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
     EARLIER_POOL_UNREADABLE = "EarlierPoolUnreadable", Phase.QUEUED  # it could serve, if it stands: none is bought
 
@@ -111,6 +112,10 @@ class Reason(StrEnum):
 
 SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED, Reason.RUNS_ELSEWHERE, Reason.USED_BY_OTHERS})
 """The reasons of usable slices: nothing waits for them while their JobSet is active."""
+
+
+IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN})
+"""The reasons of slices whose creation waits for a slot."""
 
 
 class ReportReason(StrEnum):

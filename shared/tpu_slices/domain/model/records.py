@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -21,6 +21,7 @@ from tpu_slices.domain.model.slices import (
     SliceId,
     SliceSpec,
     WorkloadJob,
+    WorkloadUid,
     pool_name,
     slice_id,
 )
@@ -74,6 +75,18 @@ class PoolOperation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """That a capacity pool could not provide hosts."""
+
+    at: datetime
+    reason: Reason
+    what: str = "such hosts"
+    """The accelerator and topology of the slice that did not get them."""
+    again_at: datetime | None = None
+    """Before this nobody tries again; None: one may at once. A reservation answers at once, whoever asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SlotAwaited:
     """An operation that starts once the cluster has a slot for it."""
 
@@ -82,6 +95,8 @@ class SlotAwaited:
     queue: str = ""
     """`CAPACITY_POOL NAMESPACE` of a creation: slots go round the queues. Deletions have one queue, and go first."""
     since: datetime
+    shortage: Shortage | None = None
+    """The shortage for which it waits its turn, as one slice at a time tries; None: it lacks a slot alone."""
     number: int | None = None
     """The slot that was handed on to it: it starts when the slice is reconciled, or gives the slot up."""
 
@@ -129,6 +144,10 @@ class SliceRecord:
     """When the demand was last confirmed."""
     awaited_since: datetime | None = None
     """Since when it has been requested without being READY; None: it was READY, or was found, not requested."""
+    waits_since: datetime | None = None
+    """Since when it has been needed without being READY, also after it was; None: it is READY, or not needed."""
+    setbacks: Mapping[Reason, int] = field(default_factory=dict, hash=False)
+    """How many attempts failed since then, by reason."""
 
     phase: Phase = Phase.QUEUED
     reason: Reason = Reason.REQUESTED
@@ -285,6 +304,13 @@ class SliceRecord:
         yield from ((each.attempt, each.hosts) for each in self.terminating)
 
     @property
+    def users(self) -> set[WorkloadUid]:
+        """The workloads that it is of, that are on its hosts, and that lately left them."""
+        on_hosts = (each.owner.uid for _, hosts in self.all_hosts for each in hosts.occupants)
+        departed = (each.user.owner.uid for _, hosts in self.all_hosts for each in hosts.departures)
+        return {self.owner.uid, *on_hosts, *departed}
+
+    @property
     def hosts_digest(self) -> int:
         """The sum of the digests of its pools' hosts."""
         return sum(digest_of(self.id, attempt, hosts) for attempt, hosts in self.all_hosts)
@@ -315,19 +341,24 @@ class SliceRecord:
     def transitioned(self, at: datetime, reason: Reason, message: str) -> Self:
         """Return the record with this reason and its phase; a new reason is a transition, a new message alone not."""
         phase, message = reason.phase or self.phase, shortened(message)
-        awaited_since = None if phase is Phase.READY else self.awaited_since
+        waits = self.wanted and phase is not Phase.READY
+        course: dict[str, Any] = {
+            "awaited_since": None if phase is Phase.READY else self.awaited_since,
+            "waits_since": (self.waits_since or self.awaited_since or at) if waits else None,
+            "setbacks": self.setbacks if waits else {},
+        }
         if reason is self.reason and self.transitions:
             changed_at = self.changed_at if message == self.message else at
-            return self.with_changes(message=message, changed_at=changed_at, awaited_since=awaited_since)
+            return self.with_changes(message=message, changed_at=changed_at, **course)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(
             self,
+            **course,
             phase=phase,
             reason=reason,
             message=message,
             since=self.since if phase is self.phase else at,
             changed_at=at,
-            awaited_since=awaited_since,
             transitions=(*self.transitions, transition)[-HISTORY:],
             transition_count=self.transition_count + 1,
         )

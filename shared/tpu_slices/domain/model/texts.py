@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 MESSAGE_CHARACTERS = 1_000
 """The most characters of a message that is stored: a record keeps one for each of its last transitions."""
@@ -12,6 +12,11 @@ _UNITS = {"day": 86_400, "hour": 3_600, "minute": 60}
 def shortened(text: str, most: int = MESSAGE_CHARACTERS) -> str:
     """Return the text, or its beginning with dots at the end."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def clock(at: datetime, now: datetime) -> str:
+    """Return a time to the minute, with its date if that is not today's."""
+    return f"{at:%H:%M} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def duration(length: timedelta) -> str:

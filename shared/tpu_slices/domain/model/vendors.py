@@ -6,6 +6,7 @@ Texts are written once, with `{vendor}`, `{vendor.pool}` and so on where what ru
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,8 @@ class Vendor:
     """Why not every slice is created or deleted at once."""
     slowest: str
     """What may make a creation take longer than it usually does."""
+    gives_up_after: timedelta | None
+    """How long it goes on trying to create what holds the hosts, before it tells of a stockout; None: without end."""
     works: str
     """What it does to hosts that exist."""
     repair: str
@@ -44,6 +47,7 @@ GKE = Vendor(
     pool="node pool",
     limit="GKE limits the concurrent operations on a cluster",
     slowest="GKE may take half an hour to report a stockout",
+    gives_up_after=timedelta(minutes=36),
     works="repairing or upgrading",
     repair="GKE repairs hosts",
     addresses="pod IP range",
@@ -55,6 +59,7 @@ COMPUTE_ENGINE = Vendor(
     pool="instance group",
     limit="the cluster's settings limit how many slices are created and deleted at once",
     slowest="its workload policy and its instance template come first",
+    gives_up_after=None,
     works="recreating or restarting",
     repair="The instance group repairs a host that is a slice by itself; a slice of several is replaced as a whole, "
     "once no Job is on it",

@@ -20,7 +20,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
@@ -44,6 +44,8 @@ class Known:
     """Why the releases of its JobSet are stopped."""
     limited: str | None = None
     """Why it is not bought while releases are stopped."""
+    shortage: Shortage | None = None
+    """The shortage for which its creation waits its turn."""
     left: SliceId | None = None
     """The slice that its Job gets because others took its hosts (`occupancy.is_left`)."""
     slots: Mapping[int, int] = field(default_factory=dict)

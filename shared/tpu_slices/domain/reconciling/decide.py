@@ -33,8 +33,10 @@ from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giv
 from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.messages import (
+    attempt_ahead,
     awaiting_capacity,
     awaiting_flex_start,
+    awaiting_turn,
     created,
     creating,
     demand_stale,
@@ -248,9 +250,13 @@ class Case(Situation):
         return self.record.retry_at is not None and self.now < self.record.retry_at
 
     def _without_slot(self) -> Arm:
-        message = "Waiting for another operation to end: the cluster's limit is reached."
         awaits = slot_awaited(self.record, PoolOperation.CREATE, self.record.attempt, self.now)
-        return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
+        shortage = self.known.shortage
+        if shortage is None:
+            message = "Waiting for another operation to end: the cluster's limit is reached."
+            return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
+        awaits = replace(awaits, shortage=shortage)
+        return Arm(Reason.AWAITING_TURN, awaiting_turn(self.record, shortage, self.now), slot_awaited=awaits)
 
     def _create(self, slot: int) -> Arm:
         spec = self.record.spec
@@ -271,10 +277,12 @@ class Case(Situation):
         if isinstance(seen, Begun):
             message = f"Creating {noun} {self.record.pool} goes on, {seen.message} stands."
             return Arm(Reason.CREATING, message, changes, creates=True)
-        return Arm(Reason.CREATION_STARTED, f"Creating {noun} {self.record.pool}: {what}.", changes, creates=True)
+        ahead = attempt_ahead(replace(self.record, create_requested_at=self.now), self.vendor, self.now)
+        message = f"Creating {noun} {self.record.pool}: {what}{ahead}."
+        return Arm(Reason.CREATION_STARTED, message, changes, creates=True)
 
     def _creating(self) -> Arm:
-        return Arm(Reason.CREATING, creating(self.record.spec, self.settings))
+        return Arm(Reason.CREATING, creating(self.record, self.settings, self.now))
 
     def _running(self, seen: Running) -> Arm:
         record = self.record

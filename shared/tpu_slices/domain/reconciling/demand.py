@@ -16,7 +16,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
     WorkloadState,
 )
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -32,9 +32,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
 
-_IN_PROGRESS = frozenset(
-    {Reason.OPERATION_LIMIT, Reason.CREATING, Reason.AWAITING_FLEX_START, Reason.AWAITING_CAPACITY}
-)
+_IN_PROGRESS = frozenset({*IN_LINE, Reason.CREATING, Reason.AWAITING_FLEX_START, Reason.AWAITING_CAPACITY})
 
 _DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
     WorkloadState.ACTIVE: "is active",
@@ -287,7 +285,7 @@ def in_progress(record: SliceRecord) -> bool:
     What ends that requests a reconcile, or else the sweep does; demand that is confirmed again changes nothing.
     """
     awaits = record.phase is Phase.WAITING or record.reason in _IN_PROGRESS
-    due = record.next_reconcile_at is not None or record.reason is Reason.OPERATION_LIMIT
+    due = record.next_reconcile_at is not None or record.reason in IN_LINE
     return awaits and record.wanted and due
 
 

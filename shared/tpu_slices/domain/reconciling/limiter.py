@@ -11,7 +11,7 @@ from typing import NewType, Self
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Busy, OperationSeen, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.records import PoolOperation, Shortage, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, SliceSpec, pool_name
 
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
@@ -47,16 +47,6 @@ class Slot:
     capacity_pool: CapacityPool | None
     """None: a deletion, which needs no capacity."""
     taken_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortage:
-    """That a capacity pool could not provide hosts."""
-
-    at: datetime
-    reason: Reason
-    again_at: datetime | None = None
-    """Before this nobody tries again; None: one may at once. A reservation answers at once, whoever asks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,25 +236,14 @@ def may_start(
     limits: Limits,
 ) -> bool:
     """Return whether an operation in a capacity pool may start, if a slot is free."""
-    return turn_awaited(capacity_pool, running, limiter, now, limits) is None
-
-
-def turn_awaited(
-    capacity_pool: CapacityPool | None,
-    running: Sequence[Slot],
-    limiter: ConcurrencyLimiter,
-    now: datetime,
-    limits: Limits,
-) -> Shortage | None:
-    """Return the shortage for which an operation waits its turn, whatever slots are free; None: it need not."""
     shortage = None if capacity_pool is None else shortage_of(capacity_pool, limiter, now)
     if shortage is None:
-        return None
+        return True
+    if shortage.again_at is not None and now < shortage.again_at:
+        return False
     pools = [slot.capacity_pool for slot in running if slot.capacity_pool is not None]
     probes = sum(shortage_of(taken, limiter, now) is not None for taken in pools)
-    due = shortage.again_at is None or now >= shortage.again_at
-    free = capacity_pool not in pools and probes < max(1, _limit(limiter, limits) // 2)
-    return None if due and free else shortage
+    return capacity_pool not in pools and probes < max(1, _limit(limiter, limits) // 2)
 
 
 def shortage_of(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: datetime) -> Shortage | None:
@@ -302,8 +281,13 @@ def raised(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> Concur
 
 def ran_out(limiter: ConcurrencyLimiter, capacity_pool: CapacityPool, shortage: Shortage) -> ConcurrencyLimiter:
     """Return the limiter with a new shortage of a capacity pool, and without old shortages."""
-    kept = {known: each for known, each in limiter.shortages.items() if shortage.at - each.at < SHORTAGE_MEMORY}
-    return replace(limiter, shortages={**kept, capacity_pool: shortage})
+    return replace(limiter, shortages={**forgetting(limiter, shortage.at).shortages, capacity_pool: shortage})
+
+
+def forgetting(limiter: ConcurrencyLimiter, now: datetime) -> ConcurrencyLimiter:
+    """Return the limiter without old shortages."""
+    kept = {pool: each for pool, each in limiter.shortages.items() if shortage_of(pool, limiter, now) is not None}
+    return limiter if len(kept) == len(limiter.shortages) else replace(limiter, shortages=kept)
 
 
 def runs_out(before: SliceRecord, after: SliceRecord) -> bool:
@@ -319,8 +303,13 @@ def learned(
         return limiter
     capacity_pool = capacity_pool_of(after.spec)
     if runs_out(before, after):
-        again_at = after.retry_at if after.reason in _OF_RESERVATIONS else None
-        return ran_out(limiter, capacity_pool, Shortage(at=now, reason=after.reason, again_at=again_at))
+        shortage = Shortage(
+            at=now,
+            reason=after.reason,
+            what=f"{after.spec.accelerator} {after.spec.topology}",
+            again_at=after.retry_at if after.reason in _OF_RESERVATIONS else None,
+        )
+        return ran_out(limiter, capacity_pool, shortage)
     created = before.slot is not None and after.slot is None and isinstance(seen.current, Running | Busy)
     if created and capacity_pool in limiter.shortages:
         left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, SliceSpec
+from tpu_slices.domain.model.texts import clock
+from tpu_slices.domain.model.vendors import Vendor
 
 
 def created(spec: SliceSpec) -> str:
@@ -16,14 +19,43 @@ def created(spec: SliceSpec) -> str:
     return f"{hosts}, by flex-start and empty until GKE has them" if spec.is_flex_start else hosts
 
 
-def creating(spec: SliceSpec | None, settings: ClusterSettings) -> str:
-    """Return what is being created."""
+def creating(record: SliceRecord, settings: ClusterSettings, now: datetime) -> str:
+    """Return what is being created, and the attempts before."""
+    spec, ahead = record.spec, attempt_ahead(record, settings.vendor, now)
     if settings.self_managed:
-        return "Compute Engine is creating its instance group, and what that needs, step by step."
+        return f"Compute Engine is creating its instance group, and what that needs, step by step{ahead}."
     if spec is not None and spec.is_flex_start:
-        return f"GKE is creating the empty node pool in {spec.zone}, to which it then adds hosts by flex-start."
+        return f"GKE is creating the empty node pool in {spec.zone}, to which it then adds hosts by flex-start{ahead}."
     what = f"{spec.hosts} hosts ({spec.chips} chips) in {spec.zone}" if spec else "its hosts"
-    return f"GKE is creating {what}; it may take half an hour to report a stockout."
+    return f"GKE is creating {what}{ahead or _lasts(record, settings.vendor, now)}."
+
+
+def attempt_ahead(record: SliceRecord, vendor: Vendor, now: datetime) -> str:
+    """Return the number of the attempt that is being made after others failed, as the end of a sentence; or nothing."""
+    ahead = attempts_told.ahead([record])
+    return f"; {ahead}{_waiting_since(record, now)}{_lasts(record, vendor, now)}" if ahead else ""
+
+
+def failed_so_far(record: SliceRecord, now: datetime) -> str:
+    """Return how many attempts failed so far, if this was not the first, as the end of a sentence."""
+    several = sum(record.setbacks.values()) > 1
+    return f"; {attempts_told.failed([record])}{_waiting_since(record, now)}" if several else ""
+
+
+def awaiting_turn(record: SliceRecord, shortage: Shortage, now: datetime) -> str:
+    """Return what ran out when, so that a slice waits for its turn to try, and how often it did so far."""
+    so_far = f"{attempts_told.failed([record])}{_waiting_since(record, now)}"
+    return f"{attempts_told.ran_out(record, shortage)}; {so_far}."
+
+
+def _lasts(record: SliceRecord, vendor: Vendor, now: datetime) -> str:
+    lasts = attempts_told.lasts([record], vendor, now)
+    return f"; {lasts}" if lasts else ""
+
+
+def _waiting_since(record: SliceRecord, now: datetime) -> str:
+    since = record.waits_since or record.awaited_since
+    return f" since {clock(since, now)}" if since else ""
 
 
 def awaiting_flex_start(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:

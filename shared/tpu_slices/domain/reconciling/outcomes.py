@@ -11,11 +11,8 @@ from tpu_slices.domain.model.decisions import Action, CancelCreation, CreatePool
 from tpu_slices.domain.model.joining import TOKEN_LIVES
 from tpu_slices.domain.model.observations import FailureKind, Outcome, Refused, Started
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.reconciling.patience import due_after, failed
+from tpu_slices.domain.reconciling.patience import IN_THE_WAY, due_after, failed
 from tpu_slices.domain.reconciling.terminating import given_up
-
-IN_THE_WAY = frozenset({FailureKind.BUSY, FailureKind.RATE})
-"""Another operation prevents this one: it is requested again, and there is nothing to tell."""
 
 
 def acted(

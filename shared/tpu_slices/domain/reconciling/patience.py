@@ -10,9 +10,10 @@ from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.records import Rejection, SliceRecord
 from tpu_slices.domain.reconciling.deletion import Assessment
+from tpu_slices.domain.reconciling.messages import failed_so_far
 
 FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     {
@@ -32,6 +33,9 @@ FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     }
 )
 """The reason of a slice after a failed attempt."""
+
+IN_THE_WAY = frozenset({FailureKind.BUSY, FailureKind.RATE})
+"""Another operation prevents this one: it is requested again, and is no attempt that failed."""
 
 _MEANING: Mapping[FailureKind, str] = MappingProxyType(
     {
@@ -63,16 +67,21 @@ def failure(
     if reason.phase is Phase.PROVISIONING:
         return reason, message, {"operation": None}
     failures = _in_a_row(record, reason)
+    setbacks = record.setbacks
+    if why.kind not in IN_THE_WAY:
+        setbacks = {**setbacks, reason: setbacks.get(reason, 0) + 1}
     changes: dict[str, Any] = {
         "operation": None,
         "failures": failures,
+        "setbacks": setbacks,
         "retry_at": None,
         "slot": None,
         "create_requested_at": None,
     }
     if reason.phase is Phase.WAITING:
         changes["retry_at"] = now + settings.limits.backoff[why.kind].after(failures)
-        message = f"{meaning}; next attempt at {changes['retry_at']:%H:%M:%S} UTC. Cause: {why.message}"
+        so_far = failed_so_far(replace(record, setbacks=setbacks), now)
+        message = f"{meaning}{so_far}; next attempt at {changes['retry_at']:%H:%M:%S} UTC. Cause: {why.message}"
     if reason.phase is Phase.BLOCKED:
         changes["blocked_settings_version"] = settings.version
         changes["retry_at"] = now + settings.limits.blocked_retry_after
@@ -131,7 +140,8 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | PurchasesStopped                |                                                                          |
     | REFUSED, ClusterRetired         | after `resync_after`: the cluster may be resumed                         |
     | QUEUED, DemandStale             | after `demand_ttl`; after `requeue_after` while an order may take effect |
-    | QUEUED, OperationLimit          | not by itself: who frees a slot hands it on to the slice and requests it |
+    | QUEUED, OperationLimit,         | not by itself: who frees a slot hands it on to the slice and requests it |
+    | AwaitingTurn                    |                                                                          |
     | PROVISIONING                    | after `resync_after`: the operation's end and host counts are reported;  |
     |                                 | HostsExchanged, PoolBusy, PoolBroken: after `requeue_after`;             |
     |                                 | no operation known yet: after `act_window`                               |
@@ -186,7 +196,7 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
 
 
 def _end_of_queueing(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
-    if record.reason is Reason.OPERATION_LIMIT:
+    if record.reason in IN_LINE:
         return None
     return now + (limits.demand_ttl if record.create_requested_at is None else limits.requeue_after)
 

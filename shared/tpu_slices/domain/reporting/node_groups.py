@@ -21,6 +21,7 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
             (
                 Reason.REQUESTED,
                 Reason.OPERATION_LIMIT,
+                Reason.AWAITING_TURN,
                 Reason.DEMAND_STALE,
                 Reason.CREATION_STARTED,
                 Reason.CREATING,

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
+from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 
 
@@ -39,6 +41,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
     {
         Reason.REQUESTED: ReasonText("not reconciled yet", _NO_ACTION),
         Reason.OPERATION_LIMIT: ReasonText("queued, because {vendor.limit}", _NO_ACTION),
+        Reason.AWAITING_TURN: ReasonText("{shortage}", "No action needed: one slice at a time tries. {sooner}"),
         Reason.DEMAND_STALE: ReasonText(
             "the relay did not confirm lately that a leader pod needs it",
             "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
@@ -206,11 +209,19 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
         "hosts": spec.hosts if spec else "its",
         "run_duration": (spec and spec.run_duration) or "their time",
         "usable": record.hosts.usable,
+        "shortage": _shortage(record),
         "reservation": f"the reservation {reservation}" if reservation else "the reservation",
         "sooner": "Its reservation did not provide it: check `gcloud compute reservations describe`."
         if reservation
         else "Another zone, a smaller topology, spot or a reservation may be available sooner.",
     }
+
+
+def _shortage(record: SliceRecord) -> str:
+    awaited = record.slot_awaited
+    if awaited is None or awaited.shortage is None:
+        return "its capacity ran out lately: one slice at a time tries, and this one waits for its turn"
+    return attempts_told.ran_out(record, awaited.shortage)
 
 
 def run_ends(records: Iterable[SliceRecord]) -> str:
@@ -232,8 +243,3 @@ def relay_silence(since: datetime, now: datetime) -> str:
         "nothing new is created or deleted until it runs again. "
         f"Operators: `kubectl -n {RELAY_NAMESPACE} get pods`."
     )
-
-
-def clock(at: datetime, now: datetime) -> str:
-    """Return a time to the minute, with its date if that is not today's."""
-    return f"{at:%H:%M} UTC" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M} UTC"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import pairwise
 
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model import attempts_told
+from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.vendors import GKE, Vendor
@@ -103,27 +103,53 @@ def _why(record: SliceRecord, queue: QueueState) -> Reason:
 def _wait(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: datetime) -> Wait:
     first = group[0]
     text = reason_text(first, reason, queue.vendor, queue.paused)
-    place = queue.place(group) if reason is Reason.OPERATION_LIMIT else ""
+    place = queue.place(group) if reason in IN_LINE else ""
+    course = _course(reason, group, queue, now)
     attempts = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
     return Wait(
         phase=first.phase,
         reason=reason,
         jobs=tuple(record.job.job_name for record in group[:MOST_NAMED]),
         count=len(group),
-        message=f"{text.message}{place}",
+        message="; ".join([f"{text.message}{place}", *course]),
         since=min(_waiting_since(record) for record in group),
         retry_at=None if reason in BY_OPERATOR else min(attempts, default=None),
-        remedy=text.remedy,
+        remedy=_remedy(reason, group, queue) if course else text.remedy,
     )
 
 
+def _course(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: datetime) -> Sequence[str]:
+    """Return what came of attempts so far, and of the one that is being made.
+
+    | slices                                      | told                                                     |
+    |---------------------------------------------|----------------------------------------------------------|
+    | wait for their turn to try what ran out     | how many attempts failed, be it none                     |
+    | wait for a slot                             | how many attempts failed, if any did                     |
+    | wait for the next attempt                   | how many attempts failed, if several did                 |
+    | are being made                              | the number of the attempt if others failed, and until    |
+    |                                             | when it may take                                         |
+    """
+    failed = max(sum(record.setbacks.values()) for record in group)
+    several = failed > 1 if reason.phase is Phase.WAITING else failed and reason is Reason.OPERATION_LIMIT
+    if reason is Reason.AWAITING_TURN or several:
+        return [attempts_told.failed(group)]
+    if not failed or reason not in PROVISIONING:
+        return []
+    under_way = reason in {Reason.CREATION_STARTED, Reason.CREATING}
+    lasts = attempts_told.lasts(group, queue.vendor, now) if under_way else ""
+    return [attempts_told.ahead(group), *([lasts] if lasts else [])]
+
+
+def _remedy(reason: Reason, group: Sequence[SliceRecord], queue: QueueState) -> str:
+    """Return what can be done about what attempts failed of most, while another is being made or awaited."""
+    first = group[0]
+    if reason in PROVISIONING and first.setbacks:
+        reason = max(first.setbacks, key=lambda each: first.setbacks[each])
+    return reason_text(first, reason, queue.vendor, queue.paused).remedy
+
+
 def _waiting_since(record: SliceRecord) -> datetime:
-    """Return since when a slice has not been usable, as far back as its history goes."""
+    """Return since when a slice has not been usable."""
     if record.phase is Phase.READY:  # but its leader pod is not scheduled on it
         return record.transitions[-1].at if record.transitions else record.since
-    whole = record.transition_count <= len(record.transitions) or not record.transitions
-    since = record.created_at if whole else record.transitions[0].at
-    for before, after in pairwise(record.transitions):
-        if before.phase in {Phase.READY, Phase.GONE} and after.phase is not before.phase:
-            since = after.at
-    return since
+    return record.waits_since or record.since
