@@ -44,6 +44,12 @@ locals {
       numbers  = { "cluster.counted/releasing_seconds" = { above = 3600, duration = "900s" } }
     }
 
+    # Nobody needs it, or waits for it in vain. One that a Job needs, and that stands, is not counted.
+    "A slice is held" = {
+      severity = "WARNING"
+      numbers  = { "cluster.counted/held_seconds" = { above = 86400, duration = "300s" } }
+    }
+
     # The inventory check sets right what it finds. Each finding is told all the same: there should be none.
     "Node pools belong to nobody" = {
       severity = "ERROR"

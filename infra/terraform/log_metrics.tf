@@ -30,6 +30,7 @@ locals {
       "chips_idle",
       "idle_percent",
       "releasing_seconds",
+      "held_seconds",
     ]
     "inventory.checked" = ["orphans", "ownerless"]
     "slice.decided"     = ["ready_seconds"]

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import silent_since
@@ -26,7 +26,7 @@ from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.documents import encode
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
-from tpu_slices_cli.words import shape, span
+from tpu_slices_cli.words import message, reason, shape, span
 
 COLOURS = {
     Phase.READY: "green",
@@ -168,10 +168,14 @@ def _watch(matching: Filter, session: Session, interval: float, *, wide: bool) -
         silent = silent_now
         for record in matching.read(store):
             before = known.get(record.id)
-            if before is None or (before.phase, before.reason) != (record.phase, record.reason):
-                echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {record.reason}: {record.message}")
+            if before is None or _state(before) != _state(record):
+                echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {reason(record)}: {message(record)}")
             known[record.id] = record
         sleep(interval)
+
+
+def _state(record: SliceRecord) -> tuple[Phase, Reason, bool]:
+    return record.phase, record.reason, record.hold
 
 
 def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Table:
@@ -188,10 +192,10 @@ def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Tabl
             record.id,
             Text(record.phase, style=COLOURS.get(record.phase, "")),
             f"{record.hosts.usable}/{hosts}",
-            record.reason,
+            reason(record),
             span(now - record.since),
             *more,
-            record.message,
+            message(record),
         )
     return table
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from pathlib import Path
 
 import click
 
@@ -12,6 +13,7 @@ from tpu_slices.app.settings import Settings, SettingsError
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import SettingsStore
+from tpu_slices_cli.operator import operator
 from tpu_slices_cli.screen import log_to_standard_error
 
 
@@ -37,6 +39,11 @@ class Session:
     @cached_property
     def written(self) -> SettingsStore:
         return wiring.build_settings_store(self.settings)
+
+    @cached_property
+    def operator(self) -> str:
+        """Who runs the command."""
+        return operator(os.environ, Path.home())
 
     def cluster(self, named: str | None) -> ClusterId:
         """Return the named cluster, or the only one that is configured; UsageError: there is none, or several."""

@@ -13,6 +13,7 @@ from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.flows import brakes, edits
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
+from tpu_slices_cli.words import billed
 
 _CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
 
@@ -30,9 +31,11 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
     """
     id_ = session.cluster(cluster)
     for record in _not_gone(edits.find(id_, name, session.deps.store)):
-        changed = edits.edit(id_, record.id, edits.hold(note), session.deps)
-        state = f"is on hold; `slices resume {record.id}` ends it" if changed else "was already on hold"
-        echo(f"{record.id} {state}.")
+        hold = edits.hold(note, session.operator, session.deps.clock.now())
+        changed = edits.edit(id_, record.id, hold, session.deps)
+        held = hold(record)
+        state = f"is {held.held}; `slices resume {record.id}` ends it" if changed else f"was already {held.held}"
+        echo(f"{record.id} {state}{billed(held)}.")
 
 
 @click.command(name="release", short_help="Release a slice: delete its hosts now.")

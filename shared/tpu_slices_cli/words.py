@@ -29,9 +29,11 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices_cli.prices import price_of
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -114,6 +116,33 @@ def shape(record: SliceRecord) -> str:
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"
 
 
+def billed(record: SliceRecord) -> str:
+    """Return what the hosts of a slice on hold cost, as part of a sentence; nothing if there are none."""
+    if not record.chips_bought or record.spec is None:
+        return ""
+    price = price_of(record.spec)
+    if price.reserved:
+        return f", while {record.chips_bought} chips of its reservation stand"
+    if price.usd_per_hour is None:
+        return f", while {record.chips_bought} chips are billed"
+    dollars = price.usd_per_hour * record.chips_bought / record.spec.chips
+    return f", while {record.chips_bought} chips are billed, {dollars:,.2f} USD per hour by list price"
+
+
+def reason(record: SliceRecord) -> str:
+    """Return the reason of a slice, and that it is on hold."""
+    held = record.hold and record.reason is not Reason.HELD
+    return f"{Reason.HELD} ({record.reason})" if held else record.reason
+
+
+def message(record: SliceRecord) -> str:
+    """Return the message of a slice, and what it costs while it is on hold."""
+    if not record.hold:
+        return record.message
+    said = record.message if record.held[1:] in record.message else f"H{record.held[1:]}. {record.message}"
+    return f"{said.rstrip('.')}{billed(record)}."
+
+
 def paragraph(record: SliceRecord, now: datetime) -> str:
     """Return the state of a slice: phase, since when, message, next attempt, and what an operator requested."""
     since = f"for {span(now - record.since)} (since {clock(record.since, now)})"
@@ -127,7 +156,7 @@ def paragraph(record: SliceRecord, now: datetime) -> str:
             else "Reconciliation is due."
         )
     if record.hold:
-        parts.append(f"On hold: nothing is created or deleted until `slices resume {record.id}`.")
+        parts.append(f"On hold, {record.held}{billed(record)}: `slices resume {record.id}` ends that.")
     if record.release_requested:
         parts.append("Its release was requested by an operator.")
     return " ".join(parts)

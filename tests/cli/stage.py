@@ -29,6 +29,10 @@ class StageSession(Session):
         return self._world.deps
 
     @cached_property
+    def operator(self) -> str:
+        return "ada@example.com"
+
+    @cached_property
     def written(self) -> SettingsStore:
         return FakeSettings(self._world.store)
 

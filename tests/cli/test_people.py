@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from tests.builders import CLUSTER, MINUTE, NOW
 from tests.cli.stage import Stage, out_of_stock, serving
 from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.brake import Brake, Stop
 from tpu_slices_cli.app import main
 from tpu_slices_simulator.fakes.backend import Verb
@@ -86,13 +87,16 @@ def test_watching_prints_a_line_per_change_until_ctrl_c(stage: Stage, monkeypatc
 # hold, release, resume
 
 
+BY_ADA = "held by ada@example.com since 2026-03-01 12:"
+
+
 def test_a_held_slice_stays_until_it_is_resumed(stage: Stage) -> None:
     jobset = serving(stage)
     record = stage.world.record(jobset)
-    assert stage.output_of("hold", "research/llama", "--note", "ask Ada") == (
-        f"{record.id} is on hold; `slices resume {record.id}` ends it.\n"
-    )
-    assert stage.output_of("hold", "research/llama") == f"{record.id} was already on hold.\n"
+    said = stage.output_of("hold", "research/llama", "--note", "ask Ada")
+    assert said.startswith(f"{record.id} is {BY_ADA}")
+    assert said.endswith(f" UTC; `slices resume {record.id}` ends it, while 16 chips are billed.\n")
+    assert stage.output_of("hold", "research/llama").startswith(f"{record.id} was already {BY_ADA}")
     stage.world.ends(jobset)
     stage.world.settle(minutes=5)
     assert stage.world.pools == [record.pool]
@@ -100,6 +104,49 @@ def test_a_held_slice_stays_until_it_is_resumed(stage: Stage) -> None:
     assert stage.output_of("resume", record.id) == f"{record.id} is no longer on hold.\n"
     stage.world.settle(minutes=10)
     assert stage.world.pools == []
+
+
+def held(stage: Stage, *, ends: bool, vanishes: bool) -> SliceRecord:
+    """Hold the slice of a JobSet that runs; let the JobSet end then, or the pool vanish."""
+    jobset = serving(stage)
+    stage.output_of("hold", "research/llama")
+    stage.world.steps()
+    if ends:
+        stage.world.ends(jobset)
+    if vanishes:
+        stage.world.backend.vanish(stage.world.record(jobset).pool)
+        stage.world.publisher.request_reconcile(CLUSTER, [stage.world.record(jobset).id])
+    stage.world.settle(minutes=3)
+    return stage.world.record(jobset)
+
+
+@pytest.mark.parametrize("price", [2.7, None], ids=["priced", "price unknown"])
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("", "All 4 hosts are ready"),
+        ("ends", "It is not needed: the JobSet completed. There is node pool"),
+        ("ends, vanishes", "It is not needed: the JobSet completed. No node pool of it stands"),
+        ("vanishes", "No node pool of it stands"),
+    ],
+    ids=["in use", "its JobSet is over", "its pool is gone, too", "its pool is gone"],
+)
+def test_a_held_slice_says_so_in_list_and_explain_with_what_it_costs(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, price: float | None, what: str, told: str
+) -> None:
+    monkeypatch.setattr("tpu_slices_cli.prices._PER_CHIP", {("tpu-v6e-slice", "us-central2"): (price, None)})
+    record = held(stage, ends="ends" in what, vanishes="vanishes" in what)
+    assert record.phase is (Phase.BLOCKED if what else Phase.READY)
+    row, explained = (" ".join(stage.output_of(*words).split()) for words in (["list"], ["explain", record.id]))
+    billed = "vanishes" not in what
+    for text in (row, explained):
+        assert BY_ADA in text.lower()
+        assert told in text
+        assert ("16 chips are billed" in text) is billed
+        assert ("43.20 USD per hour by list price" in text) is (billed and price is not None)
+    assert ("BLOCKED" if what else "Held (Ready)") in row
+    (document,) = json.loads(stage.output_of("list", "-o", "json"))["slices"]
+    assert (document["held_by"], document["hold"]) == ("ada@example.com", True)
 
 
 def test_a_released_slice_is_deleted_though_it_is_in_demand(stage: Stage) -> None:

@@ -110,7 +110,7 @@ def test_what_is_counted(world: World, lines: Lines) -> None:
         {**releasing, "reason": Reason.DELETION_STARTED},
         {**releasing, "since": NOW - 90 * MINUTE, "reason": Reason.OCCUPIED},
         {"phase": Phase.BLOCKED, "reason": Reason.UNOWNED_POOL},
-        {"phase": Phase.BLOCKED, "reason": Reason.HELD},
+        {"phase": Phase.BLOCKED, "reason": Reason.HELD, "since": NOW - 3 * MINUTE},
         {"phase": Phase.BLOCKED, "reason": Reason.PAUSED},
     ]
     for index, fields in enumerate(records):
@@ -132,6 +132,7 @@ def test_what_is_counted(world: World, lines: Lines) -> None:
         "chips_idle": 16,
         "idle_percent": 50,
         "releasing_seconds": 7 * 60 + (world.clock.now() - NOW).total_seconds(),
+        "held_seconds": 3 * 60 + (world.clock.now() - NOW).total_seconds(),
     }
 
 

@@ -184,6 +184,8 @@ A_SLICE = {
     "transition_count": 2,
     "announced_count": 0,
     "hold": False,
+    "held_by": "",
+    "held_since": None,
     "release_requested": False,
     "release_forced": False,
     "note": "",

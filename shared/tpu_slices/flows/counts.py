@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reporting.counts import COUNTED_PHASES, ON_HOLD, RELEASED_NOW, ClusterCount
+from tpu_slices.domain.reporting.counts import COUNTED_PHASES, HELD, ON_HOLD, RELEASED_NOW, ClusterCount
 from tpu_slices.ports.deps import ReconcileDeps
 
 
@@ -17,4 +17,5 @@ def counted(cluster: ClusterId, deps: ReconcileDeps) -> ClusterCount:
         chips_bought=deps.store.chips_bought(cluster),
         chips_idle=deps.store.chips_idle(cluster),
         releasing_for=now - (deps.store.oldest_since(cluster, RELEASED_NOW) or now),
+        held_for=now - (deps.store.oldest_since(cluster, HELD) or now),
     )

@@ -48,13 +48,18 @@ def find_workload(cluster: ClusterId, name: str, store: SliceStore) -> WorkloadR
     return found[0] if found else None
 
 
-def hold(note: str | None) -> Edit:
-    """Return the edit that holds a slice, so that nothing is created or deleted for it."""
-    return lambda record: replace(record, hold=True, note=record.note if note is None else note)
+def hold(note: str | None, by: str, now: datetime) -> Edit:
+    """Return the edit that holds a slice, so that nothing is created or deleted for it; who holds it first, does."""
+
+    def held(record: SliceRecord) -> SliceRecord:
+        record = record if record.hold else replace(record, hold=True, held_by=by, held_since=now)
+        return record if note is None else replace(record, note=note)
+
+    return held
 
 
 def resume(record: SliceRecord) -> SliceRecord:
-    return replace(record, hold=False)
+    return replace(record, hold=False, held_by="", held_since=None)
 
 
 def release(record: SliceRecord) -> SliceRecord:

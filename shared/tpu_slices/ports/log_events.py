@@ -83,6 +83,7 @@ MEASURED: Mapping[LogEvent, tuple[str, ...]] = {
         "chips_idle",
         "idle_percent",
         "releasing_seconds",
+        "held_seconds",
     ),
     LogEvent.INVENTORY_CHECKED: ("orphans", "ownerless"),
 }

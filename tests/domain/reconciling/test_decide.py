@@ -476,9 +476,12 @@ def test_a_slice_on_hold_has_no_actions(
     assert (decision.actions, decision.reason) == ((), Reason.HELD)
     current = found.current if isinstance(found, PoolObservations) else found
     stands = isinstance(current, Creating | Running | Busy | Broken)
-    queued = record.phase is Phase.QUEUED and isinstance(current, Absent)
-    if not (record.wanted and (stands or queued)):
-        assert decision.record.transitions == record.transitions
+    if record.wanted and stands:
+        assert decision.record.reason is not Reason.HELD
+    elif record.phase is not Phase.GONE and not isinstance(current, Unreadable):
+        assert (decision.record.phase, decision.record.reason) == (Phase.BLOCKED, Reason.HELD)
+    if record.phase is not Phase.GONE and not isinstance(current, Unreadable):
+        assert decision.record.message.startswith("Held by an operator since 2026-03-01 12:00 UTC")
 
 
 @CASES
@@ -515,7 +518,10 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     freed = tuple(
         replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
     )
-    times = {"next_reconcile_at", "slot_awaited", "slot", "hosts_awaited_since", "retry_at", "failures"}
+    times = {"next_reconcile_at", "slot_awaited", "slot", "hosts_awaited_since", "retry_at", "failures", "held_since"}
+    times |= {"blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
+    if isinstance(found.current if isinstance(found, PoolObservations) else found, Absent):
+        times.add("create_requested_at")
     told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}
     same = {name: getattr(before, name) for name in times | told}
     assert replace(after, terminating=freed, **same) == before
@@ -529,15 +535,18 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
         pytest.param(Busy("upgrade"), Reason.POOL_BUSY, id="busy"),
         pytest.param(OURS, Reason.READY, id="all hosts are usable"),
         pytest.param(Broken(STOCKOUT), Reason.READY, id="broken, all hosts are usable"),
-        pytest.param(Absent(), Reason.HOSTS_LOST, id="gone"),
-        pytest.param(Deleting(), Reason.HOSTS_LOST, id="being deleted"),
+        pytest.param(Absent(), None, id="gone"),
+        pytest.param(Deleting(), None, id="being deleted"),
     ],
 )
 @pytest.mark.parametrize("frozen", ["hold", "pause"])
-def test_a_pool_that_is_seen_is_told_during_a_hold_and_a_pause(found: Observation, reason: Reason, frozen: str) -> None:
+def test_a_pool_that_is_seen_is_told_during_a_hold_and_a_pause(
+    found: Observation, reason: Reason | None, frozen: str
+) -> None:
     record = lasting(Reason.HOSTS_LOST, MINUTE, hosts=some_hosts(), hold=frozen == "hold")
     decision = decided(record, found, paused="upgrade." if frozen == "pause" else None)
-    assert (decision.record.reason, decision.actions) == (reason, ())
+    unseen = Reason.HELD if frozen == "hold" else Reason.HOSTS_LOST
+    assert (decision.record.reason, decision.actions) == (reason or unseen, ())
 
 
 @pytest.mark.parametrize(

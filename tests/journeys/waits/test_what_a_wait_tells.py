@@ -14,7 +14,7 @@ from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Creating, Deleting, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices_simulator.cluster import LiveWorkload
+from tpu_slices_simulator.live import LiveWorkload
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left")
 

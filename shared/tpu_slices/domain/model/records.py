@@ -201,6 +201,10 @@ class SliceRecord:
 
     hold: bool = False
     """Set by an operator: nothing is created or deleted."""
+    held_by: str = ""
+    """Who set it; empty: not known, as of an edit in the console."""
+    held_since: datetime | None = None
+    """When it was set, or first seen."""
     release_requested: bool = False
     """Set by an operator: the desire is ABSENT, whatever the JobSet requests."""
     release_forced: bool = False
@@ -326,6 +330,12 @@ class SliceRecord:
     def on(self, hosts: Hosts) -> bool:
         """Return whether its own Job is on these hosts."""
         return any(self.interchangeable(each) and each.job_index == self.job_index for each in hosts.occupants)
+
+    @property
+    def held(self) -> str:
+        """Who holds it since when, as text."""
+        since = f" since {self.held_since:%Y-%m-%d %H:%M} UTC" if self.held_since else ""
+        return f"held by {self.held_by or 'an operator'}{since}"
 
     def transitions_after(self, count: int) -> tuple[Transition, ...]:
         """Return the transitions that came after so many; the newest, if there are more than are kept."""

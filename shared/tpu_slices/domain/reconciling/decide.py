@@ -40,6 +40,8 @@ from tpu_slices.domain.reconciling.messages import (
     created,
     creating,
     demand_stale,
+    held,
+    held_course,
     hosts_awaited,
     hosts_exchanged,
     ready,
@@ -86,7 +88,7 @@ def decide(
     again (`terminating`). While an operator holds the slice, or the cluster is paused, nothing is created or deleted,
     and what is seen of its pool is told.
     """
-    case = Case(record, seen, now, settings, known or Known())
+    case = Case(_with_hold(record, now), seen, now, settings, known or Known())
     frozen = case.frozen()
     if frozen is not None:
         return _unchanged(case, *frozen)
@@ -94,6 +96,13 @@ def decide(
     followed = follow(rest)
     arm = Case(rest.record, rest.seen, now, settings, rest.known).arm(ended, followed.assessments)
     return _decision(rest, arm, followed, opened)
+
+
+def _with_hold(record: SliceRecord, now: datetime) -> SliceRecord:
+    """Return the record with the time from which on it is held: people edit the hold alone in the console, too."""
+    if not record.hold:
+        return record.with_changes(held_by="", held_since=None)
+    return record.with_changes(held_since=record.held_since or now)
 
 
 def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Action, ...]]:
@@ -144,10 +153,10 @@ def _hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> dateti
 def _unchanged(case: Case, reason: Reason, message: str) -> Decision:
     """Return a decision that does nothing, except that slots without an operation that runs or may begin are freed.
 
-    A pool that is seen is told of. A queued slice that may not be created becomes BLOCKED with the reason. One that was
-    in line for a slot is looked at again instead.
+    A pool that is seen is told of; of a held slice without one, or that is not needed, that it is held. A queued slice
+    that may not be created becomes BLOCKED with the reason. One that was in line for a slot is looked at again instead.
     """
-    record, told = case.record, case.told_while_frozen()
+    record, told = case.record, case.told_while_frozen(reason, message)
     if told is not None:
         changes = {**told.changes, "hosts_awaited_since": _hosts_awaited_since(record, told, case.now)}
         record = replace(record.transitioned(case.now, told.reason, told.message), **changes)
@@ -173,18 +182,25 @@ class Case(Situation):
     def frozen(self) -> tuple[Reason, str] | None:
         """Return why nothing is created or deleted for the slice now, whatever is seen."""
         if self.record.hold:
-            return Reason.HELD, "Held by an operator: nothing is created or deleted."
+            return Reason.HELD, held(self.record)
         if self.settings.paused is not None:
             return Reason.PAUSED, f"The cluster is paused, so nothing is created or deleted: {self.settings.paused}"
         if isinstance(self.seen.current, Unreadable):
             return Reason.POOL_UNREADABLE, self.seen.current.message
         return None
 
-    def told_while_frozen(self) -> Arm | None:
-        """Return what is told of a needed pool that is being created or stands, though nothing is done to it."""
-        if not self.record.wanted or not isinstance(self.seen.current, Creating | Running | Busy | Broken):
+    def told_while_frozen(self, reason: Reason, message: str) -> Arm | None:
+        """Return what is told of a slice to which nothing is done; None: nothing else than before."""
+        if self.record.wanted and isinstance(self.seen.current, Creating | Running | Busy | Broken):
+            serves = self._serving()
+            return replace(serves, message=f"{message} {serves.message}") if reason is Reason.HELD else serves
+        settled = self.record.phase is Phase.GONE and not self.record.wanted
+        if reason is not Reason.HELD or settled or isinstance(self.seen.current, Unreadable):
             return None
-        return self._serving()
+        changes: dict[str, Any] = {"retry_at": None, "blocked_settings_version": None}
+        if self.nothing_stands and self.record.attempt:
+            changes["create_requested_at"] = None
+        return Arm(Reason.HELD, f"{message} {held_course(self)}", changes)
 
     def arm(self, ended: GivingUp | None, assessments: tuple[Assessment, ...]) -> Arm:
         if not self.record.wanted:

@@ -6,11 +6,13 @@ from datetime import datetime
 
 from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.observations import Absent, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, SliceSpec
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.domain.reconciling.case import Situation
 
 
 def created(spec: SliceSpec) -> str:
@@ -40,6 +42,24 @@ def failed_so_far(record: SliceRecord, now: datetime) -> str:
     """Return how many attempts failed so far, if this was not the first, as the end of a sentence."""
     several = sum(record.setbacks.values()) > 1
     return f"; {attempts_told.failed([record])}{_waiting_since(record, now)}" if several else ""
+
+
+def held(record: SliceRecord) -> str:
+    """Return who holds a slice, and what follows."""
+    return f"H{record.held[1:]}: nothing is created or deleted."
+
+
+def held_course(case: Situation) -> str:
+    """Return whether a held slice is needed, and what stands of it."""
+    record = case.record
+    needed = "" if record.wanted else f"It is not needed: {record.desire_message or 'no longer in demand'}. "
+    seen = {record.attempt: case.seen.current, **case.seen.terminating}
+    standing = [record.pool_of(attempt) for attempt, each in seen.items() if not isinstance(each, Absent | Unowned)]
+    noun = case.vendor.pool
+    if not standing:
+        return f"{needed}No {noun} of it stands."
+    usable = f" with {record.hosts.usable} usable hosts" if isinstance(case.seen.current, Running) else ""
+    return f"{needed}There is {noun} {' and '.join(standing)}{usable}."
 
 
 def awaiting_turn(record: SliceRecord, shortage: Shortage, now: datetime) -> str:

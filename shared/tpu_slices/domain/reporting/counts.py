@@ -14,6 +14,8 @@ ON_HOLD = (Reason.HELD, Reason.PAUSED)
 """Of slices that are BLOCKED since an operator holds them or paused the cluster."""
 _EXPLAINED = (Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED)
 """Of slices that are released once nobody uses them any more, or once another alert is attended to."""
+HELD = (Reason.HELD,)
+"""Of slices that an operator holds, and that are not needed, or for which nothing stands."""
 RELEASED_NOW = tuple(each for each in Reason if each.phase is Phase.RELEASING and each not in _EXPLAINED)
 
 
@@ -33,6 +35,9 @@ class ClusterCount:
     releasing_for: timedelta
     """How long the slice has been RELEASING that has been it longest, of those with a reason of RELEASED_NOW."""
 
+    held_for: timedelta
+    """How long the slice has had the reason HELD that has been so longest."""
+
     @property
     def numbers(self) -> dict[str, float]:
         """The numbers of the log line; `blocked` has only slices that nobody holds."""
@@ -44,4 +49,5 @@ class ClusterCount:
             "chips_idle": self.chips_idle,
             "idle_percent": 100 * self.chips_idle / self.chips_bought if self.chips_bought else 0,
             "releasing_seconds": self.releasing_for.total_seconds(),
+            "held_seconds": self.held_for.total_seconds(),
         }

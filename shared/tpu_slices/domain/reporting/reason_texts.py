@@ -138,9 +138,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.INVALID_CONFIGURATION: ReasonText("{detail}", _OPERATOR),
         Reason.UNOWNED_POOL: ReasonText("{detail}", _OPERATOR),
         Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the {kind} again: its slices then get new names."),
-        Reason.HELD: ReasonText(
-            "held by an operator: nothing is created or deleted", "Run `slices resume` to end the hold."
-        ),
+        Reason.HELD: ReasonText("{held}: nothing is created or deleted", "Run `slices resume` to end the hold."),
         Reason.PAUSED: ReasonText("{detail}", "The operator ends the pause with `slices resume --cluster ID`."),
         **dict.fromkeys(SERVED, ReasonText("not released yet", _NO_ACTION)),
         Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
@@ -210,6 +208,7 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
         "run_duration": (spec and spec.run_duration) or "their time",
         "usable": record.hosts.usable,
         "shortage": _shortage(record),
+        "held": record.held,
         "reservation": f"the reservation {reservation}" if reservation else "the reservation",
         "sooner": "Its reservation did not provide it: check `gcloud compute reservations describe`."
         if reservation

@@ -85,6 +85,7 @@ def report(
         silence=silence,
         run_ends=run_ends(records) if active else "",
         served_since=max((record.since for record in records), default=None),
+        held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
     return Report(
@@ -108,6 +109,8 @@ class _Found:
     """The text about a silent relay, or empty."""
     run_ends: str
     """What happens to ready slices of flex-start at the end of their time, or empty."""
+    held: str
+    """Which of those that nothing waits for are on hold, or empty."""
     caveats: tuple[str, ...]
     """What may go wrong although there are slices."""
     served_since: datetime | None
@@ -236,13 +239,16 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
             return f"It is not known whether leader pods of the {kind} wait for slices. {found.silence}"
         if not found.requested:
             return f"The relay reports no leader pod of the {kind} that waits for a slice."
-        remedies = dict.fromkeys([*(wait.remedy for wait in found.waits[:1]), found.run_ends, found.silence])
+        first = (wait.remedy for wait in found.waits[:1])
+        remedies = dict.fromkeys([*first, found.held, found.run_ends, found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
         ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
         caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
         return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}{caveat}"
-    left = sum(wait.count for wait in found.waits)
+    left = sum(wait.count for wait in found.waits if wait.reason is not Reason.HELD)
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
+    held = [wait for wait in found.waits if wait.reason is Reason.HELD]
+    releasing += [f"{_names(wait)} {'is' if wait.count == 1 else 'are'} not released: {wait.message}" for wait in held]
     if jobset.state is not WorkloadState.SUSPENDED:
         return "; ".join([f"The {kind} {_ENDED[jobset.state]}", *(releasing or ["no slices are left"])]) + "."
     queue = f' by Kueue in queue "{jobset.queue}" (see `kubectl describe workloads -n {jobset.owner.namespace}`)'
@@ -258,8 +264,20 @@ def _wait_texts(waits: Sequence[Wait], now: datetime) -> Iterator[str]:
         yield f"{others} more wait for other reasons"
 
 
+def _held(records: Iterable[SliceRecord]) -> str:
+    """Return which slices that serve are on hold."""
+    told: dict[str, list[str]] = {}
+    for record in records:
+        told.setdefault(record.held, []).append(record.job.job_name)
+    return " ".join(f"{_first(names, len(names))}: {held}, until `slices resume`." for held, names in told.items())
+
+
 def _names(wait: Wait) -> str:
+    return _first(wait.jobs, wait.count)
+
+
+def _first(jobs: Sequence[str], count: int) -> str:
     """Return the names of the first Jobs and the number of the others."""
-    named = wait.jobs[:_NAMED_IN_MESSAGE]
-    more = wait.count - len(named)
+    named = jobs[:_NAMED_IN_MESSAGE]
+    more = count - len(named)
     return " and ".join([", ".join(named), *([f"{more} more"] if more else [])])

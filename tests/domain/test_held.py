@@ -1,0 +1,108 @@
+"""What is told of a slice that an operator holds: who holds it since when, whether it is needed, and what stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.builders import MINUTE, NOW, a_record, settings, some_hosts
+from tests.domain.cases import HOUR, OURS, lasting, ready, requested, terminating, unneeded
+from tpu_slices.domain.model.observations import (
+    Absent,
+    Begun,
+    Creating,
+    Deleting,
+    Observation,
+    PoolObservations,
+    Unowned,
+    Unreadable,
+)
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.reconciling.case import Known
+from tpu_slices.domain.reconciling.decide import decide
+
+BY_ADA: dict[str, Any] = {"hold": True, "held_by": "ada@example.com", "held_since": NOW - HOUR}
+HELD = "Held by ada@example.com since 2026-03-01 11:00 UTC: nothing is created or deleted. "
+POOL = a_record().pool
+UNNEEDED = "It is not needed: the JobSet completed. "
+
+
+def decided(record: SliceRecord, found: Observation, *earlier: Observation) -> SliceRecord:
+    seen = PoolObservations(found, {each.attempt: seen for each, seen in zip(record.terminating, earlier, strict=True)})
+    decision = decide(record, seen, NOW, settings(), Known())
+    assert decision.actions == ()
+    assert decision.reason is Reason.HELD
+    return decision.record
+
+
+@pytest.mark.parametrize(
+    ("record", "found", "reason", "said"),
+    [
+        (ready(), OURS, Reason.READY, "All 4 hosts are ready and offer their chips."),
+        (lasting(Reason.READY, MINUTE, hosts=some_hosts(usable=3)), OURS, Reason.HOSTS_LOST, "3 of 4 hosts are ready"),
+        (requested(), Creating(), Reason.CREATING, "GKE is creating 4 hosts"),
+        (ready(), Absent(), Reason.HELD, "No node pool of it stands."),
+        (ready(), Deleting(), Reason.HELD, f"There is node pool {POOL}."),
+        (requested(), Begun("a policy"), Reason.HELD, f"There is node pool {POOL}."),
+        (ready(), Unowned("not ours"), Reason.HELD, "No node pool of it stands."),
+        (a_record(), Absent(), Reason.HELD, "No node pool of it stands."),
+        (a_record(phase=Phase.WAITING, retry_at=NOW + HOUR), Absent(), Reason.HELD, "No node pool of it stands."),
+        (unneeded(ready()), OURS, Reason.HELD, f"{UNNEEDED}There is node pool {POOL} with 4 usable hosts."),
+        (unneeded(requested()), Creating(), Reason.HELD, f"{UNNEEDED}There is node pool {POOL}."),
+        (unneeded(ready()), Absent(), Reason.HELD, f"{UNNEEDED}No node pool of it stands."),
+        (unneeded(a_record(phase=Phase.RELEASING)), Absent(), Reason.HELD, f"{UNNEEDED}No node pool of it stands."),
+    ],
+)
+def test_a_held_slice_says_who_holds_it_whether_it_is_needed_and_what_stands(
+    record: SliceRecord, found: Observation, reason: Reason, said: str
+) -> None:
+    after = decided(replace(record, **BY_ADA), found)
+    assert (after.reason, after.phase) == (reason, reason.phase)
+    assert after.message.startswith(HELD + said)
+    assert after.retry_at is None
+
+
+def test_a_pool_of_an_earlier_attempt_that_stands_is_told() -> None:
+    record = unneeded(a_record(phase=Phase.RELEASING, attempt=2, terminating=(terminating(),), **BY_ADA))
+    assert decided(record, Absent(), OURS).message == f"{HELD}{UNNEEDED}There is node pool {record.pool_of(1)}."
+    assert decided(record, Absent(), Absent()).message == f"{HELD}{UNNEEDED}No node pool of it stands."
+
+
+def test_a_pool_that_is_gone_is_no_longer_counted_as_bought() -> None:
+    gone = decided(unneeded(ready(**BY_ADA)), Absent())
+    assert (ready().chips_bought, gone.chips_bought) == (16, 0)
+
+
+@pytest.mark.parametrize("phase", [Phase.READY, Phase.WAITING])
+def test_what_cannot_be_read_is_told_as_it_was(phase: Phase) -> None:
+    record = a_record(phase=phase, message="As before.", **BY_ADA)
+    assert decided(record, Unreadable("503")).message == "As before."
+
+
+def test_a_slice_that_is_gone_stays_so() -> None:
+    assert decided(unneeded(a_record(phase=Phase.GONE, **BY_ADA)), Absent()).phase is Phase.GONE
+
+
+def test_a_hold_that_was_set_in_the_console_has_the_time_when_it_was_first_seen() -> None:
+    seen = decided(ready(hold=True), OURS)
+    assert (seen.held_by, seen.held_since) == ("", NOW)
+    assert seen.message.startswith("Held by an operator since 2026-03-01 12:00 UTC: ")
+    again = decide(seen, PoolObservations(OURS, {}), NOW + HOUR, settings(), Known()).record
+    assert again.held_since == NOW
+
+
+def test_a_hold_that_was_ended_in_the_console_is_told_no_more() -> None:
+    held = decided(unneeded(ready(**BY_ADA)), OURS)
+    freed = decide(replace(held, hold=False), PoolObservations(OURS, {}), NOW, settings(), Known()).record
+    assert (freed.held_by, freed.held_since, freed.phase) == ("", None, Phase.RELEASING)
+    assert "eld by" not in freed.message
+
+
+def test_a_slice_that_waited_is_tried_at_once_when_its_hold_ends() -> None:
+    waiting = a_record(phase=Phase.WAITING, retry_at=NOW + HOUR, demand_confirmed_at=NOW, **BY_ADA)
+    freed = replace(decided(waiting, Absent()), hold=False)
+    known = Known(slots={1: 0})
+    assert decide(freed, PoolObservations(Absent(), {}), NOW, settings(), known).creates

@@ -1,0 +1,76 @@
+"""A slice that an operator holds: told as held by whom since when, in reports and Events, and counted for an alert."""
+
+from __future__ import annotations
+
+import pytest
+
+from relay.events import event, summary
+from tests.builders import CLUSTER, MINUTE
+from tests.world import World
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.flows import edits
+from tpu_slices.flows.counts import counted
+from tpu_slices_simulator.live import LiveWorkload
+
+DAY = 24 * 60
+HELD = "held by ada@example.com since 2026-03-01 12:"
+
+
+def held(world: World, slices: int = 1) -> LiveWorkload:
+    """Let a JobSet run whose slices an operator holds."""
+    jobset = world.jobset_appears("llama", slices=slices)
+    world.settle(minutes=10, until=lambda: len(jobset.bound) == slices)
+    world.settle(minutes=2)
+    hold = edits.hold(None, "ada@example.com", world.clock.now())
+    for index in range(slices):
+        edits.edit(CLUSTER, world.record(jobset, index).id, hold, world.deps)
+    world.settle(minutes=3)
+    return jobset
+
+
+def last_report(world: World) -> str:
+    message: str = summary(world.publisher.reports[-1][1])["message"]
+    return message
+
+
+@pytest.mark.parametrize("slices", [1, 2])
+def test_the_report_of_a_jobset_that_runs_tells_which_slices_are_held(slices: int) -> None:
+    world = World()
+    jobset = held(world, slices)
+    report = last_report(world)
+    assert report.startswith(f"{slices} of {slices} slices ready.")
+    names = ", ".join(f"llama-slice-{index}" for index in range(slices))
+    assert f" {names}: {HELD}" in report
+    assert {world.record(jobset, index).phase for index in range(slices)} == {Phase.READY}
+    for index in range(slices):
+        edits.edit(CLUSTER, world.record(jobset, index).id, edits.resume, world.deps)
+    world.settle(minutes=3)
+    assert last_report(world) == f"{slices} of {slices} slices ready."
+
+
+def test_the_report_and_the_event_of_a_jobset_that_is_over_tell_that_its_slice_is_held() -> None:
+    world = World()
+    jobset = held(world)
+    world.ends(jobset)
+    world.settle(minutes=15)
+    assert world.record(jobset).reason is Reason.HELD
+    assert f"The JobSet completed; llama-slice-0 is not released: {HELD}" in last_report(world)
+    assert "being released" not in last_report(world)
+    told = event(world.publisher.updates[-1], None)
+    assert (told["reason"], told["type"]) == ("Held", "Warning")
+    assert HELD[1:] in told["message"]
+    assert "It is not needed: the JobSet completed" in told["message"]
+
+
+def test_how_long_a_slice_is_held_without_a_workload_is_counted_and_one_in_use_is_not() -> None:
+    world = World()
+    jobset = held(world)
+    world.settle(minutes=DAY)
+    assert counted(CLUSTER, world.deps).held_for == 0 * MINUTE
+    world.ends(jobset)
+    world.settle(minutes=DAY + 10)
+    assert counted(CLUSTER, world.deps).held_for > DAY * MINUTE
+    edits.edit(CLUSTER, world.record(jobset).id, edits.resume, world.deps)
+    world.settle(minutes=10)
+    assert world.pools == []
+    assert counted(CLUSTER, world.deps).held_for == 0 * MINUTE
