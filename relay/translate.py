@@ -28,14 +28,28 @@ from relay.objects import (
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid, is_slice_id
+from tpu_slices.domain.model.slices import (
+    Owner,
+    OwnerKind,
+    SliceId,
+    WorkloadUid,
+    attempt_named,
+    is_slice_id,
+    pool_name,
+)
 from tpu_slices.domain.model.vendors import GKE, Vendor
-from tpu_slices.domain.planning.host_labels import COUNT, GROUP_KEYS, JOBSET_TAINT, NAMESPACED_JOB, NODE_POOL, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import (
+    ACCELERATOR,
+    COUNT,
+    GROUP_KEYS,
+    JOBSET_TAINT,
+    NAMESPACED_JOB,
+    NODE_POOL,
+    TOPOLOGY,
+)
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
     EXCLUSIVE_NODES_LABEL,
-    OWNER,
-    OWNER_LABEL,
     OWNER_UID_LABEL,
     PARENT_NAME_LABEL,
     PARENT_NAMESPACE_LABEL,
@@ -76,8 +90,8 @@ LABELS_KEPT = 2 * LABELS
 """The most labels kept of a pod, the first by key: room for LABELS of its template, and for LABELS beyond those."""
 QUEUE = "kueue.x-k8s.io/queue-name"
 """The label that names a JobSet's Kueue queue."""
-HOSTS = f"{OWNER_LABEL}={OWNER}"
-"""The label selector of the nodes of our pools, and of TPU Provisioner's."""
+HOSTS = ACCELERATOR
+"""The label selector of nodes with TPU: GKE labels them so, whatever labels people give their pools."""
 TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
 """JobSet's pods tolerate it, by key and effect."""
 _PROVIDER = re.compile(r"gce://(?P<project>[^/]+)/(?P<zone>[^/]+)/(?P<name>[^/]+)")
@@ -86,9 +100,11 @@ LONGEST_LABEL = 63
 
 
 def hosts_of(pool: Pool) -> str:
-    """Return the label selector of the nodes of one pool."""
+    """Return the label selector of the nodes of one pool: by its name, if that is known."""
     if isinstance(pool, LegacyPool):
         return f"{NODE_POOL}={pool.name}"
+    if pool.attempt:
+        return f"{NODE_POOL}={pool_name(pool.slice_id, pool.attempt)}"
     return f"{SLICE_ID_LABEL}={pool.slice_id},{ATTEMPT_LABEL}={pool.attempt}"
 
 
@@ -275,6 +291,10 @@ def _hardware(pod: Json) -> Hardware:
 
 
 def _pool(labels: Mapping[str, str]) -> Pool | None:
+    """Return the pool of a node by its name, which GKE writes; else by the labels of the pool, which people may edit."""
+    named = attempt_named(labels.get(NODE_POOL, ""))
+    if named is not None:
+        return PoolKey(*named)
     attempt, slice_id = labels.get(ATTEMPT_LABEL, ""), labels.get(SLICE_ID_LABEL)
     if slice_id is None:
         return legacy_pool(labels.get(NODE_POOL, ""), labels)

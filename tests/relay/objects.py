@@ -153,6 +153,7 @@ def node(number: int = 0, *, slice_id: str = "tpu-llama-0-aaaaaaaaaaaaa", attemp
         "google.com/tpu-slice-id": slice_id,
         "google.com/tpu-slice-attempt": str(attempt),
         "google.com/tpu-slice-owner-uid": "u-1",
+        "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
         "cloud.google.com/gke-accelerator-count": "4",
         "cloud.google.com/gke-tpu-topology": "2x2x4",
         **parts.get("labels", {}),

@@ -21,7 +21,6 @@ from tests.waiting import beside
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.domain.planning.host_labels import NODE_POOL
-from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -243,12 +242,12 @@ def test_the_pods_that_hold_chips_of_a_node_are_those_that_have_not_ended(
 @pytest.mark.parametrize(
     ("pool", "selector"),
     [
-        (PoolKey(SliceId("tpu-a-0-bbbbbbbbbbbbb"), 3), f"{SLICE_ID_LABEL}=tpu-a-0-bbbbbbbbbbbbb,{ATTEMPT_LABEL}=3"),
+        (PoolKey(SliceId("tpu-a-0-bbbbbbbbbbbbb"), 3), f"{NODE_POOL}=tpu-a-0-bbbbbbbbbbbbb-3"),
         (LegacyPool(name="p", namespace="", jobset="", job=""), f"{NODE_POOL}=p"),
     ],
     ids=["ours", "legacy"],
 )
-def test_the_nodes_of_a_pool_are_listed_by_its_label(
+def test_the_nodes_of_a_pool_are_listed_by_its_name(
     server: AnsweringServer, cluster: Cluster, pool: Pool, selector: str
 ) -> None:
     server.answer(200, {"items": [node(1), node(2)]})

@@ -187,6 +187,42 @@ def test_a_node_of_ours_names_its_pool() -> None:
     assert (seen.workload_uid, seen.expected, seen.usable) == ("u-1", 4, True)
 
 
+POOL = "tpu-llama-0-aaaaaaaaaaaaa-3"
+REPLACED: Mapping[str, str | None] = {
+    "google.com/nodepool-manager": None,
+    "google.com/tpu-slice-id": None,
+    "google.com/tpu-slice-attempt": None,
+    "google.com/tpu-slice-owner-uid": None,
+    "team": "a",
+}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pytest.param(REPLACED, id="all of ours are gone"),
+        pytest.param({"google.com/tpu-slice-id": "tpu-gemma-0-bbbbbbbbbbbbb"}, id="another slice's"),
+        pytest.param({"google.com/tpu-slice-attempt": "4"}, id="another attempt's"),
+    ],
+)
+def test_a_host_is_its_pools_whatever_labels_people_give_that(labels: Mapping[str, str | None]) -> None:
+    seen = translate.host(node(attempt=3, labels={**labels, "cloud.google.com/gke-nodepool": POOL}))
+    assert seen is not None
+    assert seen.pool == PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 3)
+    assert seen.usable
+
+
+@pytest.mark.parametrize("pool", ["default-pool", "tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-0-aaaaaaaaaaaaa-0", "-1", ""])
+def test_a_host_without_our_labels_whose_pool_is_not_named_as_ours_is_ignored(pool: str) -> None:
+    assert translate.host(node(labels={**REPLACED, "cloud.google.com/gke-nodepool": pool})) is None
+
+
+def test_the_nodes_of_a_pool_are_listed_by_its_name() -> None:
+    assert (
+        translate.hosts_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 3)) == f"cloud.google.com/gke-nodepool={POOL}"
+    )
+
+
 @pytest.mark.parametrize(
     "labels",
     [

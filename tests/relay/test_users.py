@@ -18,12 +18,11 @@ from tests.relay.closing import SLICE, Site, leader, question
 from tests.relay.objects import Json, bound_pod, container, jobset, replicated_job
 from tests.relay.watched import START, a_relay, looking_up
 from tpu_slices.domain.model.facts import Fact, HostsChanged
-from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.readers import READERS
 
 NODES = [f"{SLICE}-1-{number}" for number in range(4)]
-SELECTOR = f"{SLICE_ID_LABEL}={SLICE},{ATTEMPT_LABEL}=1"
+SELECTOR = f"cloud.google.com/gke-nodepool={SLICE}-1"
 
 
 @dataclass

@@ -18,6 +18,7 @@ from tpu_slices.domain.model.slices import (
     SliceId,
     WorkloadJob,
     WorkloadUid,
+    attempt_named,
     fingerprint,
     pool_name,
     same_request,
@@ -181,3 +182,13 @@ def test_a_slices_chips_are_those_of_all_its_hosts() -> None:
 
 def test_a_jobs_name_is_the_one_that_the_jobset_controller_gives_it() -> None:
     assert a_job(name="llama", replicated_job="slice", job_index=3).job_name == "llama-slice-3"
+
+
+@given(jobs, attempts)
+def test_a_pools_name_tells_its_slice_and_attempt(job: WorkloadJob, attempt: int) -> None:
+    assert attempt_named(pool_name(slice_id(job), attempt)) == (slice_id(job), attempt)
+
+
+@pytest.mark.parametrize("name", ["", "default-pool", "tpu-llama-0-aaaaaaaaaaaaa", "-0", "-01", "-10000", "-x", "-²"])
+def test_any_other_name_tells_none(name: str) -> None:
+    assert attempt_named(f"{slice_id(a_job())}{name}" if name.startswith("-") else name) is None

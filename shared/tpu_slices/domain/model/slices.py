@@ -246,6 +246,14 @@ def pool_name(slice_: SliceId, attempt: int) -> PoolName:
     return PoolName(f"{slice_}-{attempt}")
 
 
+def attempt_named(pool: str) -> tuple[SliceId, int] | None:
+    """Return the slice and the attempt that a pool's name is of; None if it is not a name of ours."""
+    slice_, _, attempt = pool.rpartition("-")
+    if not (is_slice_id(slice_) and attempt.isascii() and attempt.isdecimal() and str(int(attempt)) == attempt):
+        return None
+    return (SliceId(slice_), int(attempt)) if 1 <= int(attempt) <= LAST_ATTEMPT else None
+
+
 def fingerprint(*asked: str) -> str:
     """Return a digest of a tenant's request; set as a label of the pool at its creation and only ever compared."""
     return f"{_FINGERPRINT_VERSION}-{_digest(chr(0).join(asked))}"
