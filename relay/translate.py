@@ -291,7 +291,7 @@ def _hardware(pod: Json) -> Hardware:
 
 
 def _pool(labels: Mapping[str, str]) -> Pool | None:
-    """Return the pool of a node by its name, which GKE writes; else by the labels of the pool, which people may edit."""
+    """Return the pool of a node by its name, which GKE writes; else by the pool's labels, which people may replace."""
     named = attempt_named(labels.get(NODE_POOL, ""))
     if named is not None:
         return PoolKey(*named)

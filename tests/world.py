@@ -174,7 +174,7 @@ class World(System):
 
     def operations_end(self) -> None:
         for pool in list(self.backend.pools.values()):
-            if isinstance(pool.seen, Creating | Deleting) and pool.operation is not None:
+            if (isinstance(pool.seen, Creating | Deleting) or pool.relabels) and pool.operation is not None:
                 self.backend.finish(pool.name)
 
     def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:

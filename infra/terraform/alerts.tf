@@ -54,7 +54,7 @@ locals {
     "Node pools belong to nobody" = {
       severity = "ERROR"
       once     = true
-      lines    = { "orphans.deferred" = 0 }
+      lines    = { "orphans.deferred" = 0, "pools.unproven" = 0 }
       numbers = {
         "inventory.checked/orphans"   = { above = 0, duration = "0s" }
         "inventory.checked/ownerless" = { above = 0, duration = "0s" }

@@ -54,6 +54,7 @@ locals {
           "compute.instanceGroupManagers.delete",
           "compute.instanceGroupManagers.get",
           "compute.instanceGroupManagers.list",
+          "compute.instanceGroupManagers.update",
           "compute.instanceGroups.create",
           "compute.instanceGroups.delete",
           "compute.instanceTemplates.get", # those of TPUNodeGroups too, whose names are others'

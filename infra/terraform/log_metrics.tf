@@ -8,6 +8,7 @@ locals {
     "message.failed",
     "message.rejected",
     "orphans.deferred",
+    "pools.unproven",
     "relay.silent",
     "releases.stopped",
     "settings.missing",

@@ -26,7 +26,7 @@ resource "google_logging_project_sink" "operations" {
     resource.type="gke_nodepool"
     AND log_id("cloudaudit.googleapis.com/activity")
     AND protoPayload.serviceName="container.googleapis.com"
-    AND protoPayload.methodName=~"[.](Create|Delete)NodePool$"
+    AND protoPayload.methodName=~"[.](Create|Delete|Update)NodePool$"
     AND resource.labels.nodepool_name=~"^tpu-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[a-z2-7]{13}-[1-9][0-9]{0,3}$"
     AND (${local.served_clusters_filter[each.key]})
     AND (operation.last=true OR (NOT operation:* AND severity>=ERROR))
@@ -55,7 +55,7 @@ resource "google_logging_project_sink" "compute_operations" {
   filter = <<-EOT
     log_id("cloudaudit.googleapis.com/activity")
     AND protoPayload.serviceName="compute.googleapis.com"
-    AND protoPayload.methodName=~"[.](resourcePolicies|instanceTemplates|instanceGroupManagers)[.](insert|delete)$"
+    AND protoPayload.methodName=~"[.](resourcePolicies|instanceTemplates|instanceGroupManagers)[.](insert|delete|patch)$"
     AND protoPayload.resourceName=~"/tpu-[a-z0-9]([-a-z0-9]*[a-z0-9])?-[a-z2-7]{13}-[1-9][0-9]{0,3}$"
     AND (operation.last=true OR (NOT operation:* AND severity>=ERROR))
   EOT

@@ -16,6 +16,7 @@ from tpu_slices.domain.model.decisions import (
     DeleteRemains,
     EndJoin,
     OpenHosts,
+    Relabel,
 )
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -72,8 +73,10 @@ def seen(observation: Observation) -> str:
             return "does not exist"
         case Creating(operation_runs):
             return "being created" if operation_runs else "being created, but no operation is in progress"
-        case Running(awaiting=why):
-            return f"running, but without all of its hosts: {why}" if why else "running"
+        case Running(awaiting=why) if why:
+            return f"running, but without all of its hosts: {why}"
+        case Running(lacking=why):
+            return f"running, but somebody replaced what names its slice: {why}" if why else "running"
         case Broken(failure):
             return f"broken: {failure.message}"
         case Deleting(what):
@@ -96,6 +99,8 @@ def ordered(action: Action, record: SliceRecord, vendor: Vendor) -> str:
             return f"delete what is left of {pool} beside its hosts"
         case CancelCreation():
             return f"cancel the creation of {vendor.pool} {pool}"
+        case Relabel():
+            return f"put back {vendor.labels} of {vendor.pool} {pool}"
         case CloseHosts():
             return f"ask the relay to close the hosts of {pool} to new pods, and who is on them"
         case OpenHosts():

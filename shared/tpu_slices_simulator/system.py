@@ -19,6 +19,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsChanged, WorkloadListQuestion, WorkloadState
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.domain.reconciling.standings import digest_of
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.receive import receive
@@ -71,6 +72,8 @@ class System:
         self.api_server = ApiServer(self.cluster)
         self._writer = NodeGroupWriter(self.api_server, self.api_server.lacks_chips)
         self._with_nodes: dict[PoolName, PoolKey] = {}
+        self._bare: set[PoolName] = set()
+        """The pools whose nodes lack our labels, as those of the pool were replaced."""
         self.deps = ReconcileDeps(
             store=cast("Any", Fused(self.store, self.fuse)),
             backend=cast("Any", Fused(self.backend, self.fuse)),
@@ -213,6 +216,7 @@ class System:
         self._nodes_join()
         self._nodes_go()
         self.cluster.pods_end()
+        self._nodes_are_relabelled()
         self.cluster.creates_pods()
         self.cluster.schedules_pods()
         self._relay_answers()
@@ -236,6 +240,18 @@ class System:
             if pool is None or not pool.hosts_joined:
                 go = self.cluster.machines_go if self.settings.self_managed else self.cluster.loses_nodes
                 go(self._with_nodes.pop(name))
+
+    def _nodes_are_relabelled(self) -> None:
+        """Let the labels of nodes be those of their pools, as GKE does."""
+        for pool in self.backend.pools.values():
+            order, bare = pool.order, bool(pool.lacking)
+            if order is None or order.spec is None or self.settings.self_managed or bare == (pool.name in self._bare):
+                continue
+            ours = labels_of(order.job, order.attempt, order.spec)
+            for name in self.cluster.nodes_of(PoolKey(order.slice_id, order.attempt)):
+                labels = dict.fromkeys(ours) if bare else ours
+                self.cluster.changes_node(self.cluster.nodes[name], {"metadata": {"labels": labels}})
+            self._bare = self._bare | {pool.name} if bare else self._bare - {pool.name}
 
     def _relay_answers(self) -> None:
         """Let each question be answered by one of the relays: they share a subscription."""

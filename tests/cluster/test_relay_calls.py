@@ -22,6 +22,7 @@ from tests.cluster.servers import Cluster, unique
 from tests.relay.recorder import Recorder
 from tests.waiting import until
 from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, NODE_POOL
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, OWNER, OWNER_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
 
@@ -34,7 +35,8 @@ LEADER = {"jobset.sigs.k8s.io/jobset-name": "train", "batch.kubernetes.io/job-co
 
 def of_pool(slice_id: str) -> Any:
     """Return the labels of a node of a slice's first pool."""
-    return {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id, ATTEMPT_LABEL: "1"}
+    of_gke = {ACCELERATOR: "tpu-v6e-slice", NODE_POOL: f"{slice_id}-1"}
+    return {**of_gke, OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id, ATTEMPT_LABEL: "1"}
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from tests.builders import NOW, settings
@@ -51,6 +51,15 @@ class Place(Protocol):
 
     def squat(self, pool: PoolName) -> None:
         """Let somebody else have a pool of that name."""
+
+    def replace_labels(self, pool: PoolName) -> None:
+        """Let somebody replace all labels of a pool's nodes by one of their own, and the operation for that end."""
+
+    def replace_billing_labels(self, pool: PoolName) -> None:
+        """Let somebody replace all labels of a pool's machines, as they are on bills."""
+
+    def now(self) -> datetime:
+        """Return the time at which what is known of a pool is from now on."""
 
     def hold_legacy_pool(self, pool: LegacyPool) -> None:
         """Let TPU Provisioner have made a pool."""
@@ -125,6 +134,15 @@ class InMemory:
 
     def squat(self, pool: PoolName) -> None:
         self.backend.steal(pool)
+
+    def replace_labels(self, pool: PoolName) -> None:
+        self.backend.replace_labels(pool)
+
+    def replace_billing_labels(self, pool: PoolName) -> None:
+        """Nothing here depends on them."""
+
+    def now(self) -> datetime:
+        return self._clock.now()
 
     def hold_legacy_pool(self, pool: LegacyPool) -> None:
         self.backend.hold_legacy_pool(pool)

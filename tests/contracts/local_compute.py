@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 from google.api_core.exceptions import BadRequest
-from google.cloud.compute_v1 import InstancesClient
+from google.cloud.compute_v1 import InstanceGroupManager, InstancesClient
 
 from infra.local.compute.paths import Resource
 from infra.local.compute.state import Fault, Kind, State
@@ -32,7 +32,7 @@ _KINDS = {
     Trouble.UNAVAILABLE: Kind.UNAVAILABLE,
     Trouble.ANSWER_LOST: Kind.LOST_ANSWER,
 }
-_VERBS = {Verb.CREATE: "insert", Verb.DELETE: "delete"}
+_VERBS = {Verb.CREATE: "insert", Verb.DELETE: "delete", Verb.RELABEL: "patch"}
 _OPERATORS = [
     {"key": "startup-script", "value": "#!/bin/bash"},
     {
@@ -86,6 +86,23 @@ class LocalCompute:
 
     def lose_next_answer(self) -> None:
         self.trouble(Trouble.ANSWER_LOST, *_VERBS, calls=1)
+
+    def now(self) -> datetime:
+        """Return the time at which what is known of a pool is from now on."""
+        return datetime.fromtimestamp(self._compute.clock.now, UTC)
+
+    def describe(self, pool: PoolName, description: str) -> None:
+        """Let somebody replace the description of a group."""
+        group = {"instance_group_manager": pool, "project": "demo-project", "zone": ZONE}
+        self._compute.groups.patch_unary(instance_group_manager_resource={"description": description}, **group)
+        self.wait(timedelta(seconds=5))
+
+    def group(self, pool: PoolName) -> InstanceGroupManager:
+        """Return a group as Compute Engine shows it."""
+        found: InstanceGroupManager = self._compute.groups.get(
+            instance_group_manager=pool, project="demo-project", zone=ZONE
+        )
+        return found
 
     def trouble(self, trouble: Trouble, *verbs: Verb, calls: int | None = None) -> None:
         methods = [f"{each}.{_VERBS[verb]}" for verb in verbs for each in _COLLECTIONS] or ["*"]

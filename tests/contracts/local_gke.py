@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
-from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation
+from google.cloud.container_v1 import ClusterManagerClient, NodeLabels, NodePool, Operation, ResourceLabels
 
 from infra.local.gke import faults, lifecycle
+from infra.local.gke.hosts import Manifest
 from infra.local.gke.server import Server
 from infra.local.gke.state import Fault, Kind, State
 from infra.local.timed import Moment
 from tests.builders import settings
+from tests.local.gke.world import NOON, SteppedClock, a_cluster, a_pool, counting_tokens
 from tests.local.gke.world import World as Gke
-from tests.local.gke.world import a_cluster, a_pool, counting_tokens
 from tpu_slices.adapters.gke import GkeBackend, client
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices_simulator.fakes.troubles import Trouble, Verb
 
-_METHODS = {Verb.CREATE: "CreateNodePool", Verb.DELETE: "DeleteNodePool", Verb.CANCEL: "CancelOperation"}
+_METHODS = {
+    Verb.CREATE: "CreateNodePool",
+    Verb.DELETE: "DeleteNodePool",
+    Verb.CANCEL: "CancelOperation",
+    Verb.RELABEL: "UpdateNodePool",
+}
 _KINDS = {
     Trouble.FORBIDDEN: Kind.PERMISSION,
     Trouble.UNAVAILABLE: Kind.UNAVAILABLE,
@@ -60,6 +66,17 @@ class LocalGke:
     def squat(self, pool: PoolName) -> None:
         self._gke.create(a_pool(pool))
         self._gke.after(3600)
+
+    def replace_labels(self, pool: PoolName) -> None:
+        self._gke.update(pool, labels=NodeLabels(labels={"team": "a"}))
+        self._gke.after(60)
+
+    def replace_billing_labels(self, pool: PoolName) -> None:
+        self._gke.update(pool, resource_labels=ResourceLabels(labels={"team": "a"}))
+        self._gke.after(60)
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self._gke.clock.now, UTC)
 
     def hold_legacy_pool(self, pool: LegacyPool) -> None:
         labels = {
@@ -134,11 +151,15 @@ class LocalGke:
     def _path(self, pool: PoolName) -> str:
         return f"{self.cluster.path}/nodePools/{pool}"
 
+    def nodes(self) -> Mapping[str, Manifest]:
+        """Return the Nodes that there are, by name."""
+        return self._gke.nodes.nodes
+
 
 @contextmanager
-def local_gke() -> Iterator[LocalGke]:
+def local_gke(starts: float = NOON) -> Iterator[LocalGke]:
     """Serve a local GKE whose clock only the test advances."""
-    gke = Gke()
+    gke = Gke(clock=SteppedClock(starts))
     server = Server(gke.plane, counting_tokens())
     try:
         with client(f"127.0.0.1:{server.port}") as google:

@@ -195,7 +195,8 @@ def test_somebody_elses_pool_is_unowned_and_left_alone(place: Place) -> None:
     assert place.backend.delete(order) == Started(None)
     assert isinstance(place.backend.look(order), Unowned)
     assert refused(place.backend.create(order)) is FailureKind.NAME_TAKEN
-    assert place.backend.inventory(place.cluster) == ()
+    (listed,) = place.backend.inventory(place.cluster)
+    assert (listed.name, listed.job) == (name_of(order), None)
 
 
 def test_a_pool_of_another_jobset_is_unowned_even_under_the_same_slice_id(place: Place) -> None:

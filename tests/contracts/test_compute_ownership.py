@@ -121,12 +121,14 @@ def test_the_inventory_has_a_pool_whatever_stands_of_it(place: LocalCompute, bef
     assert place.backend.inventory(place.cluster) == (expected,)
 
 
-def test_the_inventory_has_no_pools_of_others(place: LocalCompute) -> None:
+def test_the_inventory_has_pools_of_others_by_our_names_alone(place: LocalCompute) -> None:
     job = a_job(cluster=ClusterId("other"))
     made(place, an_order(place, job=job, slice_id=slice_id(job)))
-    place.squat(an_order(place).name, GROUPS)
-    assert place.backend.inventory(place.cluster) == ()
-    assert [pool.job for pool in place.backend.inventory(replace(place.cluster, cluster=ClusterId("other")))] == [job]
+    theirs = an_order(place).name
+    place.squat(theirs, GROUPS)
+    assert [(pool.name, pool.job) for pool in place.backend.inventory(place.cluster)] == [(theirs, None)]
+    others = place.backend.inventory(replace(place.cluster, cluster=ClusterId("other")))
+    assert {pool.job for pool in others} == {job, None}
     assert place.backend.legacy_pools(place.cluster) == ()
 
 

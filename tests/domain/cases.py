@@ -39,6 +39,8 @@ HOUR = timedelta(hours=1)
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
 FLEX = a_spec(capacity=Capacity(CapacityKind.FLEX_START, max_run_duration=timedelta(days=7)))
 OURS, OTHERS = Running(a_spec().fingerprint), Running("v1-other")
+BARE = Running(lacking="it has no label google.com/tpu-slice-id.")
+"""One that is ours by its record alone."""
 LOST = Creating(operation_runs=False)
 
 OWN, SIBLING, GUEST = an_occupant(), an_occupant(job_index=1, pod_uid="pod-llama-1"), an_occupant("guest")
@@ -121,7 +123,7 @@ observations: st.SearchStrategy[Observation] = st.one_of(
     st.just(Absent()),
     st.just(Begun("its workload policy")),
     st.builds(Creating, st.booleans()),
-    st.sampled_from([OURS, OTHERS, Running(), Running(OURS.fingerprint, awaiting="stockout")]),
+    st.sampled_from([OURS, OTHERS, Running(), Running(OURS.fingerprint, awaiting="stockout"), BARE]),
     st.just(Busy("repair")),
     st.builds(Broken, failures),
     st.just(Deleting()),

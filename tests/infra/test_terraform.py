@@ -169,6 +169,7 @@ GKE_PERMISSIONS = {
     "get_operation": "container.operations.get",
     "list_node_pools": "container.clusters.get",
     "list_operations": "container.operations.list",
+    "update_node_pool": "container.clusters.update",
 }
 """By method, as in Google's page on GKE's audit logs ("API interface audit logs")."""
 

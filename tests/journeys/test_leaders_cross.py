@@ -10,10 +10,9 @@ from tests.builders import CLUSTER, MINUTE, a_job, a_request
 from tests.journeys.serving import STOCKOUT, own_slice
 from tests.world import World
 from tpu_slices.domain.model.facts import TemplateRequest
-from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import pool_name, slice_id
-from tpu_slices_simulator.fakes.backend import FakePool, Verb
+from tpu_slices.domain.model.slices import slice_id
+from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
 
@@ -119,22 +118,6 @@ def test_one_is_bought_if_that_of_who_took_it_is_held() -> None:
     world.store.edit_slice(CLUSTER, world.record(world.last).id, hold=True)
     minutes_pass(world, 2)
     assert world.record(world.first).attempt == 2
-
-
-def test_one_is_bought_if_that_of_who_took_it_cannot_have_its_name() -> None:
-    world = World()
-    world.cluster.schedules = False
-    llama = world.jobset_appears("llama")
-    world.steps()
-    gemma = world.jobset_appears("gemma")
-    strangers = pool_name(own_slice(gemma), 1)
-    world.backend.pools[strangers] = FakePool(name=strangers, order=None, seen=Running())
-    minutes_pass(world, 2)
-    assert world.record(gemma).reason is Reason.UNOWNED_POOL
-    world.backend.finish(world.record(llama).pool)
-    world.binds(gemma, own_slice(llama), attempt=1)
-    minutes_pass(world, 2)
-    assert world.record(llama).attempt == 2
 
 
 def test_it_gets_the_one_of_a_sibling_that_is_on_the_one_of_who_took_it() -> None:

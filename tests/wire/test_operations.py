@@ -99,7 +99,7 @@ def test_a_pool_that_is_not_ours_is_ignored(pool: str) -> None:
     assert read(contents) is None
 
 
-@pytest.mark.parametrize("method", ["SetNodePoolSize", "UpdateNodePool", "CreateCluster"])
+@pytest.mark.parametrize("method", ["SetNodePoolSize", "SetNodePoolManagement", "CreateCluster"])
 def test_another_method_is_ignored(method: str) -> None:
     contents = entry()
     contents["protoPayload"]["methodName"] = f"google.container.v1.ClusterManager.{method}"
@@ -171,7 +171,7 @@ def test_a_part_whose_creation_only_began_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("methodName", "v1.compute.instanceGroupManagers.patch"),
+        ("methodName", "v1.compute.instanceGroupManagers.resize"),
         ("methodName", "v1.compute.instances.insert"),
         ("methodName", "v1.compute.regionInstanceTemplates.insert"),
         ("resourceName", "projects/demo-project/zones/us-central2-b/instanceGroupManagers/gke-demo-default-pool-grp"),

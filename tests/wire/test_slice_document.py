@@ -117,6 +117,8 @@ A_SLICE = {
     "spared_until": None,
     "hosts_awaited_since": None,
     "join_asked": None,
+    "ours_since": None,
+    "relabelling": None,
     "attempt": 2,
     "attempts": 2,
     "legacy_pool": None,
@@ -131,6 +133,7 @@ A_SLICE = {
         {
             "attempt": 1,
             "create_requested_at": NOW - 60 * MINUTE,
+            "ours_since": None,
             "operation": None,
             "slot": None,
             "hosts": {

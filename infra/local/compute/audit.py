@@ -23,7 +23,7 @@ _TYPES = {
     "resourcePolicies": "gce_resource_policy",
     "instances": "gce_instance",
 }
-_METHOD = re.compile(r"compute\.(instanceGroupManagers|instanceTemplates|resourcePolicies)\.(insert|delete)$")
+_METHOD = re.compile(r"compute\.(instanceGroupManagers|instanceTemplates|resourcePolicies)\.(insert|delete|patch)$")
 _UNKNOWN = 2
 """google.rpc.Code.UNKNOWN: which code a failure's status has is not known."""
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from google.cloud.compute_v1 import types as gce
+
 from infra.local.compute import supply
 from infra.local.compute.errors import Trouble
 from infra.local.compute.paths import Resource, instance_name, number, parse_link
@@ -82,6 +84,14 @@ def written(state: State, path: Resource, metadata: Mapping[str, str]) -> State:
     if instance is None or instance.vm is None:
         return state
     return state.with_instances([replace(instance, vm=replace(instance.vm, metadata=metadata))])
+
+
+def described(state: State, path: Resource, description: str) -> State:
+    """Return the state with another description of a group."""
+    group = state.groups[path]
+    message = gce.InstanceGroupManager(group.message)
+    message.description = description
+    return state.with_group(replace(group, message=message))
 
 
 def failed(instance: Instance, now: float, *, for_good: bool) -> Instance:

@@ -99,6 +99,13 @@ def set_metadata(ask: Ask, start: Start) -> tuple[State, Operation]:
     return ask.state.with_operation(operation), operation
 
 
+def patch_group(ask: Ask, start: Start) -> tuple[State, Operation]:
+    """Start to write a group's description, which others see once the operation ended."""
+    operation = start.operation(ask.path, ask.state.pace.metadata)
+    operation = replace(operation, description=ask.body.description)
+    return ask.state.with_operation(operation), operation
+
+
 def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
     """Return the state at `now`, and the operations that ended on the way."""
     state = groups.pass_time(faults.lasting(state, now), now)
@@ -128,6 +135,8 @@ def _finish(state: State, operation: Operation, now: float) -> State:
             return groups.populate(state, operation.target, now)
         case "delete":
             return state.without(operation.target)
+        case "patch" if operation.target in state.groups:
+            return groups.described(state, operation.target, operation.description or "")
         case "setMetadata":
             return groups.written(state, operation.target, operation.metadata or {})
         case _:

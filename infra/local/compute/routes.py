@@ -119,6 +119,13 @@ ROUTES = (
     ),
     Route("instanceGroupManagers.get", "GET", _NAMED_GROUP, gce.GetInstanceGroupManagerRequest),
     Route("instanceGroupManagers.delete", "DELETE", _NAMED_GROUP, gce.DeleteInstanceGroupManagerRequest),
+    Route(
+        "instanceGroupManagers.patch",
+        "PATCH",
+        _NAMED_GROUP,
+        gce.PatchInstanceGroupManagerRequest,
+        body="instance_group_manager_resource",
+    ),
     Route("instanceGroupManagers.list", "GET", _GROUP, gce.ListInstanceGroupManagersRequest),
     Route(
         "instanceGroupManagers.aggregatedList",

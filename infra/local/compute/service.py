@@ -46,6 +46,7 @@ CHANGES: Mapping[str, Change] = {
     "instanceGroupManagers.delete": Change(groups.DELETE, lifecycle.delete),
     "instanceGroupManagers.recreateInstances": Change(groups.CHANGE, lifecycle.on_instances),
     "instanceGroupManagers.deleteInstances": Change(groups.CHANGE, lifecycle.on_instances),
+    "instanceGroupManagers.patch": Change(groups.PATCH, lifecycle.patch_group),
     "instances.setMetadata": Change(metadata.SET, lifecycle.set_metadata),
 }
 

@@ -197,7 +197,7 @@ class Operation:
     """An operation on `target`. `method` is that of the API, such as `instanceGroupManagers.insert`.
 
     `due`: when its own work is done, before any waiting for VMs. `plan`: the error with which it will end. `metadata`:
-    what it writes on an instance.
+    what it writes on an instance. `description`: what it writes on a group.
     """
 
     path: Resource
@@ -208,6 +208,7 @@ class Operation:
     request: str = ""
     plan: Trouble | None = None
     metadata: Mapping[str, str] | None = None
+    description: str | None = None
     ended: float | None = None
     error: Trouble | None = None
 

@@ -23,7 +23,7 @@ from infra.local.gke.state import Cluster, Pace, State
 from infra.local.timed import Outside
 
 _PACES = (
-    *("create", "join", "ready", "chips", "delete", "repair", "stockout", "quota", "log"),
+    *("create", "join", "ready", "chips", "delete", "repair", "update", "stockout", "quota", "log"),
     *("shutdown", "unhealthy", "fill", "run", "history", "join_limit"),
 )
 SIGNAL_SECONDS = 0.5

@@ -24,9 +24,14 @@ from infra.local.timed import Entry
 
 _log = logging.getLogger(__name__)
 
-_METHODS = {Wire.Type.CREATE_NODE_POOL: "CreateNodePool", Wire.Type.DELETE_NODE_POOL: "DeleteNodePool"}
+_METHODS = {
+    Wire.Type.CREATE_NODE_POOL: "CreateNodePool",
+    Wire.Type.DELETE_NODE_POOL: "DeleteNodePool",
+    Wire.Type.UPGRADE_NODES: "UpdateNodePool",
+}
+"""GKE calls most updates of node pools upgrades [py-gke Operation.Type.UPGRADE_NODES]."""
 _SERVICE = "container.googleapis.com"
-_METHOD = re.compile(r"ClusterManager\.(Create|Delete)NodePool$")
+_METHOD = re.compile(r"ClusterManager\.(Create|Delete|Update)NodePool$")
 
 
 def started_entry(operation: Operation) -> Entry | None:

@@ -1,9 +1,12 @@
-"""The fields of a requested node pool that the local GKE supports: any other is refused, not ignored."""
+"""The fields of a requested node pool, or update of one, that the local GKE supports: any other is refused."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from google.cloud.container_v1 import NodePool, UpdateNodePoolRequest
+
 from infra.local.gke.codes import Code
+from infra.local.gke.messages import etag
 from infra.local.gke.rules import OURS, Ask, Rule
 
 _POOL = frozenset(
@@ -82,5 +85,70 @@ FIELD_RULES = (
         fact="a limit of the local GKE",
         words=OURS,
         check=_not_covered,
+    ),
+)
+
+_UPDATES = frozenset({"name", "etag", "labels", "resource_labels"})
+
+
+def updated(spec: NodePool, update: UpdateNodePoolRequest) -> NodePool:
+    """Return a pool as it would be: labels are replaced, not merged [doc:how-to/update-existing-nodepools]."""
+    after = NodePool(spec)
+    if "labels" in update:
+        after.config.labels = dict(update.labels.labels)
+    if "resource_labels" in update:
+        after.config.resource_labels = dict(update.resource_labels.labels)
+    return after
+
+
+def _update_not_covered(ask: Ask) -> str | None:
+    strays = sorted(set(_set_in(ask.update)) - _UPDATES) if ask.update else []
+    return f"Not implemented by the local GKE: {', '.join(strays)}." if strays else None
+
+
+def _nothing_to_update(ask: Ask) -> str | None:
+    changes = set(_set_in(ask.update)) & {"labels", "resource_labels"} if ask.update else set()
+    return None if changes else "Must specify a field to update."
+
+
+def _two_at_once(ask: Ask) -> str | None:
+    changes = set(_set_in(ask.update)) & {"labels", "resource_labels"} if ask.update else set()
+    return "Only one field can be updated at a time." if len(changes) > 1 else None
+
+
+def _outdated(ask: Ask) -> str | None:
+    given = ask.update.etag if ask.update else ""
+    current = etag(ask.state.pools[ask.pool_path])
+    return f"The etag {given} does not match the current etag of the node pool." if given not in {"", current} else None
+
+
+UPDATE_RULES = (
+    Rule(
+        name="update-not-covered",
+        code=Code.UNIMPLEMENTED,
+        fact="a limit of the local GKE",
+        words=OURS,
+        check=_update_not_covered,
+    ),
+    Rule(
+        name="update-of-nothing",
+        code=Code.INVALID_ARGUMENT,
+        fact="[mm] one request for each changed field, none without one",
+        words=OURS,
+        check=_nothing_to_update,
+    ),
+    Rule(
+        name="update-of-two",
+        code=Code.INVALID_ARGUMENT,
+        fact="[mm] sends one request for each changed field; that two are refused is ours",
+        words=OURS,
+        check=_two_at_once,
+    ),
+    Rule(
+        name="update-outdated",
+        code=Code.ABORTED,
+        fact="[py-gke UpdateNodePoolRequest.etag]",
+        words="ours, after the documentation of the field",
+        check=_outdated,
     ),
 )

@@ -64,6 +64,8 @@ class Appearance:
     drains: bool
     maintenance: float | None
     maintained: bool
+    labels: frozenset[tuple[str, str]] = frozenset()
+    """Those of its pool, which an update of the pool changes."""
 
 
 def appearances(state: State, now: float) -> Mapping[str, Appearance]:
@@ -85,6 +87,7 @@ def _appearance(host: Host, state: State, now: float) -> Appearance:
         drains=state.pools[host.pool].status == NodePool.Status.STOPPING,
         maintenance=host.maintenance,
         maintained=host.maintenance is not None and host.maintenance <= now,
+        labels=frozenset(dict(state.pools[host.pool].spec.config.labels).items()),
     )
 
 

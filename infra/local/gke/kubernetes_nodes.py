@@ -10,7 +10,7 @@ from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import HOSTS
 from infra.local.clients.objects import Object
 from infra.local.gke.hosts import TERMINATION, Manifest, Readiness, ready_condition
-from infra.local.gke.nodes import NodesUnavailableError
+from infra.local.gke.nodes import NodesUnavailableError, with_labels_alone
 
 _NOT_FOUND = 404
 _CONFLICT = 409
@@ -64,7 +64,7 @@ class KubernetesNodes:
             except ApiError as error:
                 if error.code != _NOT_FOUND:
                     raise
-                self._api.create("nodes", node)
+                self._api.create("nodes", with_labels_alone(node))
 
     def drain(self, name: str) -> None:
         with self._temporary():

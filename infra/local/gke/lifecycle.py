@@ -86,6 +86,18 @@ def begin_delete(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, 
     return state.with_pool(replace(state.pools[ask.pool_path], status=_Status.STOPPING)).with_hosts(*hosts), operation
 
 
+def begin_update(ask: Ask, fault: Fault | None, moment: Moment) -> tuple[State, Operation]:
+    """Start an update of labels, which makes no VM anew [doc:how-to/update-existing-nodepools]; RECONCILING meanwhile.
+
+    Its type: [py-gke Operation.Type.UPGRADE_NODES] "this includes most forms of updates to node pools".
+    """
+    due = moment.now + ask.state.pace.update + _slower(fault)
+    state, operation = _begin(ask.state, _Type.UPGRADE_NODES, ask.pool_path, due, moment)
+    operation = replace(operation, spec=ask.spec)
+    pool = replace(state.pools[ask.pool_path], status=_Status.RECONCILING)
+    return state.with_pool(pool).with_operation(operation), operation
+
+
 def _slower(fault: Fault | None) -> float:
     """Return how much longer an operation takes: without end if it is held."""
     match fault:
@@ -183,6 +195,9 @@ def _finish(state: State, operation: Operation, now: float) -> State:
             return _finish_joining(state, operation, now)
         case _Type.DELETE_NODE_POOL:
             return _finish_delete(state, operation, now)
+        case _Type.UPGRADE_NODES if operation.spec is not None:
+            pool = replace(state.pools[operation.target], status=_Status.RUNNING, spec=operation.spec)
+            return _ended(state.with_pool(pool), operation, now)
         case _:
             return _ended(state, operation, now)
 

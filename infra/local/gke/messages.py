@@ -1,5 +1,7 @@
 """State as Google's messages: node pools, operations and clusters as the API returns them."""
 
+import hashlib
+
 from google.cloud import container_v1
 from google.cloud.container_v1 import NodePool, NodeTaint, ReleaseChannel, StatusCondition
 from google.cloud.container_v1 import Operation as Wire
@@ -41,10 +43,16 @@ def pool_message(state: State, pool: Pool) -> NodePool:
     if "management" not in pool.spec and cluster.release_channel is not None:
         message.management = container_v1.NodeManagement(auto_upgrade=True, auto_repair=True)
     _fill_config(message, pool)
+    message.etag = etag(pool)
     if pool.failure is not None:
         message.status_message = pool.failure.detail
         message.conditions = [_condition(pool.failure, pool.failure.detail)]
     return message
+
+
+def etag(pool: Pool) -> str:
+    """Return what changes with each update of a pool [py-gke NodePool.etag]."""
+    return hashlib.sha256(NodePool.to_json(pool.spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _fill_config(message: NodePool, pool: Pool) -> None:

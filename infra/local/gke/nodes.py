@@ -1,7 +1,7 @@
 """Keeps the Node objects of hosts in sync with them: the port, an in-memory implementation, and the keeper."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from infra.local.gke.hosts import Appearance, Manifest, Readiness, node, ready_condition
@@ -31,7 +31,7 @@ class Nodes(Protocol):
     def update(self, node: Manifest) -> None:
         """Set labels, status, cordon and termination notice of the Node as given; register it if it is gone.
 
-        Taints and labels that others have added since it was registered are kept.
+        A label that is None is removed. Taints and labels that others have added since it was registered are kept.
         """
 
     def drain(self, name: str) -> None:
@@ -57,7 +57,7 @@ class RememberedNodes:
         self.nodes[node["metadata"]["name"]] = node
 
     def update(self, node: Manifest) -> None:
-        self.register(node)
+        self.register(with_labels_alone(node))
 
     def drain(self, name: str) -> None:
         """Do nothing: there are no pods."""
@@ -137,7 +137,8 @@ class NodeKeeper:
         if told is None:
             self._nodes.register(manifest)
         else:
-            self._nodes.update(manifest)
+            gone = dict(told.labels).keys() - manifest["metadata"]["labels"].keys()
+            self._nodes.update(without_labels(manifest, gone) if gone else manifest)
         if seen.drains:
             self._nodes.drain(name)
         self._told[name] = seen
@@ -152,6 +153,18 @@ def described(state: State) -> Describe:
         return node(host, state.pools[host.pool], seen)
 
     return describe
+
+
+def without_labels(manifest: Manifest, keys: Iterable[str]) -> Manifest:
+    """Return a Node as a JSON merge patch that removes these labels, too."""
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "labels": {**dict.fromkeys(keys), **metadata["labels"]}}}
+
+
+def with_labels_alone(node: Manifest) -> Manifest:
+    """Return a Node as it is made, by what `without_labels` returns."""
+    labels = {key: value for key, value in node["metadata"]["labels"].items() if value is not None}
+    return {**node, "metadata": {**node["metadata"], "labels": labels}}
 
 
 def _same_vm(told: Appearance, wanted: Appearance | None) -> bool:

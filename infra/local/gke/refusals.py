@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from infra.local.gke.codes import Code
 from infra.local.gke.config_rules import CONFIG_RULES
-from infra.local.gke.field_rules import FIELD_RULES
+from infra.local.gke.field_rules import FIELD_RULES, UPDATE_RULES
 from infra.local.gke.flex.rules import FLEX_RULES
 from infra.local.gke.label_rules import LABEL_RULES
 from infra.local.gke.rules import OURS, Ask, Refusal, Rule, first_refusal
@@ -131,6 +131,15 @@ RULES: Mapping[str, tuple[Rule, ...]] = {
         TOO_MANY_OPERATIONS,
     ),
     "DeleteNodePool": (CLUSTER_UNKNOWN, POOL_UNKNOWN, CLUSTER_BUSY, POOL_BUSY, TOO_MANY_OPERATIONS),
+    "UpdateNodePool": (
+        CLUSTER_UNKNOWN,
+        POOL_UNKNOWN,
+        *UPDATE_RULES,
+        *LABEL_RULES,
+        CLUSTER_BUSY,
+        POOL_BUSY,
+        TOO_MANY_OPERATIONS,
+    ),
     "CancelOperation": (OPERATION_ENDED, NOT_CANCELLABLE),
     "GetNodePool": (CLUSTER_UNKNOWN, POOL_UNKNOWN),
     "ListNodePools": (CLUSTER_UNKNOWN,),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from google.cloud.container_v1 import NodePool
+from google.cloud.container_v1 import NodePool, UpdateNodePoolRequest
 
 from infra.local.gke.codes import Code
 from infra.local.gke.machines import MACHINES, Machine
@@ -27,7 +27,7 @@ class Refusal:
 class Ask:
     """What a rule may read: a cluster's path (possibly unknown) and, by kind of request, a pool's name and spec.
 
-    `operation`: the one to cancel.
+    `operation`: the one to cancel. `update`: what is to be changed of a pool; `spec` is then the pool as it would be.
     """
 
     state: State
@@ -35,6 +35,7 @@ class Ask:
     name: str = ""
     spec: NodePool
     operation: Operation | None = None
+    update: UpdateNodePoolRequest | None = None
 
     @property
     def cluster(self) -> Cluster:

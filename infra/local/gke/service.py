@@ -1,13 +1,14 @@
 """One call of google.container.v1.ClusterManager: state and request in, state and response out. Pure."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from google.cloud import container_v1 as gke
 
 from infra.local.gke import faults, lifecycle
 from infra.local.gke.codes import Code
+from infra.local.gke.field_rules import updated
 from infra.local.gke.messages import cluster_message, operation_message, pool_message
 from infra.local.gke.paths import parse_cluster, parse_location, parse_operation, parse_pool
 from infra.local.gke.refusals import refusal
@@ -57,8 +58,17 @@ def _delete(state: State, request: gke.DeleteNodePoolRequest, moment: Moment) ->
     return _change("DeleteNodePool", ask, moment) if ask else _malformed(state, "name", request.name)
 
 
+def _update(state: State, request: gke.UpdateNodePoolRequest, moment: Moment) -> Outcome:
+    ask = _pool_ask(state, request.name)
+    if ask is None:
+        return _malformed(state, "name", request.name)
+    pool = state.pools.get(ask.pool_path)
+    spec = updated(pool.spec, request) if pool else ask.spec
+    return _change("UpdateNodePool", replace(ask, spec=spec, update=request), moment)
+
+
 def _change(method: str, ask: Ask, moment: Moment) -> Outcome:
-    """Apply a create or delete call: first faults of the call itself, then the rules, then faults of the operation."""
+    """Apply a call that starts an operation: first its own faults, then the rules, then faults of the operation."""
     pool, zones = ask.name, _zones(ask)
     state, fault = faults.take(ask.state, faults.AT_ONCE, method, pool, zones)
     if fault is not None:
@@ -69,13 +79,18 @@ def _change(method: str, ask: Ask, moment: Moment) -> Outcome:
         return Outcome(state=state, answer=no, cluster=ask.cluster_path, pool=pool)
     state, later = faults.take(state, faults.LATER, method, pool, zones)
     state, lost = faults.take(state, faults.ANSWER, method, pool, zones)
-    ask = Ask(state=state, cluster_path=ask.cluster_path, name=pool, spec=ask.spec)
-    begin = lifecycle.begin_create if method == "CreateNodePool" else lifecycle.begin_delete
-    state, operation = begin(ask, later, moment)
+    state, operation = _BEGIN[method](replace(ask, state=state), later, moment)
     answer: Message = operation_message(state, operation, moment.now)
     if lost is not None:
         answer = faults.refused(lost, method, ask.cluster_path, pool)
     return Outcome(state=state, answer=answer, cluster=ask.cluster_path, pool=pool, started=operation)
+
+
+_BEGIN = {
+    "CreateNodePool": lifecycle.begin_create,
+    "DeleteNodePool": lifecycle.begin_delete,
+    "UpdateNodePool": lifecycle.begin_update,
+}
 
 
 def _get_pool(state: State, request: gke.GetNodePoolRequest, _: Moment) -> Outcome:
@@ -196,6 +211,7 @@ def _malformed(state: State, field: str, value: str) -> Outcome:
 METHODS: Mapping[str, Method] = {
     "CreateNodePool": Method(gke.CreateNodePoolRequest, gke.Operation, _create),
     "DeleteNodePool": Method(gke.DeleteNodePoolRequest, gke.Operation, _delete),
+    "UpdateNodePool": Method(gke.UpdateNodePoolRequest, gke.Operation, _update),
     "GetNodePool": Method(gke.GetNodePoolRequest, gke.NodePool, _get_pool),
     "ListNodePools": Method(gke.ListNodePoolsRequest, gke.ListNodePoolsResponse, _list_pools),
     "GetCluster": Method(gke.GetClusterRequest, gke.Cluster, _get_cluster),

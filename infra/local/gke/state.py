@@ -47,6 +47,7 @@ class Pace:
     stockout: float = 6.0
     quota: float = 1.0
     join_limit: float = 3600.0
+    update: float = 1.0
     log: float = 0.2
     shutdown: float = 2.5
     unhealthy: float = 60.0
@@ -92,7 +93,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A node pool. `spec` is the NodePool of the request as accepted, never changed. `stem` begins its VMs' names.
+    """A node pool. `spec` is the NodePool of the request as accepted, and as updated. `stem` begins its VMs' names.
 
     `status` is a NodePool.Status. `fills`: when GKE fills it, if it is one of flex-start without hosts.
     """
@@ -124,7 +125,8 @@ class Pool:
 class Operation:
     """An operation. `kind` is Google's Operation.Type, `target` a pool's or a cluster's path.
 
-    `due`: when its own work is done, before any waiting for Nodes; infinity: once it is let go.
+    `due`: when its own work is done, before any waiting for Nodes; infinity: once it is let go. `spec`: what its pool
+    is updated to.
     """
 
     name: str
@@ -134,6 +136,7 @@ class Operation:
     started: float
     due: float
     plan: Failure | None = None
+    spec: NodePool | None = None
     aborting: bool = False
     ended: float | None = None
     error: Failure | None = None

@@ -36,6 +36,9 @@ class Backends:
     def cancel(self, order: PoolOrder) -> Outcome:
         return self._of(order).cancel(order)
 
+    def relabel(self, order: PoolOrder) -> Outcome:
+        return self._of(order).relabel(order)
+
     def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:
         return self._of(order).join(order, token)
 

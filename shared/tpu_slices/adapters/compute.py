@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from google.api_core import exceptions as google
-from google.cloud.compute_v1.types import InstanceTemplate, Operation
+from google.cloud.compute_v1.types import InstanceGroupManager, InstanceTemplate, Operation
 
 from tpu_slices.adapters import compute_errors
 from tpu_slices.adapters.cloud_errors import CannotBeMade
@@ -25,7 +25,7 @@ from tpu_slices.adapters.compute_requests import (
     request_id,
     template_request,
 )
-from tpu_slices.adapters.compute_states import Operations, Parts, ended, observed, unproven, verb_of
+from tpu_slices.adapters.compute_states import Operations, Parts, ended, lacking, observed, unproven, verb_of
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import (
@@ -41,7 +41,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.planning.joining import join_metadata, kubeadm_of
-from tpu_slices.domain.planning.pool_descriptions import pool_seen, zone_of
+from tpu_slices.domain.planning.pool_descriptions import described, pool_seen, zone_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.errors import Temporary
@@ -101,6 +101,19 @@ class ComputeBackend:
         return Refused(
             Failure(FailureKind.BUSY, "Compute Engine cancels no operations; a step ends by itself, and soon.")
         )
+
+    def relabel(self, order: PoolOrder) -> Outcome:
+        """Request that the group has its description again; template and policy cannot have another one."""
+        reads = self._reads(order.cluster_path)
+        try:
+            parts = _parts(reads, order)
+            if parts.group is None or unproven(parts, order) or not lacking(parts.group, order):
+                return Started(None)
+            return Started(self._described(parts.group, order))
+        except google.NotFound:
+            return Started(None)
+        except FAILED_CALLS as error:
+            return Refused(_why_refused(error, order))
 
     def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:
         try:
@@ -167,6 +180,18 @@ class ComputeBackend:
         common = self._step(order, GROUPS, "insert")
         request = {**common, "zone": zone, "instance_group_manager_resource": group_request(order)}
         return _named(self._clients.groups.insert_unary(request=request, **CHANGE), f"zones/{zone}")
+
+    def _described(self, group: InstanceGroupManager, order: PoolOrder) -> str:
+        """Request the group's description, by a patch that changes nothing else; return its operation."""
+        zone, fingerprint = location(group.zone), order.spec.fingerprint if order.spec else ""
+        description = described(order.job, order.attempt, zone, fingerprint)
+        request = {
+            **self._step(order, GROUPS, "patch"),
+            "zone": zone,
+            "instance_group_manager": group.name,
+            "instance_group_manager_resource": InstanceGroupManager(description=description),
+        }
+        return _named(self._clients.groups.patch_unary(request=request, **CHANGE), f"zones/{zone}")
 
     def _deleted(self, order: PoolOrder, *, group: bool) -> Outcome:
         reads = self._reads(order.cluster_path)

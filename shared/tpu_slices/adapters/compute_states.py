@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from google.cloud.compute_v1.types import (
@@ -34,6 +35,8 @@ from tpu_slices.domain.model.slices import CapacityKind
 from tpu_slices.domain.planning.pool_descriptions import fingerprint_of, missing_proof
 from tpu_slices.ports.backend import PoolOrder
 
+CLOCKS_DIFFER_BY = timedelta(minutes=1)
+"""At most, Compute Engine's and ours; to delete a group and to make another one takes longer."""
 InstancesOf = Callable[[InstanceGroupManager], Sequence[ManagedInstance]]
 
 NAMES = MappingProxyType(
@@ -62,6 +65,15 @@ class Parts:
             return NAMES[TEMPLATES], self.template.description
         return None if self.policy is None else (NAMES[POLICIES], self.policy.description)
 
+    @property
+    def made_at(self) -> datetime | None:
+        """When what was made last of it was made; None: that is not known."""
+        last = self.group or self.template or self.policy
+        try:
+            return datetime.fromisoformat(last.creation_timestamp) if last else None
+        except ValueError:
+            return None
+
 
 @dataclass(frozen=True, slots=True)
 class Operations:
@@ -89,9 +101,11 @@ class Operations:
 def unproven(parts: Parts, order: PoolOrder) -> str | None:
     """Return why what was made last is not proven to be the order's; None if it is, or nothing stands.
 
-    What TPU operator made is proven by its names, which have a digest of the UID, and has no description.
+    The record proves it where it is not younger than what the record knows. What TPU operator made is proven by its
+    names, which have a digest of the UID, and has no description.
     """
-    if parts.last is None:
+    since, made_at = order.ours_since, parts.made_at
+    if parts.last is None or (since and made_at and made_at <= since + CLOCKS_DIFFER_BY):
         return None
     what, description = parts.last
     if order.legacy_pool is None:
@@ -151,21 +165,27 @@ def standing(group: InstanceGroupManager, order: PoolOrder, instances_of: Instan
     | instances are recreated or restarted                          | Busy                                         |
     | instances are being created                                   | Running                                      |
     """
-    fingerprint, gone = fingerprint_of(group.description), _gone(group, order)
+    fingerprint, gone, lacks = fingerprint_of(group.description), _gone(group, order), lacking(group, order)
     if gone:
         message = f"{gone} of {group.target_size} instances are gone, and the group makes none anew."
         return Broken(Failure(FailureKind.HOSTS, message))
     if group.status.is_stable:
-        return Running(fingerprint)
+        return Running(fingerprint, lacking=lacks)
     instances = instances_of(group)
     why = compute_errors.worst(_errors(group, instances))
     if why is not None:
         passes = why.kind in compute_errors.PASSING
-        return Running(fingerprint, awaiting=why.message) if passes else Broken(why)
+        return Running(fingerprint, awaiting=why.message, lacking=lacks) if passes else Broken(why)
     repaired = [each for each in instances if each.current_action in _REPAIRS]
     if repaired:
         return Busy(f"{len(repaired)} of {group.target_size} instances are recreated or restarted.")
-    return Running(fingerprint)
+    return Running(fingerprint, lacking=lacks)
+
+
+def lacking(group: InstanceGroupManager, order: PoolOrder) -> str:
+    """Return what is wrong with the description of a group that is ours; empty: nothing, or TPU operator made it."""
+    why = missing_proof(group.description, order.job) if order.legacy_pool is None else None
+    return f"its description {why}" if why else ""
 
 
 def _gone(group: InstanceGroupManager, order: PoolOrder) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +16,13 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 
 from tpu_slices.adapters import cloud_errors
 from tpu_slices.adapters.cloud_errors import CannotBeMade
-from tpu_slices.adapters.gke_requests import create_request, location_path, operation_path, pool_path
+from tpu_slices.adapters.gke_requests import (
+    create_request,
+    location_path,
+    operation_path,
+    pool_path,
+    relabel_request,
+)
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import (
@@ -37,7 +44,14 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.planning.pool_labels import FINGERPRINT_LABEL, legacy_pool, missing_proof, pool_seen
+from tpu_slices.domain.planning.pool_labels import (
+    FINGERPRINT_LABEL,
+    lacking,
+    legacy_pool,
+    missing_proof,
+    naming_labels,
+    pool_seen,
+)
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.errors import Temporary
 
@@ -55,6 +69,8 @@ _READ: Mapping[str, Any] = MappingProxyType(
 """Seconds for one read with its retries; the last retry may take as long again: at most 16 in all."""
 CONFIRMED_FOR = 60.0
 """Seconds for which a cluster counts as seen: one that was replaced since has none of the pools that it had."""
+CLOCKS_DIFFER_BY = timedelta(minutes=1)
+"""At most, GKE's and ours; to delete a pool and to make another one takes longer."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
 """Never retried: if the response is lost, the outcome is unknown. A look makes at most three reads, a change at most
 two: each method of the port ends within a minute."""
@@ -122,6 +138,20 @@ class GkeBackend:
             return _refused(error)
         return Started(creation.name)
 
+    def relabel(self, order: PoolOrder) -> Outcome:
+        try:
+            pool = self._pool(order)
+            ours = pool is not None and not self._why_not_ours(pool, order)
+            request = relabel_request(order, pool) if pool is not None and ours else None
+            if request is None:
+                return Started(None)
+            operation = self._client.update_node_pool(request=request, **_CHANGE)
+        except google.NotFound:
+            return Started(None)
+        except google.GoogleAPIError as error:
+            return _refused(error)
+        return Started(operation.name)
+
     def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:  # noqa: ARG002 - its hosts join by themselves
         return Started(None)
 
@@ -176,14 +206,14 @@ class GkeBackend:
 
     def _present(self, pool: NodePool, order: PoolOrder) -> Observation:
         """Return Unowned, or for a pool that is ours what its status means (google.container.v1 NodePool.Status)."""
-        lacking = _lacking(pool, order)
-        if lacking is not None:
-            return Unowned(lacking)
+        not_ours = self._why_not_ours(pool, order)
+        if not_ours is not None:
+            return Unowned(not_ours)
         match pool.status:
             case NodePool.Status.PROVISIONING:
                 return _created(self._creation(order), otherwise=Creating(operation_runs=False))
             case NodePool.Status.RUNNING:
-                return Running(pool.config.labels.get(FINGERPRINT_LABEL))
+                return Running(pool.config.labels.get(FINGERPRINT_LABEL), lacking=_lacking(pool, order))
             case NodePool.Status.RECONCILING:
                 return Busy(cloud_errors.shortened(pool.status_message or "a repair, an upgrade or a resize."))
             case NodePool.Status.STOPPING:
@@ -198,7 +228,7 @@ class GkeBackend:
         why = self._why_broken(pool, order)
         usable = pool.status == NodePool.Status.RUNNING_WITH_ERROR
         if usable and pool.config.flex_start and why.kind is FailureKind.STOCKOUT:
-            return Running(pool.config.labels.get(FINGERPRINT_LABEL))
+            return Running(pool.config.labels.get(FINGERPRINT_LABEL), lacking=_lacking(pool, order))
         return Broken(why)
 
     def _why_broken(self, pool: NodePool, order: PoolOrder) -> Failure:
@@ -213,7 +243,7 @@ class GkeBackend:
     def _cancellable(self, order: PoolOrder) -> Operation | None:
         """Return the creation of the order's pool if it runs and is not being cancelled; None for others' pools."""
         pool = self._pool(order)
-        if pool is not None and _lacking(pool, order):
+        if pool is not None and self._why_not_ours(pool, order):
             return None
         creation = self._noted(order) if pool is None else self._creation(order)
         if creation is None or not _creates(creation, _target(order)):
@@ -222,7 +252,25 @@ class GkeBackend:
 
     def _deletable(self, order: PoolOrder) -> bool:
         pool = self._pool(order)
-        return pool is not None and pool.status != NodePool.Status.STOPPING and not _lacking(pool, order)
+        return pool is not None and pool.status != NodePool.Status.STOPPING and self._why_not_ours(pool, order) is None
+
+    def _why_not_ours(self, pool: NodePool, order: PoolOrder) -> str | None:
+        """Return why neither a pool's labels nor the record prove it ours; None if one of them does."""
+        why = missing_proof(pool.config.labels, order.job, legacy_pool=order.legacy_pool is not None)
+        return why if why is not None and not self._still_ours(order) else None
+
+    def _still_ours(self, order: PoolOrder) -> bool:
+        """Return whether a pool that was ours by the record is the same: no later one was made under its name.
+
+        Without a record, a pool is found by its labels within minutes, or by its operations, which GKE keeps for days.
+        """
+        if order.ours_since is None:
+            return False
+        target = _target(order)
+        later = (each for each in self._operations(order.cluster_path) if _creates(each, target))
+        return all(
+            each.name == order.operation or _began(each) <= order.ours_since + CLOCKS_DIFFER_BY for each in later
+        )
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""
@@ -264,8 +312,19 @@ class GkeBackend:
         return list(self._client.list_operations(parent=location_path(cluster_path), **_READ).operations)
 
 
-def _lacking(pool: NodePool, order: PoolOrder) -> str | None:
-    return missing_proof(pool.config.labels, order.job, legacy_pool=order.legacy_pool is not None)
+def _lacking(pool: NodePool, order: PoolOrder) -> str:
+    """Return which of the labels that name the slice a pool lacks; empty: none."""
+    return lacking(
+        pool.config.labels, naming_labels(order.job, order.attempt, legacy_pool=order.legacy_pool is not None)
+    )
+
+
+def _began(operation: Operation) -> datetime:
+    """Return when an operation began; one that GKE does not say counts as later than all."""
+    try:
+        return datetime.fromisoformat(operation.start_time)
+    except ValueError:
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def _created(creation: Operation | None, *, otherwise: Observation) -> Observation:

@@ -13,6 +13,7 @@ from google.cloud.container_v1 import (
     GcfsConfig,
     MaxPodsConstraint,
     NodeConfig,
+    NodeLabels,
     NodeManagement,
     NodeNetworkConfig,
     NodePool,
@@ -22,6 +23,7 @@ from google.cloud.container_v1 import (
     ReservationAffinity,
     SecondaryBootDisk,
     ShieldedInstanceConfig,
+    UpdateNodePoolRequest,
     VirtualNIC,
     WorkloadMetadataConfig,
 )
@@ -32,7 +34,7 @@ from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
 from tpu_slices.domain.planning.host_labels import network_labels, network_profile_of, workload_policy_of
-from tpu_slices.domain.planning.pool_labels import labels_of
+from tpu_slices.domain.planning.pool_labels import labels_of, lacking, naming_labels
 from tpu_slices.ports.backend import PoolOrder
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -46,6 +48,25 @@ def create_request(order: PoolOrder) -> CreateNodePoolRequest:
     if order.spec is None:
         raise CannotBeMade(WITHOUT_SPEC)
     return CreateNodePoolRequest(parent=order.cluster_path, node_pool=_node_pool(order, order.spec))
+
+
+def relabel_request(order: PoolOrder, pool: NodePool) -> UpdateNodePoolRequest | None:
+    """Return the request that puts back the labels of an order's pool that are missing; None if none is.
+
+    It replaces all labels of the pool, and GKE applies them to its nodes without making these anew ("Update Kubernetes
+    node labels and taints for node pools" in GKE's documentation: since 1.19.7-gke.1500, and with autoscaling since
+    1.23.4-gke.300). So those that others have set are sent as they are, and the etag keeps what is set meanwhile.
+    `node_version` and `image_type` are documented as required, and are not when something else is updated (gcloud and
+    Terraform send none). What the request says beside the slice's name is only added where it is missing: it may have
+    changed since the pool was made.
+    """
+    found = dict(pool.config.labels)
+    named = naming_labels(order.job, order.attempt, legacy_pool=order.legacy_pool is not None)
+    if not lacking(found, named):
+        return None
+    asked = _labels(order, order.spec) if order.spec and order.legacy_pool is None else {}
+    labels = {**asked, **found, **named}
+    return UpdateNodePoolRequest(name=pool_path(order), labels=NodeLabels(labels=labels), etag=pool.etag)
 
 
 def as_rest(order: PoolOrder) -> Mapping[str, Any]:
@@ -165,7 +186,7 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
         secondary_boot_disks=[_image_cache(image)] if image else [],
         gvnic=VirtualNIC(enabled=True) if settings.gvnic else None,
         gcfs_config=GcfsConfig(enabled=True) if settings.image_streaming or image else None,
-        labels={**labels_of(order.job, order.attempt, spec), **network_labels(spec, settings)},
+        labels=_labels(order, spec),
         resource_labels=billing_labels(order.job, settings.resource_labels),
         taints=[_taint(taint.key, taint.value) for taint in spec.taints],
         oauth_scopes=[_SCOPE],
@@ -180,6 +201,10 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
             enable_secure_boot=settings.secure_boot, enable_integrity_monitoring=settings.integrity_monitoring
         ),
     )
+
+
+def _labels(order: PoolOrder, spec: SliceSpec) -> dict[str, str]:
+    return {**labels_of(order.job, order.attempt, spec), **network_labels(spec, order.settings)}
 
 
 def _image_cache(disk_image: str) -> SecondaryBootDisk:

@@ -51,6 +51,8 @@ log = structlog.stdlib.get_logger()
 
 OPERATIONS_TOPIC = "cloud-operations"
 ID_LOGGED = 100  # characters
+MOST_NAMED = 20
+"""Pools in one line of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
     for cluster, found in swept.checked.items():
         counts = {"orphans": found.orphans, "ownerless": found.ownerless}
         log.info(LogEvent.INVENTORY_CHECKED, cluster=cluster, complete=found.complete, **counts)
+        if found.unproven:
+            log.error(LogEvent.POOLS_UNPROVEN, cluster=cluster, pools=list(found.unproven[:MOST_NAMED]))
         if found.left_out:
             log.error(LogEvent.ORPHANS_DEFERRED, cluster=cluster, left_out=found.left_out)
     for reported in swept.reported:

@@ -13,7 +13,7 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import occupancy
-from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
+from tpu_slices.domain.reconciling.hosts_list import hosts_awaited, hosts_to_be_listed
 from tpu_slices.domain.reconciling.occupancy import NewCount
 from tpu_slices.flows.counting import Counted, decided
 from tpu_slices.flows.outcomes import Reconciled, announce

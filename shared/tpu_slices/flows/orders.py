@@ -1,17 +1,20 @@
-"""The orders that the backend, and the questions that the relay, gets about the attempts of a slice."""
+"""The orders that the backend gets about the attempts of a slice, what it sees, and the questions to the relay."""
 
 from __future__ import annotations
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.model.facts import HostsQuestion
+from tpu_slices.domain.model.observations import Absent, PoolObservations
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.deps import ReconcileDeps
 
 
 def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:
     """Return the order about one attempt of a slice."""
-    operations = {record.attempt: record.operation, **{each.attempt: each.operation for each in record.terminating}}
+    earlier = next((each for each in record.terminating if each.attempt == attempt), None)
+    known = record if attempt == record.attempt else earlier
     return PoolOrder(
         cluster_path=settings.path,
         cluster_gke_id=settings.gke_id,
@@ -21,8 +24,23 @@ def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Po
         job=record.job,
         spec=record.spec,
         settings=record.pinned_settings or settings.pools,
-        operation=operations.get(attempt),
+        operation=known.operation if known else None,
+        ours_since=known.ours_since if known else None,
     )
+
+
+def observed(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
+    """Return the observations of every pool that may exist; an attempt that was never requested has none."""
+    current = (
+        Absent()
+        if record.create_requested_at is None
+        else deps.backend.look(order_of(record, record.attempt, settings))
+    )
+    terminating = {
+        earlier.attempt: deps.backend.look(order_of(record, earlier.attempt, settings))
+        for earlier in record.terminating
+    }
+    return PoolObservations(current, terminating)
 
 
 def question_of(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQuestion:

@@ -18,6 +18,7 @@ from tpu_slices.domain.model.decisions import (
     DeleteRemains,
     EndJoin,
     OpenHosts,
+    Relabel,
 )
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
@@ -46,11 +47,12 @@ from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, lowe
 from tpu_slices.domain.reconciling.occupancy import is_left, kept_for, slices_of_guests, with_report
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.presumed import presumed
+from tpu_slices.domain.reconciling.relabelling import known_ours
 from tpu_slices.flows import slots
 from tpu_slices.flows.brakes import limited, stopped
 from tpu_slices.flows.budget import count
 from tpu_slices.flows.node_groups import tell_node_group
-from tpu_slices.flows.orders import order_of, question_of
+from tpu_slices.flows.orders import observed, order_of, question_of
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
@@ -277,21 +279,8 @@ def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDep
 
 def _with_pools(looked: Looked, deps: ReconcileDeps) -> Looked:
     """Return it with every pool of the slice that may exist, as GKE shows it."""
-    return replace(looked, seen=_observe(looked.record, looked.settings, deps), at=deps.clock.now())
-
-
-def _observe(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
-    """Return the observations of every pool that may exist; an attempt that was never requested has none."""
-    current = (
-        Absent()
-        if record.create_requested_at is None
-        else deps.backend.look(order_of(record, record.attempt, settings))
-    )
-    terminating = {
-        earlier.attempt: deps.backend.look(order_of(record, earlier.attempt, settings))
-        for earlier in record.terminating
-    }
-    return PoolObservations(current, terminating)
+    seen, now = observed(looked.record, looked.settings, deps), deps.clock.now()
+    return replace(looked, record=known_ours(looked.record, seen, now), seen=seen, at=now)
 
 
 def _taking(looked: Looked, deps: ReconcileDeps) -> slots.Taking:
@@ -362,6 +351,8 @@ def _perform(action: Action, record: SliceRecord, looked: Looked, deps: Reconcil
             outcome = deps.backend.delete_remains(order)
         case CancelCreation():
             outcome = deps.backend.cancel(order)
+        case Relabel():
+            outcome = deps.backend.relabel(order)
         case CloseHosts() | OpenHosts():
             deps.publisher.ask(settings.cluster, [question_of(action, record)])
             return Started(None)

@@ -174,7 +174,7 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
     others = deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys())
     kept.update(others)
-    uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools}
+    uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools if pool.job}
     demanding = deps.store.demand_digests(cluster).keys()
     unready = {stored.value.owner.uid for stored in kept.values() if stored.value.reason not in SERVED}
     settled = frozenset(uids.intersection(active) - demanding - unready)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
@@ -29,6 +30,8 @@ class PoolOrder:
     settings: PoolSettings
     operation: str | None = None
     """The operation that creates the pool, if it is on record."""
+    ours_since: datetime | None = None
+    """Since when the pool is known to be ours by its record: that proves it, too, unless the name was used since."""
     seen_ours: bool = False
     """A look within the time to act on a decision has shown that the pool is ours: nobody else's has its name."""
 
@@ -43,8 +46,9 @@ class Backend(Protocol):
     def look(self, order: PoolOrder) -> Observation:
         """Return what exists under the order's pool name.
 
-        Absent only if the cluster was read and is the one on record; a pool without our owner label, slice id and
-        JobSet UID is Unowned; whatever prevents reading the pool is Unreadable, never an exception.
+        Absent only if the cluster was read and is the one on record; whatever prevents reading the pool is Unreadable,
+        never an exception. A pool is ours by our owner label, slice id and workload's UID, or by `ours_since`: then
+        Running says what is lacking. Any other is Unowned.
         """
 
     def create(self, order: PoolOrder) -> Outcome:
@@ -75,6 +79,13 @@ class Backend(Protocol):
         and leaves a pool that is Broken(UNKNOWN) and has to be deleted. Idempotent. Temporary: unknown outcome.
         """
 
+    def relabel(self, order: PoolOrder) -> Outcome:
+        """Request that the labels which name a pool's slice are put back, after verifying that it is ours.
+
+        Others stay as they are, and so do the hosts. Started(None) if none is lacking, or the pool is absent or not
+        ours. Refused(BUSY) while an operation runs on it. Idempotent. Temporary: unknown outcome.
+        """
+
     def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:
         """Hand a bootstrap token on to the pool's hosts, after verifying that it is ours; None: take it away again.
 
@@ -84,7 +95,7 @@ class Backend(Protocol):
         """
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
-        """Return every pool that carries our labels. Raise Temporary if the list is not complete."""
+        """Return every pool that carries our labels, or has a name of ours. Raise Temporary if some may be missing."""
 
     def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:
         """Return every pool that TPU Provisioner made. Raise Temporary like `inventory`."""

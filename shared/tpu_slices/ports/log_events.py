@@ -38,6 +38,7 @@ class LogEvent(StrEnum):
     INVENTORY_CHECKED = "inventory.checked"  # the pools that GKE has, compared with the records
     RELAY_SILENT = "relay.silent"  # with each sweep, while no heartbeat arrives
     RELAY_HEARD = "relay.heard"  # again, after a silence
+    POOLS_UNPROVEN = "pools.unproven"  # they have our names, and nothing proves them ours: they are left alone
     ORPHANS_DEFERRED = "orphans.deferred"  # beyond the limit of one inventory check
     # stored documents
     DOCUMENT_UNREADABLE = "document.unreadable"

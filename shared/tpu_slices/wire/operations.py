@@ -16,9 +16,9 @@ from tpu_slices.wire.validation import first_error
 _OUR_POOL = re.compile(r"(.+)-[1-9][0-9]{0,3}")
 _OF_ERRORS = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _POOL = "gke_nodepool"
-_POOL_METHOD = re.compile(r"\.(Create|Delete)NodePool$")
+_POOL_METHOD = re.compile(r"\.(Create|Delete|Update)NodePool$")
 _COMPUTE = "compute.googleapis.com"
-_COMPUTE_METHOD = re.compile(r"\.(resourcePolicies|instanceTemplates|instanceGroupManagers)\.(insert|delete)$")
+_COMPUTE_METHOD = re.compile(r"\.(resourcePolicies|instanceTemplates|instanceGroupManagers)\.(insert|delete|patch)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
     Broken,
+    Busy,
     Creating,
     Deleting,
     Failure,
@@ -26,7 +27,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import ClusterId, PoolName
+from tpu_slices.domain.model.slices import ClusterId, PoolName, attempt_named
 from tpu_slices.domain.planning.joining import kubeadm_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
@@ -53,10 +54,9 @@ class FakeBackend(FakeGke):
     """A test presses the buttons of `FakeGke` for what happens to pools, those here for calls, and looks at `calls`."""
 
     def __init__(self, clock: Clock, *, cluster_gke_id: str | None = None, operation_limit: int = 5) -> None:
-        super().__init__(operation_limit)
+        super().__init__(operation_limit, clock)
         self.calls: list[Call] = []
         self.cluster_gke_id = cluster_gke_id
-        self._clock = clock
         self.unreadable: dict[ClusterId, Exception] = {}
         """What reading a whole cluster raises."""
         self.joins: list[tuple[PoolName, JoinToken | None]] = []
@@ -69,6 +69,8 @@ class FakeBackend(FakeGke):
         """While set, every deletion is refused with it."""
         self.refuses_creations: Failure | None = None
         """While set, every creation is refused with it."""
+        self.refuses_labels: Failure | None = None
+        """While set, no labels are put back."""
 
     # the port
 
@@ -82,7 +84,7 @@ class FakeBackend(FakeGke):
         if pool is None:
             return self._nothing(order)
         if not _is_ours(pool, order):
-            return Unowned("its labels do not name this slice.")
+            return Unowned(pool.lacking or "its labels do not name this slice.")
         if isinstance(pool.seen, Creating):
             return Creating(operation_runs=pool.operation is not None)
         return pool.seen
@@ -99,6 +101,9 @@ class FakeBackend(FakeGke):
     def cancel(self, order: PoolOrder) -> Outcome:
         return self._answered(Verb.CANCEL, order, self._cancel)
 
+    def relabel(self, order: PoolOrder) -> Outcome:
+        return self._answered(Verb.RELABEL, order, self._relabel)
+
     def join(self, order: PoolOrder, token: JoinToken | None) -> Outcome:
         if self._trouble(Verb.JOIN) is not None:
             raise Temporary(_UNAVAILABLE)
@@ -112,19 +117,15 @@ class FakeBackend(FakeGke):
 
     def inventory(self, cluster: ClusterSettings) -> tuple[PoolSeen, ...]:
         self._list(cluster)
-        orders = [pool.order for pool in self.pools.values() if pool.order is not None]
-        return tuple(
-            PoolSeen(name=order.name, slice_id=order.slice_id, attempt=order.attempt, job=order.job)
-            for order in orders
-            if order.cluster_path == cluster.path and order.job.cluster == cluster.cluster
-        )
+        seen = (_listed(pool, cluster) for pool in self.pools.values())
+        return tuple(pool for pool in seen if pool is not None)
 
     def legacy_pools(self, cluster: ClusterSettings) -> tuple[LegacyPool, ...]:
         self._list(cluster)
         return tuple(
             LegacyPool(name=pool.name, namespace=pool.made_for[0], jobset=pool.made_for[1], job=pool.made_for[2])
             for pool in self.pools.values()
-            if pool.made_for is not None
+            if pool.made_for is not None and not pool.lacking
         )
 
     def pool_operations(self, cluster: ClusterSettings) -> frozenset[OperationSeen]:
@@ -191,7 +192,7 @@ class FakeBackend(FakeGke):
         if why is not None:
             return Refused(why, begun=begun)
         operation = self.begin(name, order.cluster_path, creates=True)
-        pool = there or FakePool(name=name, order=order, seen=Creating())
+        pool = there or FakePool(name=name, order=order, seen=Creating(), made_at=self._clock.now())
         pool.seen, pool.operation = Creating(), operation
         self.pools[name] = pool
         return Started(operation.name)
@@ -228,6 +229,22 @@ class FakeBackend(FakeGke):
         pool = self.pools.get(order.name)
         begun = pool is not None and isinstance(pool.seen, Begun)
         return self._delete(order) if begun else Started(None)
+
+    def _relabel(self, order: PoolOrder) -> Outcome:
+        pool = self.pools.get(order.name)
+        if pool is None or not _is_ours(pool, order) or not pool.lacking:
+            return Started(None)
+        if pool.operation is not None:
+            return Refused(
+                Failure(FailureKind.BUSY, f"Cluster is running incompatible operation {pool.operation.name}.")
+            )
+        if self.refuses_labels is not None:
+            return Refused(self.refuses_labels)
+        if self.full():
+            return Refused(Failure(FailureKind.RATE, "Too many operations."))
+        pool.operation, pool.relabels = self.begin(pool.name, order.cluster_path, creates=None), True
+        pool.seen = Busy("an update.")
+        return Started(pool.operation.name)
 
     def _cancel(self, order: PoolOrder) -> Outcome:
         pool = self.pools.get(order.name)
@@ -275,8 +292,20 @@ def _forbidden(what: str, cluster_path: str) -> str:
     return f'Required "container.clusters.{what}" permission(s) for "{cluster_path}".'
 
 
+def _listed(pool: FakePool, cluster: ClusterSettings) -> PoolSeen | None:
+    order = pool.order
+    if order is not None and not pool.lacking:
+        here = order.cluster_path == cluster.path and order.job.cluster == cluster.cluster
+        return PoolSeen(name=pool.name, slice_id=order.slice_id, attempt=order.attempt, job=order.job) if here else None
+    named = attempt_named(pool.name)
+    return PoolSeen(name=pool.name, slice_id=named[0], attempt=named[1], job=None) if named else None
+
+
 def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
-    made = pool.order
+    made, since = pool.order, order.ours_since
+    is_a_strangers = made is None and pool.made_for is None
+    if pool.lacking:
+        return not is_a_strangers and since is not None and (pool.made_at is None or pool.made_at <= since)
     if order.legacy_pool is not None:
         return pool.made_for == (order.job.owner.namespace, order.job.owner.name, order.job.job_name)
     return made is not None and (made.slice_id, made.job.owner.uid) == (order.slice_id, order.job.owner.uid)

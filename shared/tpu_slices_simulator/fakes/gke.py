@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
 
 from tpu_slices.domain.model.observations import (
@@ -19,7 +20,9 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.ports.backend import PoolOrder
+from tpu_slices.ports.clock import Clock
 
+LACKING = "it has no label google.com/tpu-slice-id."
 CANCELLED = Failure(FailureKind.UNKNOWN, "The operation was cancelled.")
 
 
@@ -51,6 +54,12 @@ class FakePool:
     """Whether the Nodes of its hosts are registered; they may be before the creation's operation ends."""
     made_for: tuple[str, str, str] | None = None
     """Namespace, JobSet and Job, where TPU Provisioner made it."""
+    made_at: datetime | None = None
+    """None: before all."""
+    lacking: str = ""
+    """What is missing of the labels that name its slice: somebody replaced them."""
+    relabels: bool = False
+    """Whether the operation that runs on it puts them back."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -73,7 +82,7 @@ class FakePool:
     def state(self) -> Running | Begun:
         """What is seen of it while no operation runs, and nothing is wrong with it."""
         if self.stands >= len(self.parts):
-            return Running(_fingerprint(self))
+            return Running(None if self.lacking else _fingerprint(self), lacking=self.lacking)
         return Begun(f"its {' and its '.join(self.parts[: self.stands])}")
 
 
@@ -83,7 +92,8 @@ class FakeGke:
     Pools of self-managed clusters are those of Compute Engine.
     """
 
-    def __init__(self, operation_limit: int) -> None:
+    def __init__(self, operation_limit: int, clock: Clock) -> None:
+        self._clock = clock
         self.pools: dict[PoolName, FakePool] = {}
         self.operations: dict[str, FakeOperation] = {}
         self.operation_limit = operation_limit
@@ -108,6 +118,8 @@ class FakeGke:
         if found.stands <= 0:
             del self.pools[pool]
             return
+        if found.relabels:
+            found.lacking, found.relabels = "", False
         found.seen = found.state
         whole = isinstance(found.seen, Running)
         found.hosts_joined = found.hosts_joined or (whole and not is_flex_start(found))
@@ -179,7 +191,19 @@ class FakeGke:
 
     def steal(self, pool: PoolName) -> None:
         """Put somebody else's pool under a name of ours, in place of what was there."""
-        self.pools[pool] = FakePool(name=pool, order=None, seen=Running(), stands=1, hosts_joined=True)
+        self.pools[pool] = FakePool(
+            name=pool, order=None, seen=Running(), stands=1, hosts_joined=True, made_at=self._clock.now()
+        )
+
+    def replace_labels(self, pool: PoolName, lacking: str = LACKING) -> None:
+        """Replace the labels of a pool as an operator would, past the port; on Compute Engine its description."""
+        found = self.pools[pool]
+        found.lacking = lacking
+        found.seen = found.state if isinstance(found.seen, Running) else found.seen
+
+    def restore_labels(self, pool: PoolName) -> None:
+        """Let the operator put them back."""
+        self.replace_labels(pool, "")
 
     def lose_everything(self) -> None:
         """Let the cluster be deleted, with its pools and operations."""

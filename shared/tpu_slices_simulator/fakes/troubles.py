@@ -17,9 +17,10 @@ class Verb(StrEnum):
     CANCEL = "CANCEL"
     LIST = "LIST"
     JOIN = "JOIN"
+    RELABEL = "RELABEL"
 
 
-ORDERS = frozenset({Verb.CREATE, Verb.DELETE, Verb.CANCEL})
+ORDERS = frozenset({Verb.CREATE, Verb.DELETE, Verb.CANCEL, Verb.RELABEL})
 
 
 class Trouble(StrEnum):

@@ -97,7 +97,6 @@ def test_what_is_missing_is_told(description: str, why: str) -> None:
         "",
         "made by hand",
         '{"tpu-slice-provisioner": 7}',
-        edited(cluster="other"),
         edited(attempt="many"),
         edited(attempt=0),
         edited(attempt=4),
@@ -109,9 +108,15 @@ def test_what_is_missing_is_told(description: str, why: str) -> None:
         edited(replicated_job=[]),
     ],
 )
-def test_what_was_not_made_by_us_for_the_cluster_is_no_pool_of_it(description: str) -> None:
-    assert pool_seen(NAME, DESCRIPTION, JOB.cluster) is not None
-    assert pool_seen(NAME, description, JOB.cluster) is None
+def test_what_does_not_say_what_it_was_made_for_is_known_by_its_name_alone(description: str) -> None:
+    described = pool_seen(NAME, DESCRIPTION, JOB.cluster)
+    assert described is not None
+    assert pool_seen(NAME, description, JOB.cluster) == replace(described, job=None)
+    assert pool_seen("their-group", description, JOB.cluster) is None
+
+
+def test_what_is_another_clusters_is_no_pool_of_this_one() -> None:
+    assert pool_seen(NAME, edited(cluster="other"), JOB.cluster) is None
 
 
 @given(
@@ -121,5 +126,6 @@ def test_what_was_not_made_by_us_for_the_cluster_is_no_pool_of_it(description: s
 )
 def test_no_description_raises_an_error(content: Any) -> None:
     description = json.dumps({KEY: content})
-    assert pool_seen(NAME, description, JOB.cluster) is None
+    seen = pool_seen(NAME, description, JOB.cluster)
+    assert seen is None or seen.job is None
     assert missing_proof(description, JOB) is not None

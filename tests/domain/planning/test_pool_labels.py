@@ -60,6 +60,7 @@ def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
     job = LONGEST
     seen = pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("demo"))
     assert seen is not None
+    assert seen.job is not None
     assert (seen.slice_id, seen.job.owner.uid, seen.job.job_index) == (
         slice_id(job),
         LONGEST.owner.uid,
@@ -82,15 +83,25 @@ def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
     ],
     ids=str,
 )
-def test_a_pool_whose_labels_contradict_each_other_is_not_ours(change: dict[str, str | None]) -> None:
+def test_labels_that_contradict_each_other_do_not_say_what_a_pool_was_made_for(change: dict[str, str | None]) -> None:
     job = a_job()
     labels = {key: value for key, value in {**labels_of(job, 1, a_spec()), **change}.items() if value is not None}
-    assert pool_seen(pool_name(slice_id(job), 1), labels, ClusterId("demo")) is None
+    assert pool_seen(pool_name(slice_id(job), 1), labels, ClusterId("demo")) == nameless(job)
 
 
-def test_a_pool_created_under_another_clusters_name_is_not_ours() -> None:
+def test_labels_for_another_cluster_do_not_say_it_either() -> None:
     job = a_job()
-    assert pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("staging")) is None
+    assert pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("staging")) == nameless(job)
+
+
+@pytest.mark.parametrize("name", ["default-pool", "tpu-llama", slice_id(a_job())])
+def test_a_pool_without_labels_and_a_name_of_ours_is_not_ours(name: str) -> None:
+    assert pool_seen(name, {}, ClusterId("demo")) is None
+
+
+def nameless(job: WorkloadJob) -> PoolSeen:
+    """Return the first pool of a Job's slice as it is seen by its name alone."""
+    return PoolSeen(name=pool_name(slice_id(job), 1), slice_id=slice_id(job), attempt=1, job=None)
 
 
 LEGACY_LABELS = {

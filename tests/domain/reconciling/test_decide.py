@@ -10,6 +10,7 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
 from tests.domain.cases import (
+    BARE,
     ELSEWHERE,
     GUEST,
     GUEST_ENDED,
@@ -34,7 +35,7 @@ from tests.domain.cases import (
     unneeded,
 )
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.decisions import Action, CloseHosts, CreatePool, Decision, DeletePool, OpenHosts
+from tpu_slices.domain.model.decisions import Action, CloseHosts, CreatePool, Decision, DeletePool, OpenHosts, Relabel
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -51,7 +52,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, PoolOperation, Refusal, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.records import Desire, PoolOperation, Refusal, Relabelling, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
@@ -66,6 +67,8 @@ BLOCKED = {"phase": Phase.BLOCKED, "reason": Reason.INVALID_CONFIGURATION}
 OUT_OF_STOCK = {"phase": Phase.WAITING, "reason": Reason.STOCKOUT}
 BY_OWN = some_hosts(occupants=(OWN,))
 BY_GUEST = some_hosts(occupants=(GUEST,))
+RELABEL = (Relabel(1),)
+LATER = Relabelling(lacking="it has no label.", again_at=NOW + MINUTE)
 CLOSE, CREATE, CREATE_NEXT = (CloseHosts(1, NOW),), (CreatePool(1),), (CreatePool(2),)
 WAITS: dict[str, Any] = {"demand_confirmed_at": NOW}
 LATE: dict[str, Any] = {"demand_confirmed_at": NOW - 16 * MINUTE}
@@ -351,9 +354,33 @@ OTHER: list[Row] = [
         "somebody deletes it, unneeded", unneeded(ready()),
         Deleting(), heard(), Phase.RELEASING, Reason.DELETION_STARTED, (),
     ),
+    # its labels were replaced
+    (
+        "its labels were replaced, and its Job is there", ready(hosts=BY_OWN),
+        BARE, heard(), Phase.READY, Reason.LABELS_REPLACED, RELABEL,
+    ),
+    ("they were, and nobody is there yet", ready(), BARE, heard(), Phase.READY, Reason.LABELS_REPLACED, RELABEL),
+    (
+        "they were, and GKE is at work on the pool", ready(hosts=BY_OWN, relabelling=LATER),
+        Busy("an update."), heard(), Phase.READY, Reason.LABELS_REPLACED, (),
+    ),
+    (
+        "they were, and were put back moments ago", ready(hosts=BY_OWN, relabelling=LATER),
+        BARE, heard(), Phase.READY, Reason.LABELS_REPLACED, (),
+    ),
+    ("they are there again", ready(hosts=BY_OWN, relabelling=LATER), OURS, heard(), Phase.READY, Reason.READY, ()),
+    (
+        "they were, while hosts join", requested(hosts=some_hosts(usable=2)),
+        BARE, heard(), Phase.PROVISIONING, Reason.HOSTS_JOINING, RELABEL,
+    ),
+    ("they were, unneeded", unneeded(ready()), BARE, heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE),
     # Unowned
-    ("not ours", requested(**JUST), Unowned("no owner label."), GRANTED, Phase.BLOCKED, Reason.UNOWNED_POOL, ()),
+    ("not ours", requested(**JUST), Unowned("no owner label."), GRANTED, Phase.WAITING, Reason.UNOWNED_POOL, ()),
     ("not ours, unneeded", unneeded(requested(**JUST)), Unowned("no label."), heard(), Phase.GONE, Reason.RELEASED, ()),
+    (
+        "not proven ours, and its Job is there", ready(hosts=BY_OWN),
+        Unowned("no label."), GRANTED, Phase.WAITING, Reason.UNOWNED_POOL, (),
+    ),
     # Unreadable
     ("unreadable", ready(), Unreadable("503"), GRANTED, Phase.READY, Reason.POOL_UNREADABLE, ()),
     ("unreadable, unneeded", unneeded(ready()), Unreadable("503"), heard(), Phase.READY, Reason.POOL_UNREADABLE, ()),

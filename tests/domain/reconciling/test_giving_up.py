@@ -291,19 +291,28 @@ with_hosts = st.tuples(records(), st.integers(0, 4)).map(
 
 @given(situations(used_by_its_own_job, current=present))
 def test_a_wanted_pool_that_its_own_job_uses_is_never_given_up(case: Situation) -> None:
-    if case.record.wanted and case.users:
+    there = case.record.on(case.record.hosts) or not isinstance(case.seen.current, Unowned)
+    if case.record.wanted and case.users and there:
         assert giving_up(case) is None
 
 
 @given(situations(with_hosts, st.just(SILENT), present))
 def test_while_the_relay_is_silent_a_wanted_pool_with_hosts_is_not_given_up(case: Situation) -> None:
     assert case.known.relay.silent(NOW)
-    assert giving_up(case) is None
+    assert isinstance(case.seen.current, Unowned) or giving_up(case) is None
 
 
-@given(situations(records().map(wanted), current=st.sampled_from([Unowned("x"), Unreadable("503")])))
-def test_a_wanted_slice_gives_nothing_up_over_a_pool_that_is_not_ours_or_not_read(case: Situation) -> None:
+@given(situations(records().map(wanted), current=st.just(Unreadable("503"))))
+def test_a_wanted_slice_gives_nothing_up_over_a_pool_that_is_not_read(case: Situation) -> None:
     assert giving_up(case) is None or not case.record.wanted
+
+
+@given(situations(records().map(wanted), current=st.just(Unowned("It has no labels."))))
+def test_a_name_that_somebody_else_uses_is_given_up_unless_its_own_job_is_there(case: Situation) -> None:
+    end = giving_up(case)
+    assert not case.record.wanted or (end is None) == case.record.on(case.record.hosts)
+    assert end is None or end.fits is not case.record.wanted
+    assert end is None or end.fits or "It has no labels." in end.unowned
 
 
 @given(situations())

@@ -11,9 +11,9 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_heartbeat
 from tpu_slices.domain.model.facts import Heartbeat
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER
+from tpu_slices.domain.reconciling.hosts_list import hosts_to_be_listed
 from tpu_slices.domain.reconciling.inventory import (
     RelayHeartbeat,
-    hosts_to_be_listed,
     silent_since,
     with_heartbeat,
 )

@@ -124,7 +124,9 @@ def test_a_cancellation_that_came_too_fast_is_requested_again() -> None:
 def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() -> None:
     ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
     record = after(CreatePool(1), Started("operation-9"), ordered)
-    assert record == replace(ordered, operation="operation-9", next_reconcile_at=NOW + LIMITS.resync_after)
+    assert record == replace(
+        ordered, operation="operation-9", ours_since=NOW, next_reconcile_at=NOW + LIMITS.resync_after
+    )
 
 
 def test_a_refused_creation_fails_without_an_attempt() -> None:

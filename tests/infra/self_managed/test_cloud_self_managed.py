@@ -173,6 +173,7 @@ PERMISSIONS: Mapping[str, str] = {
     "global_operations.list": "compute.globalOperations.list",
     "groups.aggregated_list": "compute.instanceGroupManagers.list",
     "groups.delete_unary": "compute.instanceGroupManagers.delete",
+    "groups.patch_unary": "compute.instanceGroupManagers.update",
     "groups.get": "compute.instanceGroupManagers.get",
     "groups.insert_unary": "compute.instanceGroupManagers.create",
     "groups.list_managed_instances": "compute.instanceGroupManagers.get",

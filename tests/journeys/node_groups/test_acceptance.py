@@ -233,12 +233,13 @@ def test_a_rate_limit_is_no_refusal_although_it_is_a_403_too(world: Acceptance, 
 @pytest.mark.parametrize("part", PARTS)
 def test_what_others_have_under_its_name_is_told_and_left_to_them(world: Acceptance, part: str) -> None:
     group = world.group_appears(two_hosts())
-    world.place.squat(world.coming_pool(group), part)
-    world.lives(minutes=2)
-    assert world.reasons(group)["Ready"] == "!OperationFailed"
+    theirs = world.coming_pool(group)
+    world.place.squat(theirs, part)
+    world.lives(minutes=15, until=lambda: world.reasons(group).get("Ready") == "Ready")
+    assert (world.reasons(group), world.pool(group) != theirs) == (READY, True)
     world.group_is_deleted(group)
-    world.lives(minutes=10)
-    assert (world.stands(group), world.place.stands(world.coming_pool(group))) == (False, {part})
+    world.lives(minutes=15)
+    assert (world.stands(group), world.place.stands(theirs)) == (False, {part})
 
 
 def test_an_answer_that_is_lost_at_each_step_makes_nothing_twice(world: Acceptance) -> None:

@@ -47,7 +47,7 @@ GROUP = f"/compute/v1/projects/{PROJECT}/zones/us-central1-c/instanceGroupManage
         ("GET", f"{GROUP}?limit=3", b"", 400, 'Unknown name "limit"'),
         ("GET", f"{GROUP}?maxResults=many", b"", 400, "Invalid JSON payload received."),
         ("GET", GROUP, b'{"name": "a"}', 400, "Request bodies are not allowed here."),
-        ("PATCH", f"{GROUP}/a", b"{}", 501, "is not implemented by the local Compute Engine"),
+        ("PUT", f"{GROUP}/a", b"{}", 501, "is not implemented by the local Compute Engine"),
         ("POST", f"{GROUP}/a/resize", b"", 501, "is not implemented by the local Compute Engine"),
         ("GET", "/compute/beta/projects", b"", 501, "is not implemented by the local Compute Engine"),
         ("GET", "/", b"", 501, "is not implemented by the local Compute Engine"),

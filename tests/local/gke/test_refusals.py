@@ -31,6 +31,10 @@ _MINUTE = timedelta(minutes=1)
 _REPAIRED = gke.NodeManagement(auto_upgrade=True, auto_repair=True)
 
 
+_LABELS = gke.NodeLabels(labels={"team": "a"})
+_BILLING = gke.ResourceLabels(labels={"team": "a"})
+
+
 @dataclass(frozen=True)
 class Case:
     name: str
@@ -40,6 +44,7 @@ class Case:
     method: str = "CreateNodePool"
     cluster: str = DEMO
     operation: Operation | None = None
+    update: gke.UpdateNodePoolRequest | None = None
 
 
 def _configured(**config: Any) -> gke.NodePool:
@@ -446,6 +451,23 @@ CASES = (
     ),
     Case("delete in another cluster", "cluster-unknown", a_pool(), method="DeleteNodePool", cluster=ELSEWHERE),
     Case("delete what is not there", "pool-unknown", a_pool(), method="DeleteNodePool"),
+    Case("update what is not there", "pool-unknown", a_pool(), method="UpdateNodePool"),
+    *(
+        Case(
+            name,
+            rule,
+            a_pool(),
+            _with_pool(),
+            method="UpdateNodePool",
+            update=gke.UpdateNodePoolRequest(name=f"{DEMO}/nodePools/pool", **changes),
+        )
+        for name, rule, changes in (
+            ("update nothing", "update-of-nothing", {}),
+            ("update the version", "update-not-covered", {"node_version": "-"}),
+            ("update two things", "update-of-two", {"labels": _LABELS, "resource_labels": _BILLING}),
+            ("update what was updated since", "update-outdated", {"labels": _LABELS, "etag": "x"}),
+        )
+    ),
     Case("get what is not there", "pool-unknown", a_pool(), method="GetNodePool"),
     Case("list another cluster", "cluster-unknown", a_pool(), method="ListNodePools", cluster=ELSEWHERE),
     Case("get another cluster", "cluster-unknown", a_pool(), method="GetCluster", cluster=ELSEWHERE),
@@ -465,7 +487,14 @@ CASES = (
 
 def _answer(case: Case) -> Refusal | None:
     state = case.state or a_state()
-    ask = Ask(state=state, cluster_path=case.cluster, name=case.pool.name, spec=case.pool, operation=case.operation)
+    ask = Ask(
+        state=state,
+        cluster_path=case.cluster,
+        name=case.pool.name,
+        spec=case.pool,
+        operation=case.operation,
+        update=case.update,
+    )
     return refusal(case.method, ask)
 
 

@@ -10,7 +10,7 @@ from google.cloud import container_v1 as gke
 
 from infra.local.gke.control_plane import ControlPlane
 from infra.local.gke.hosts import Manifest
-from infra.local.gke.nodes import NodesUnavailableError, RememberedNodes
+from infra.local.gke.nodes import NodesUnavailableError, RememberedNodes, with_labels_alone
 from infra.local.gke.paths import ClusterPath
 from infra.local.gke.rules import Refusal
 from infra.local.gke.state import Cluster, Fault, Kind, Pace, State
@@ -108,7 +108,7 @@ class UnreliableNodes(RememberedNodes):
 
     def update(self, node: Manifest) -> None:
         self._say("update", node["metadata"]["name"])
-        self.nodes[node["metadata"]["name"]] = node
+        self.nodes[node["metadata"]["name"]] = with_labels_alone(node)
 
     def drain(self, name: str) -> None:
         self._say("drain", name)
@@ -154,6 +154,14 @@ class World:
         answer = self.ask("DeleteNodePool", gke.DeleteNodePoolRequest(name=pool_path(name)))
         assert isinstance(answer, gke.Operation), answer
         return answer
+
+    def update(self, name: str = "pool", **changes: Any) -> gke.Operation:
+        answer = self.ask("UpdateNodePool", gke.UpdateNodePoolRequest(name=pool_path(name), **changes))
+        assert isinstance(answer, gke.Operation), answer
+        return answer
+
+    def update_refused(self, name: str = "pool", **changes: Any) -> Refusal:
+        return self.refused("UpdateNodePool", gke.UpdateNodePoolRequest(name=pool_path(name), **changes))
 
     def pool(self, name: str = "pool") -> gke.NodePool:
         answer = self.ask("GetNodePool", gke.GetNodePoolRequest(name=pool_path(name)))

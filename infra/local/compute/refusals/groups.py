@@ -249,6 +249,8 @@ INSERT = (
 )
 DELETE = (UNKNOWN, BUSY)
 CHANGE = (UNKNOWN, BUSY)
+PATCH = (not_covered({"description": {}}), UNKNOWN, BUSY, LONG_DESCRIPTION)
+"""A group's description can be changed [doc:gcloud compute instance-groups managed update --description]."""
 
 
 def misfit(machine: Machine, policy: Policy | None, size: int) -> Trouble | None:

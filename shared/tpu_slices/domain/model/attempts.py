@@ -14,6 +14,8 @@ class TerminatingAttempt:
 
     attempt: int
     create_requested_at: datetime | None = None
+    ours_since: datetime | None = None
+    """Since when its pool is known to be ours, whatever labels people give it; None: only its labels can prove that."""
     operation: str | None = None
     """GKE's operation that creates its pool, until it is seen to have ended: the pool may be listed only later."""
     slot: int | None = None

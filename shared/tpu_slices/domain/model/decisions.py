@@ -32,6 +32,13 @@ class CancelCreation:
 
 
 @dataclass(frozen=True, slots=True)
+class Relabel:
+    """Put the labels back that name a pool's slice. No host is made anew for it."""
+
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class CloseHosts:
     """Ask the relay to close the hosts to new pods, and then who is on them."""
 
@@ -64,7 +71,7 @@ class EndJoin:
     attempt: int
 
 
-Action = CreatePool | DeletePool | DeleteRemains | CancelCreation | CloseHosts | OpenHosts | AskJoin | EndJoin
+Action = CreatePool | DeletePool | DeleteRemains | CancelCreation | Relabel | CloseHosts | OpenHosts | AskJoin | EndJoin
 
 
 @dataclass(frozen=True, slots=True)

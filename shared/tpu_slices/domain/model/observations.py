@@ -64,6 +64,8 @@ class Running:
     fingerprint: str | None = None
     awaiting: str = ""
     """Why not all of its hosts exist yet, if the vendor says so and goes on trying by itself."""
+    lacking: str = ""
+    """What is missing of the labels, or of the description, that name its slice: somebody replaced them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Deleting:
 
 @dataclass(frozen=True, slots=True)
 class Unowned:
-    """The pool has our name but lacks our labels of ownership."""
+    """The pool has our name, but neither its labels nor what is known of its making prove it ours."""
 
     message: str
 
@@ -127,12 +129,13 @@ Outcome = Started | Refused
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSeen:
-    """A pool of the inventory: the pools of one cluster that carry our owner label."""
+    """A pool of the inventory: one of those in a cluster that have our names."""
 
     name: str
     slice_id: SliceId
     attempt: int
-    job: WorkloadJob
+    job: WorkloadJob | None
+    """What its labels say that it was made for; None: they do not say it, so that nothing but its name is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,7 @@ class Reason(StrEnum):
     ADOPTED = "Adopted", Phase.READY  # found without a record, kept because its JobSet is live
     RUNS_ELSEWHERE = "RunsElsewhere", Phase.READY  # its Job runs on the hosts of another slice
     USED_BY_OTHERS = "UsedByOthers", Phase.READY  # Jobs of others run on it, and its own does not wait
+    LABELS_REPLACED = "LabelsReplaced", Phase.READY  # somebody replaced those of its pool: they are put back
 
     STOCKOUT = "Stockout", Phase.WAITING
     QUOTA_EXCEEDED = "QuotaExceeded", Phase.WAITING
@@ -68,6 +69,7 @@ class Reason(StrEnum):
     TOO_MANY_OPERATIONS = "TooManyOperations", Phase.WAITING
     CLUSTER_BUSY = "ClusterBusy", Phase.WAITING
     CREATION_FAILED = "CreationFailed", Phase.WAITING
+    UNOWNED_POOL = "UnownedPool", Phase.WAITING  # somebody else has a pool of its name: the next attempt has another
     HOSTS_NOT_USABLE = "HostsNotUsable", Phase.WAITING  # created, but some of its hosts never became usable
 
     IMPOSSIBLE_SHAPE = "ImpossibleShape", Phase.REFUSED
@@ -80,7 +82,6 @@ class Reason(StrEnum):
     LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
 
     INVALID_CONFIGURATION = "InvalidConfiguration", Phase.BLOCKED
-    UNOWNED_POOL = "UnownedPool", Phase.BLOCKED
     ATTEMPTS_EXHAUSTED = "AttemptsExhausted", Phase.BLOCKED
     HELD = "Held", Phase.BLOCKED
     PAUSED = "Paused", Phase.BLOCKED
@@ -110,7 +111,16 @@ class Reason(StrEnum):
         return cls.LATER_RELEASE if isinstance(value, str) else None
 
 
-SERVED = frozenset({Reason.READY, Reason.SPEC_DRIFTED, Reason.ADOPTED, Reason.RUNS_ELSEWHERE, Reason.USED_BY_OTHERS})
+SERVED = frozenset(
+    {
+        Reason.READY,
+        Reason.SPEC_DRIFTED,
+        Reason.ADOPTED,
+        Reason.RUNS_ELSEWHERE,
+        Reason.USED_BY_OTHERS,
+        Reason.LABELS_REPLACED,
+    }
+)
 """The reasons of usable slices: nothing waits for them while their JobSet is active."""
 
 

@@ -102,6 +102,18 @@ class SlotAwaited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Relabelling:
+    """What is done about a pool whose labels, or description, somebody replaced by those that do not name its slice."""
+
+    lacking: str
+    """What of them is missing."""
+    again_at: datetime
+    """When it is looked at again, and they are put back if they are still missing."""
+    refused: str = ""
+    """Why the vendor last refused to put them back; empty: it did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Why a request cannot be served."""
 
@@ -165,6 +177,8 @@ class SliceRecord:
     """The name of the adopted pool: attempt 0. TPU Provisioner's node pool, or TPU operator's instance group."""
     create_requested_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
+    ours_since: datetime | None = None
+    """Of the current attempt: see TerminatingAttempt."""
     operation: str | None = None
     """GKE's operation that creates the current attempt, once it is known."""
     slot: int | None = None
@@ -179,6 +193,8 @@ class SliceRecord:
     """Since when usable hosts have been missing in the current pool, whatever the reason that was told."""
     join_asked: JoinAsked | None = None
     """The question for a bootstrap token whose answer the hosts may still have; None: they have none."""
+    relabelling: Relabelling | None = None
+    """Of the current attempt; None: the labels that name its slice were not replaced, as far as is known."""
     terminating: tuple[TerminatingAttempt, ...] = ()
     runs_on: RunsOn | None = None
     """Where its Job runs, if not on the current attempt."""

@@ -30,6 +30,8 @@ class Vendor:
     """What hosts may lack addresses of, and what is to be made larger then."""
     beside: str
     """What else makes hosts, for pods that get no slice."""
+    labels: str
+    """What says on a pool whose it is."""
     scope: str
     """What operations exclude each other on."""
 
@@ -52,6 +54,7 @@ GKE = Vendor(
     repair="GKE repairs hosts",
     addresses="pod IP range",
     beside="use a TPU node pool with autoscaling, node auto-provisioning or a ComputeClass of GKE",
+    labels="the labels",
     scope="the cluster",
 )
 COMPUTE_ENGINE = Vendor(
@@ -65,5 +68,6 @@ COMPUTE_ENGINE = Vendor(
     "once no Job is on it",
     addresses="subnetwork",
     beside="create a TPUNodeGroup, and select its hosts with cloud.google.com/tpu-node-group-name",
+    labels="the description",
     scope="what the slice consists of",
 )

@@ -18,6 +18,7 @@ from tpu_slices.domain.model.slices import (
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
+    attempt_named,
     pool_name,
     slice_id,
 )
@@ -28,6 +29,11 @@ _KINDS = {kind.value: kind for kind in OwnerKind}
 
 def description_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> str:
     """Return the description of an attempt's policy, template and group."""
+    return described(job, attempt, spec.zone, spec.fingerprint)
+
+
+def described(job: WorkloadJob, attempt: int, zone: str, fingerprint: str) -> str:
+    """Return such a description of what is in a zone, and was made for a request with this fingerprint."""
     owner = {
         "kind": job.owner.kind.value,
         "namespace": job.owner.namespace,
@@ -38,8 +44,8 @@ def description_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> str:
         "cluster": job.cluster,
         "slice": slice_id(job),
         "attempt": attempt,
-        "zone": spec.zone,
-        "fingerprint": spec.fingerprint,
+        "zone": zone,
+        "fingerprint": fingerprint,
         "owner": owner,
         "replicated_job": job.replicated_job,
         "job_index": job.job_index,
@@ -75,13 +81,22 @@ def zone_of(description: str) -> str | None:
 
 
 def pool_seen(name: str, description: str, cluster: ClusterId) -> PoolSeen | None:
-    """Return the pool that a description tells of, or None if it was not made by us for this cluster.
+    """Return the pool that a description tells of, or that has a name of ours without one; None for any other.
 
     A slice id covers cluster, UID, replicated job and index: descriptions that were copied or edited do not match it.
+    What a description says to be another cluster's is none of this one's.
     """
     proof = _proof(description)
-    if proof is None or proof.get("cluster") != cluster:
+    if proof is not None and proof.get("cluster") != cluster:
         return None
+    known = _described(name, proof, cluster) if proof is not None else None
+    if known is not None:
+        return known
+    named = attempt_named(name)
+    return None if named is None else PoolSeen(name=name, slice_id=named[0], attempt=named[1], job=None)
+
+
+def _described(name: str, proof: Mapping[str, Any], cluster: ClusterId) -> PoolSeen | None:
     try:
         job, attempt = _job(proof, cluster), int(proof["attempt"])
         expected = pool_name(slice_id(job), attempt)

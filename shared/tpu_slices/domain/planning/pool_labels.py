@@ -19,6 +19,7 @@ from tpu_slices.domain.model.slices import (
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
+    attempt_named,
     pool_name,
     slice_id,
 )
@@ -53,14 +54,9 @@ def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]
     """Return every label of a slice's pool: the tenant's and ours. The tenant's never replace ours."""
     labels = {
         **dict(spec.node_labels),
-        OWNER_LABEL: OWNER,
-        **_parent(job),
+        **naming_labels(job, attempt),
         HASH_LABEL: spec.fingerprint,
-        SLICE_ID_LABEL: slice_id(job),
-        OWNER_UID_LABEL: label_value(job.owner.uid),
-        ATTEMPT_LABEL: str(attempt),
         FINGERPRINT_LABEL: spec.fingerprint,
-        JOB_INDEX_LABEL: str(job.job_index),
     }
     return {**labels, EXCLUSIVE_NODES_LABEL: "true"} if spec.exclusive_nodes else labels
 
@@ -110,25 +106,54 @@ def missing_proof(labels: Mapping[str, str], job: WorkloadJob, *, legacy_pool: b
 
     An adopted pool has neither our slice id nor the UID: it must be TPU Provisioner's for the same Job.
     """
+    return lacking(labels, _proof(job, legacy_pool=legacy_pool)) or None
+
+
+def _proof(job: WorkloadJob, *, legacy_pool: bool) -> dict[str, str]:
     if legacy_pool:
-        proof = {OWNER_LABEL: OWNER, NAMESPACE_LABEL: job.owner.namespace, JOBSET_LABEL: job.owner.name}
-        proof[PARENT_NAME_LABEL] = job.job_name.lower()
-    else:
-        proof = {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), OWNER_UID_LABEL: label_value(job.owner.uid)}
-    for key, value in proof.items():
+        of_jobset = {NAMESPACE_LABEL: job.owner.namespace, JOBSET_LABEL: job.owner.name}
+        return {OWNER_LABEL: OWNER, **of_jobset, PARENT_NAME_LABEL: job.job_name.lower()}
+    return {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), OWNER_UID_LABEL: label_value(job.owner.uid)}
+
+
+def naming_labels(job: WorkloadJob, attempt: int, *, legacy_pool: bool = False) -> dict[str, str]:
+    """Return the labels that name a pool's owner, slice and Job, by which it is found without a record."""
+    if legacy_pool:
+        return {**_proof(job, legacy_pool=True), PARENT_KIND_LABEL: "job"}
+    return {
+        OWNER_LABEL: OWNER,
+        **_parent(job),
+        SLICE_ID_LABEL: slice_id(job),
+        OWNER_UID_LABEL: label_value(job.owner.uid),
+        ATTEMPT_LABEL: str(attempt),
+        JOB_INDEX_LABEL: str(job.job_index),
+    }
+
+
+def lacking(labels: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """Return which of the wanted labels is the first that is missing or another; empty: none is."""
+    for key, value in wanted.items():
         if key not in labels:
             return f"it has no label {key}."
         if labels[key] != value:
             return f'its label {key} is "{labels[key]}", not "{value}".'
-    return None
+    return ""
 
 
 def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolSeen | None:
-    """Return the pool that the labels describe, or None if it was not created by us for this cluster.
+    """Return the pool that the labels describe, or that has a name of ours without such labels; None for any other.
 
     A slice id covers cluster, UID, replicated job and index, so labels that were copied, edited or written for
     another cluster do not match it. The workload's name may be shortened: the slice id shows only its beginning.
     """
+    described = _described(name, labels, cluster)
+    if described is not None:
+        return described
+    named = attempt_named(name)
+    return None if named is None else PoolSeen(name=name, slice_id=named[0], attempt=named[1], job=None)
+
+
+def _described(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolSeen | None:
     if labels.get(OWNER_LABEL) != OWNER or SLICE_ID_LABEL not in labels:
         return None
     try:

@@ -118,6 +118,7 @@ def adopted_record(pool: LegacyPool, record: SliceRecord, now: datetime) -> Slic
         attempts=record.attempts - 1 if unused else record.attempts,
         legacy_pool=pool.name,
         create_requested_at=now,
+        ours_since=now,
         spared_until=now + SPARED_FOR,
         refusal=None,
         retry_at=None,

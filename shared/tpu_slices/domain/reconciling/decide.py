@@ -25,11 +25,11 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
-from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up
+from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up, unowned
 from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.messages import (
@@ -48,6 +48,7 @@ from tpu_slices.domain.reconciling.messages import (
 )
 from tpu_slices.domain.reconciling.patience import due, failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
+from tpu_slices.domain.reconciling.relabelling import labels_replaced, relabelling
 from tpu_slices.domain.reconciling.terminating import (
     Followed,
     follow,
@@ -81,7 +82,9 @@ def decide(
     | Broken            | every host usable: as Running; in use: kept;          | given up                      |
     |                   | else given up, next attempt by kind of failure        |                               |
     | Deleting          | next attempt                                          | wait                          |
-    | Unowned           | BLOCKED                                               | as Absent; never touched      |
+    | - its labels were | READY, and they are put back                          | given up                      |
+    |   replaced        |                                                       |                               |
+    | Unowned           | next attempt; never touched                           | as Absent; never touched      |
     | Unreadable        | change nothing                                        | change nothing                |
 
     What is given up (`giving_up` has the table) is deleted by the rule in `deletion`, or taken back if it is needed
@@ -130,20 +133,23 @@ class Arm:
 
 def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
-    hosts = joining(case)
+    hosts, labels = joining(case), relabelling(case)
     changes = {
         "create_requested_at": None if case.nothing_stands else case.record.create_requested_at,
         "slot": case.record.slot if case.creates_current else None,
         "terminating": followed.attempts,
         "hosts_awaited_since": _hosts_awaited_since(case.record, arm, case.now),
         "join_asked": hosts.asked,
+        "relabelling": labels.state,
         **arm.changes,
         "slot_awaited": followed.slot_awaited or arm.slot_awaited,
     }
     after = case.record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes)
-    times = (due(after, followed.assessments, case.now, case.limits), hosts.until)
+    times = (due(after, followed.assessments, case.now, case.limits), hosts.until, labels.until)
     after = after.with_changes(next_reconcile_at=min((time for time in times if time is not None), default=None))
-    return Decision(after, (*opened, *followed.actions, *creates, *hosts.actions), arm.reason, arm.message)
+    return Decision(
+        after, (*opened, *followed.actions, *creates, *labels.actions, *hosts.actions), arm.reason, arm.message
+    )
 
 
 def _hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> datetime | None:
@@ -209,6 +215,9 @@ class Case(Situation):
             return self._failed(ended.failure)
         if ended is not None and ended.rejection is not None:
             return self._rejected(ended.rejection)
+        if ended is not None and ended.unowned and not self.runs_elsewhere:
+            told = f"{ended.unowned} The next attempt has another name."
+            return Arm(Reason.UNOWNED_POOL, told, {"retry_at": self.now})
         return self._serving()
 
     def _serving(self) -> Arm:
@@ -217,17 +226,17 @@ class Case(Situation):
                 return self._absent()
             case Creating():
                 return self._creating()
+            case Running(lacking=lacking) if lacking and self.whole and not self.runs_elsewhere:
+                return self._relabelled(lacking)
             case Running():
                 return self._running(self.seen.current)
-            case Busy() if self.unfilled:
-                return self._awaiting_hosts()
             case Busy(message):
-                return Arm(Reason.POOL_BUSY, f"{self.vendor} is working on the {self.vendor.pool}: {message}")
+                return self._busy(message)
             case Broken(why):
                 return self._running(Running()) if self.whole else self._broken(why)
             case Unowned(message):
-                named = f"{self.vendor.a_pool} named {self.record.pool} exists that is not ours"
-                return Arm(Reason.UNOWNED_POOL, f"{named}: {message} Delete it.")
+                told = f"{unowned(self, message)} Its Job runs there."
+                return Arm(Reason.UNOWNED_POOL, told, {"retry_at": self.now + self.limits.resync_after})
             case Deleting() | Unreadable():
                 raise AssertionError(f"{self.seen.current} is no case of a pool that is kept")
             case _:
@@ -282,6 +291,7 @@ class Case(Situation):
             "create_requested_at": self.now,
             "slot": slot,
             "operation": None,
+            "ours_since": self.record.ours_since if isinstance(self.seen.current, Begun) else None,
             "retry_at": None,
             "blocked_settings_version": None,
             "rejection": None,
@@ -302,6 +312,7 @@ class Case(Situation):
 
     def _running(self, seen: Running) -> Arm:
         record = self.record
+        served = {"failures": 0, "retry_at": None}
         if self.runs_elsewhere:
             return self._elsewhere()
         if record.spec is None or (record.attempt == 0 and not record.hosts.known):
@@ -316,8 +327,8 @@ class Case(Situation):
         if not self.whole:
             lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
             message = hosts_awaited(record, record.spec)
+            message = f"{message} {self._labels_replaced(seen.lacking)}" if seen.lacking else message
             return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, message)
-        served = {"failures": 0, "retry_at": None}
         if not same_request(seen.fingerprint, record.spec):
             message = (
                 f"Ready, but the {record.owner.kind}'s request has changed since; not rebuilt under a running Job."
@@ -330,6 +341,20 @@ class Case(Situation):
             message = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
             return Arm(Reason.LEADER_STILL_WAITING, message, served)
         return Arm(Reason.READY, ready(record, record.spec, self.now), served)
+
+    def _busy(self, message: str) -> Arm:
+        if self.unfilled:
+            return self._awaiting_hosts()
+        if self.whole and self.record.relabelling is not None:
+            return self._relabelled(self.record.relabelling.lacking)
+        return Arm(Reason.POOL_BUSY, f"{self.vendor} is working on the {self.vendor.pool}: {message}")
+
+    def _relabelled(self, lacking: str) -> Arm:
+        return Arm(Reason.LABELS_REPLACED, self._labels_replaced(lacking), {"failures": 0, "retry_at": None})
+
+    def _labels_replaced(self, lacking: str) -> str:
+        state = relabelling(self).state or Relabelling(lacking=lacking, again_at=self.now)
+        return labels_replaced(state, self.vendor, frozen=self.frozen() is not None)
 
     def _awaiting_hosts(self, why: str = "") -> Arm:
         assert self.record.spec is not None

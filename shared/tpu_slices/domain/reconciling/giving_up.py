@@ -14,6 +14,7 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Running,
+    Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Refusal
@@ -31,6 +32,8 @@ class GivingUp:
     fits: bool = False
     failure: Failure | None = None
     rejection: Refusal | None = None
+    unowned: str = ""
+    """That somebody else has a pool of its name; empty: nobody has."""
 
 
 def giving_up(case: Situation) -> GivingUp | None:
@@ -42,6 +45,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     | not needed any more, or not now                             | fits                                              |
     | adopted, and its pool is gone: the name is not ours to use  | yes                                               |
     | being deleted by somebody                                   | yes                                               |
+    | not ours: somebody else has a pool of its name, and its own | yes: the next attempt has another name            |
+    | Job is not there                                            |                                                   |
     | begun, and not to be bought any more                        | yes                                               |
     | a pool on which only others run, while its own Job waits    | fits, unless it gets one that they left           |
     | its creation failed, or was forgotten by GKE                | failed                                            |
@@ -61,8 +66,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     match seen:
         case Absent() | Begun():
             return GivingUp() if _not_to_be_made(case) else None
-        case Deleting():
-            return GivingUp()
+        case Deleting() | Unowned():
+            return _taken_away(case, seen)
         case Creating() | Running() | Busy() | Broken() if case.deprived and case.known.left is None:
             return GivingUp(fits=True)
         case Creating():
@@ -73,6 +78,17 @@ def giving_up(case: Situation) -> GivingUp | None:
             return _not_useful(case, seen)
         case _:
             return None
+
+
+def _taken_away(case: Situation, seen: Deleting | Unowned) -> GivingUp | None:
+    if isinstance(seen, Deleting):
+        return GivingUp()
+    return None if case.record.on(case.record.hosts) else GivingUp(unowned=unowned(case, seen.message))
+
+
+def unowned(case: Situation, message: str) -> str:
+    """Return what is told of a pool under the attempt's name that nothing proves to be ours."""
+    return f"{case.vendor.a_pool} named {case.record.pool} exists that is not ours, and is left alone: {message}"
 
 
 def _not_to_be_made(case: Situation) -> bool:

@@ -23,11 +23,12 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.reconciling.standings import digest_of
 from tpu_slices.domain.reconciling.terminating import given_up
+from tpu_slices.domain.reconciling.unproven import is_known, unproven
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
 _SETTLED = {Phase.READY, Phase.QUEUED, Phase.REFUSED}
@@ -141,6 +142,8 @@ class InventoryFindings:
     """Workloads that were told to be READY and are not, and of which no report is to follow: MISREPORTED at most."""
     left_out: int = 0
     """Orphans beyond the limit of one check: so many indicate another problem, and an operator should investigate."""
+    unproven: tuple[str, ...] = ()
+    """The pools with our names that nothing proves to be ours."""
     ownerless: int = 0
     """Pools whose JobSet has not been active for OWNERLESS_AFTER, and that nobody is about to delete."""
     complete: bool = True
@@ -210,20 +213,6 @@ def questions(fact: WorkloadsListed, absent: Iterable[WorkloadRecord]) -> tuple[
     return tuple(Question(owner=record.owner) for record in suspect[: max(1, QUESTIONS_PER_LIST // fact.parts)])
 
 
-def hosts_to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> bool:
-    """Return whether to ask the relay for all hosts: they have differed from the records for longer than facts take."""
-    if heartbeat.relay.silent(now):
-        return False
-    times = (heartbeat.hosts_confirmed_at or heartbeat.uninterrupted_since, heartbeat.hosts_asked_at)
-    return all(at is None or now - at > SILENT_AFTER for at in times)
-
-
-def hosts_awaited(heartbeat: RelayHeartbeat, now: datetime) -> bool:
-    """Return whether the relay was asked for all hosts lately, and they have not agreed with the records since."""
-    asked, confirmed = heartbeat.hosts_asked_at, heartbeat.hosts_confirmed_at
-    return asked is not None and now - asked <= SILENT_AFTER and (confirmed is None or confirmed < asked)
-
-
 def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) -> InventoryFindings:
     """Return the differences between records, JobSets and pools, and the changes that resolve them.
 
@@ -244,14 +233,17 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | GONE                                              |                                                    |
     | fewer SERVED slices than a workload had when it   | its report is due                                  |
     | was told to be READY                              |                                                    |
+    | a pool whose labels were replaced, of a settled   | reconciled again                                   |
+    | record that knows it as ours                      |                                                    |
     | a pool whose record cannot be read                | none                                               |
     """
     workloads, slices = records.workloads, records.slices
     ready = sum(record.phase is Phase.READY for record in slices.values())
     most = max(10, ready // 5)
-    orphans = [pool for pool in pools if pool.slice_id not in slices and pool.slice_id not in records.unreadable]
-    found = sorted(orphans, key=lambda pool: pool.attempt)[:most]
-    recovered = {pool.slice_id: _recovered(pool, workloads.get(pool.job.owner.uid), now) for pool in found}
+    known = slices.keys() | records.unreadable
+    orphans = [(pool, pool.job) for pool in pools if pool.job and pool.slice_id not in known]
+    found = sorted(orphans, key=lambda orphan: orphan[0].attempt)[:most]
+    recovered = {pool.slice_id: _recovered(pool, job, workloads.get(job.owner.uid), now) for pool, job in found}
     by_slice: dict[SliceId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
@@ -267,6 +259,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         unserved=tuple(sorted(uid for uid, workload in workloads.items() if _is_unserved(workload, records))),
         misreported=tuple(islice((uid for uid, it in workloads.items() if _is_misreported(it, slices)), MISREPORTED)),
         left_out=max(0, len(orphans) - most),
+        unproven=unproven(pools, slices, records.unreadable),
         ownerless=sum(_ownerless(pool, records, now) for pool in pools),
     )
 
@@ -325,19 +318,21 @@ def _is_misreported(workload: WorkloadRecord, slices: Mapping[SliceId, SliceReco
 
 
 def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
-    record, workload = records.slices.get(pool.slice_id), records.workloads.get(pool.job.owner.uid)
+    record = records.slices.get(pool.slice_id)
+    workload = records.workloads.get(pool.job.owner.uid) if pool.job else None
     if record is None or workload is None or record.phase in {Phase.RELEASING, Phase.BLOCKED}:
         return False  # unknown yet, or not forgotten
     return workload.state is not WorkloadState.ACTIVE and now - workload.state_since > OWNERLESS_AFTER
 
 
-def _recovered(pool: PoolSeen, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
+def _recovered(pool: PoolSeen, job: WorkloadJob, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     """Return a record for a pool: as the current attempt, or as a terminating one if its JobSet is known not active."""
     record = replace(
-        SliceRecord.of(pool.job, now),
+        SliceRecord.of(job, now),
         attempt=pool.attempt,
         attempts=pool.attempt,
         create_requested_at=now,
+        ours_since=now,
         spared_until=now + SPARED_FOR,
     )
     if jobset is None or jobset.state is WorkloadState.ACTIVE:
@@ -349,6 +344,7 @@ def _found(pool: PoolSeen, record: SliceRecord, now: datetime) -> TerminatingAtt
     return TerminatingAttempt(
         attempt=pool.attempt,
         create_requested_at=now,
+        ours_since=now,
         spared_until=now + SPARED_FOR,
         chips=record.spec.chips if record.spec else 0,
     )
@@ -375,19 +371,21 @@ def _unseen(owner: Owner) -> WorkloadRef:
 
 def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     known = {record.attempt, *(earlier.attempt for earlier in record.terminating)}
-    strays = tuple(_found(pool, record, now) for pool in pools if pool.attempt not in known)
-    present = record.attempt in {pool.attempt for pool in pools}
+    ours = [pool for pool in pools if pool.job or is_known(pool, record)]
+    strays = tuple(_found(pool, record, now) for pool in ours if pool.attempt not in known)
+    present = record.attempt in {pool.attempt for pool in ours}
     missing = record.phase is Phase.READY and not present
     unrecorded = present and record.create_requested_at is None
     unexpected = present and record.phase is Phase.GONE
-    if not (strays or missing or unrecorded or unexpected or _contradicts(record, jobset)):
+    unlike = record.next_reconcile_at is None and any(pool.job is None for pool in ours)
+    if not (strays or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset)):
         return record
-    create_requested_at = now if unrecorded else record.create_requested_at
     return replace(
         record,
         terminating=(*record.terminating, *strays),
         attempts=max(record.attempts, *(stray.attempt for stray in strays), 0),
-        create_requested_at=create_requested_at,
+        create_requested_at=now if unrecorded else record.create_requested_at,
+        ours_since=now if unrecorded else record.ours_since,
         next_reconcile_at=now,
     )
 

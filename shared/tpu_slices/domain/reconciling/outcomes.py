@@ -7,11 +7,22 @@ from datetime import datetime
 from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, CancelCreation, CreatePool, DeletePool, DeleteRemains, EndJoin
+from tpu_slices.domain.model.decisions import (
+    Action,
+    CancelCreation,
+    CreatePool,
+    DeletePool,
+    DeleteRemains,
+    EndJoin,
+    Relabel,
+)
 from tpu_slices.domain.model.joining import TOKEN_LIVES
 from tpu_slices.domain.model.observations import FailureKind, Outcome, Refused, Started
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.reconciling.patience import IN_THE_WAY, due_after, failed
+from tpu_slices.domain.reconciling.relabelling import labels_replaced
 from tpu_slices.domain.reconciling.terminating import given_up
 
 
@@ -21,7 +32,7 @@ def acted(
     """Return the record after an action's outcome; losing it is harmless, the next reconcile finds the same."""
     match action, outcome:
         case CreatePool(), Started(operation):
-            record = replace(record, operation=operation)
+            record = replace(record, operation=operation, ours_since=now if operation else record.ours_since)
         case DeletePool() | DeleteRemains(), Started(None):
             return replace(record, next_reconcile_at=now + settings.limits.delete_retry_after)
         case CreatePool(), Refused(why, begun=True) if why.kind in IN_THE_WAY:
@@ -36,6 +47,8 @@ def acted(
         case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)):
             retry_at = now + settings.limits.delete_retry_after
             record = _with(record, attempt, delete_requested_at=None, retry_at=retry_at, slot=None, refused=why.message)
+        case Relabel(), _:
+            return _relabelled(record, outcome, now, settings)
         case EndJoin(attempt), _:
             return _join_ended(record, attempt, outcome, now, settings)
         case _:
@@ -54,6 +67,31 @@ def _join_ended(
         again_at = now + settings.limits.requeue_after
         return replace(record, next_reconcile_at=min(record.next_reconcile_at or again_at, again_at))
     return replace(record, join_asked=None)
+
+
+def _relabelled(record: SliceRecord, outcome: Outcome, now: datetime, settings: ClusterSettings) -> SliceRecord:
+    """Return the record of a slice whose labels were put back, or were not.
+
+    | the vendor                             | tried again, if they are still missing, after                    |
+    |----------------------------------------|------------------------------------------------------------------|
+    | accepted it                            | `resync_after`, or when it says that the operation ended         |
+    | is at work, or has too much to do      | `resync_after`                                                   |
+    | refused it                             | `blocked_retry_after`: a granted permission is not visible to us |
+    """
+    if record.relabelling is None or not isinstance(outcome, Refused):
+        return record if record.relabelling is None else _told(record, settings, refused="")
+    if outcome.failure.kind in IN_THE_WAY:
+        return record
+    again_at = now + settings.limits.blocked_retry_after
+    return _told(record, settings, refused=outcome.failure.message, again_at=again_at)
+
+
+def _told(record: SliceRecord, settings: ClusterSettings, **changes: Any) -> SliceRecord:
+    """Return the record with these changes to what is done about its labels, and with a message that tells of it."""
+    assert record.relabelling is not None
+    state = replace(record.relabelling, **changes)
+    told = labels_replaced(state, settings.vendor) if record.reason is Reason.LABELS_REPLACED else record.message
+    return replace(record, relabelling=state, message=shortened(told))
 
 
 def _with(record: SliceRecord, attempt: int, **changes: Any) -> SliceRecord:

@@ -37,7 +37,7 @@ def presumed(
         undisturbed = last.hosts.joined and is_made and last.delete_requested_at is None
         runs = undisturbed and (confirmed or last.close_requested_at is not None)
         return PoolObservations(Absent(), {last.attempt: Running(None)}) if runs else None
-    if record.terminating or record.create_requested_at is None or record.rebuild_allowed:
+    if record.terminating or record.create_requested_at is None or record.rebuild_allowed or record.relabelling:
         return None
     told = created is not None and created == record.operation
     made = told and record.under_creation and not record.made_in_steps
@@ -51,5 +51,6 @@ def _has_one_to_delete(record: SliceRecord) -> bool:
 
 def stands(record: SliceRecord) -> bool:
     """Return whether a slice has one pool alone, its own, which was seen to run and of which nothing is under way."""
-    undisturbed = not (record.terminating or record.runs_on or record.rebuild_allowed or record.slots)
+    changing = record.terminating or record.runs_on or record.rebuild_allowed or record.relabelling
+    undisturbed = not (changing or record.slots)
     return undisturbed and record.spec is not None and record.reason in _STANDING

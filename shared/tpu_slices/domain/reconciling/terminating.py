@@ -54,6 +54,7 @@ def given_up(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprin
     previous = TerminatingAttempt(
         attempt=record.attempt,
         create_requested_at=record.create_requested_at,
+        ours_since=record.ours_since,
         operation=record.operation,
         slot=record.slot,
         hosts=record.hosts,
@@ -75,6 +76,8 @@ def _with_current(
         attempt=current.attempt,
         attempts=max(record.attempts, current.attempt),
         create_requested_at=current.create_requested_at,
+        ours_since=current.ours_since,
+        relabelling=None,
         operation=current.operation,
         slot=current.slot,
         hosts=replace(current.hosts, closed=0, answered=None),

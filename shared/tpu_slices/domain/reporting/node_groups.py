@@ -30,7 +30,7 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
             PROVISIONING,
         ),
         Reason.HOSTS_JOINING: "AwaitingNodeJoin",
-        **dict.fromkeys((Reason.READY, Reason.SPEC_DRIFTED), READY),
+        **dict.fromkeys((Reason.READY, Reason.SPEC_DRIFTED, Reason.LABELS_REPLACED), READY),
         Reason.POOL_BUSY: "Unstable",
         **dict.fromkeys((Reason.POOL_BROKEN, Reason.HOSTS_NOT_USABLE), "VMGone"),
         **dict.fromkeys(

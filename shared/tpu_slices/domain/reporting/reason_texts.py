@@ -112,6 +112,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.TOO_MANY_OPERATIONS: ReasonText("{vendor} accepts no more operations at the moment", _NO_ACTION),
         Reason.CLUSTER_BUSY: ReasonText("another operation on {vendor.scope} is in progress", _NO_ACTION),
         Reason.CREATION_FAILED: ReasonText("{detail}", f"{_RETRIED} If it keeps failing: {_OPERATOR}"),
+        Reason.UNOWNED_POOL: ReasonText("{detail}", _NO_ACTION),
         Reason.HOSTS_NOT_USABLE: ReasonText("{detail}", f"{_RETRIED} If it happens again: {_OPERATOR}"),
         Reason.LEADER_UNSCHEDULABLE: ReasonText(
             "{detail}",
@@ -136,7 +137,6 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "{detail}", "It is retried automatically once other slices release chips."
         ),
         Reason.INVALID_CONFIGURATION: ReasonText("{detail}", _OPERATOR),
-        Reason.UNOWNED_POOL: ReasonText("{detail}", _OPERATOR),
         Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the {kind} again: its slices then get new names."),
         Reason.HELD: ReasonText("{held}: nothing is created or deleted", "Run `slices resume` to end the hold."),
         Reason.PAUSED: ReasonText("{detail}", "The operator ends the pause with `slices resume --cluster ID`."),

@@ -1,0 +1,82 @@
+"""What a record knows of whose its pools are, and what is done about one whose labels somebody replaced. Pure.
+
+A pool is ours if its labels say so, or if the record does: its creation was accepted, or a look showed our labels on
+it. On Compute Engine the description of the group is what labels are on GKE.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tpu_slices.domain.model.decisions import Action, Relabel
+from tpu_slices.domain.model.observations import Busy, Observation, PoolObservations, Running
+from tpu_slices.domain.model.records import Relabelling, SliceRecord
+from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.domain.reconciling.case import Situation
+
+
+@dataclass(frozen=True, slots=True)
+class Relabelled:
+    """What is decided about the labels of the current pool."""
+
+    state: Relabelling | None
+    actions: tuple[Action, ...] = ()
+
+    @property
+    def until(self) -> datetime | None:
+        """When the slice is looked at again for it."""
+        return self.state.again_at if self.state else None
+
+
+def known_ours(record: SliceRecord, seen: PoolObservations, now: datetime) -> SliceRecord:
+    """Return the record with what a look has shown: pools whose labels prove them ours."""
+    terminating = tuple(
+        replace(each, ours_since=now)
+        if each.ours_since is None and _proves(seen.terminating.get(each.attempt))
+        else each
+        for each in record.terminating
+    )
+    since = now if record.ours_since is None and _proves(seen.current) else record.ours_since
+    changed = any(one is not other for one, other in zip(terminating, record.terminating, strict=True))
+    return record.with_changes(ours_since=since, terminating=terminating if changed else record.terminating)
+
+
+def _proves(seen: Observation | None) -> bool:
+    """Return whether an observation is of a pool that stands, and that is ours: without a record, by its labels."""
+    return isinstance(seen, Running | Busy)
+
+
+def relabelling(case: Situation) -> Relabelled:
+    """Return what is done about the labels of the current pool.
+
+    | the current pool                                        | then                                                |
+    |---------------------------------------------------------|-----------------------------------------------------|
+    | does not stand, or is not needed                        | nothing                                             |
+    | runs, and has its labels                                | nothing                                             |
+    | runs without them, for the first time, or it is time to | they are put back, and it is looked at again        |
+    | look at it again                                        | after `resync_after`                                |
+    | runs without them otherwise                             | wait                                                |
+    | stands otherwise: GKE changes no labels meanwhile       | wait                                                |
+    """
+    known, seen, again_at = case.record.relabelling, case.seen.current, case.now + case.limits.resync_after
+    if not case.record.wanted or case.nothing_stands or (isinstance(seen, Running) and not seen.lacking):
+        return Relabelled(None)
+    if known is not None and case.now < known.again_at:
+        return Relabelled(known)
+    if not isinstance(seen, Running):
+        return Relabelled(replace(known, again_at=again_at) if known is not None else None)
+    refused = known.refused if known else ""
+    anew = Relabelling(lacking=seen.lacking, again_at=again_at, refused=refused)
+    return Relabelled(anew, (Relabel(case.record.attempt),))
+
+
+def labels_replaced(state: Relabelling, vendor: Vendor, *, frozen: bool = False) -> str:
+    """Return what is told of a pool whose labels were replaced; `frozen`: nothing is done to it now."""
+    known = f"Somebody replaced {vendor.labels} of its {vendor.pool}: {state.lacking} By its record it is ours"
+    if frozen:
+        return f"{known}; they are put back once nothing is held any more."
+    if state.refused:
+        again = f"tried again at {state.again_at:%H:%M} UTC"
+        return f"{known}. {vendor} refused to put them back, which is {again}: {state.refused}"
+    return f"{known}; they are put back."

@@ -1,0 +1,78 @@
+"""Pools under our names that do not say what they were made for, as the inventory check finds them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.builders import NOW, a_jobset, a_record
+from tests.domain.cases import terminating
+from tpu_slices.domain.model.observations import PoolSeen
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.slices import pool_name
+from tpu_slices.domain.reconciling.inventory import InventoryFindings, Records, check_inventory
+
+SERVING: dict[str, Any] = {
+    "phase": Phase.READY,
+    "reason": Reason.READY,
+    "create_requested_at": NOW,
+    "ours_since": NOW,
+    "next_reconcile_at": None,
+}
+SLICE = a_record().id
+
+
+def nameless(attempt: int = 1) -> PoolSeen:
+    return PoolSeen(name=pool_name(SLICE, attempt), slice_id=SLICE, attempt=attempt, job=None)
+
+
+def found(record: SliceRecord | None, *pools: PoolSeen, **changes: Any) -> InventoryFindings:
+    jobset = a_jobset()
+    slices = {record.id: record} if record else {}
+    return check_inventory(Records(workloads={jobset.owner.uid: jobset}, slices=slices, **changes), pools, NOW)
+
+
+def test_one_that_a_settled_record_knows_is_reconciled_and_no_more() -> None:
+    record = a_record(**SERVING)
+    findings = found(record, nameless())
+    assert findings == InventoryFindings(mended=((record, replace(record, next_reconcile_at=NOW)),))
+
+
+def test_one_that_is_looked_at_anyway_is_left_to_that() -> None:
+    record = a_record(**{**SERVING, "next_reconcile_at": NOW})
+    assert found(record, nameless()) == InventoryFindings()
+
+
+def test_one_that_is_being_released_is_known_by_its_attempt() -> None:
+    attempt = terminating(attempt=1, ours_since=NOW)
+    record = a_record(attempt=2, attempts=2, terminating=(attempt,), phase=Phase.RELEASING, next_reconcile_at=NOW)
+    assert found(record, nameless(1)).unproven == ()
+
+
+@pytest.mark.parametrize(
+    ("record", "attempt"),
+    [
+        pytest.param(None, 1, id="no record"),
+        pytest.param(a_record(**{**SERVING, "ours_since": None}), 1, id="a record that never saw it ours"),
+        pytest.param(a_record(**SERVING), 2, id="a record of another attempt"),
+        pytest.param(
+            a_record(attempt=2, attempts=2, phase=Phase.GONE, reason=Reason.RELEASED, next_reconcile_at=None),
+            1,
+            id="a record that has seen it go",
+        ),
+    ],
+)
+def test_one_that_nothing_proves_to_be_ours_is_told_and_neither_adopted_nor_put_on_record(
+    record: SliceRecord | None, attempt: int
+) -> None:
+    findings = found(record, nameless(attempt))
+    assert findings.unproven == (nameless(attempt).name,)
+    assert (findings.recovered, findings.orphans, findings.ownerless) == ((), 0, 0)
+    assert all(after.terminating == before.terminating for before, after in findings.mended)
+
+
+def test_nothing_is_told_of_one_whose_record_cannot_be_read() -> None:
+    assert found(None, nameless(), unreadable=frozenset({SLICE})).unproven == ()
