@@ -30,7 +30,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import Owner
-from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.readers import READERS
 
 
@@ -38,6 +38,12 @@ class Workloads(Protocol):
     """As `relay.cluster.Cluster`."""
 
     def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
+
+
+class Reads(Workloads, Protocol):
+    """As `relay.cluster.Cluster`."""
+
+    def pins_jobs(self) -> bool: ...
 
 
 class Asked(Protocol):
@@ -50,7 +56,7 @@ class Asked(Protocol):
     def expect(self, expected: NodesExpected) -> None: ...
 
 
-def answers(question: AnyQuestion, view: Asked, workloads: Workloads, tokens: Tokens, now: datetime) -> Sequence[Fact]:
+def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens, now: datetime) -> Sequence[Fact]:
     """Return the facts that answer a question at once; raise as `answer` does."""
     match question:
         case Question(owner=owner):
@@ -58,7 +64,7 @@ def answers(question: AnyQuestion, view: Asked, workloads: Workloads, tokens: To
         case WorkloadListQuestion(asked_at=asked_at):
             return view.workload_list(asked_at)
         case EchoQuestion(asked_at=asked_at):
-            return [Echo(asked_at=asked_at, at=now)]
+            return [Echo(asked_at=asked_at, at=now, pinned=_pinned(workloads))]
         case JoinQuestion():
             return tokens.answer(question)
         case JoinEnded():
@@ -70,6 +76,14 @@ def answers(question: AnyQuestion, view: Asked, workloads: Workloads, tokens: To
         case RepeatQuestion() | HostsQuestion() | HostsListQuestion():
             view.ask(question)
             return ()
+
+
+def _pinned(reads: Reads) -> bool | None:
+    """Return whether Jobs are pinned to their slices; None: it cannot be read, which holds up no answer."""
+    try:
+        return reads.pins_jobs()
+    except (Temporary, Permanent):
+        return None
 
 
 def answer(owner: Owner, workloads: Workloads) -> Answer:

@@ -34,6 +34,8 @@ _LONGEST_NAME = 253
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """A subdomain by RFC 1123, as every workload's name is
 (kubernetes.io/docs/concepts/overview/working-with-objects/names)."""
+BINDINGS = ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings")
+POLICY = "tpu-slice-provisioner"
 SCALE_UP = "TriggeredScaleUp"
 """The reason of the Event on a pod for which the cluster autoscaler adds a node
 (kubernetes/autoscaler, cluster-autoscaler/processors/status/eventing_scale_up_processor.go)."""
@@ -154,6 +156,12 @@ class Cluster:
         """Return a ReplicaSet, as `claim` does."""
         with converted_errors():
             return _found(self._apps.read_namespaced_replica_set, name, namespace)
+
+    def pins_jobs(self) -> bool:
+        """Return whether the policy of infra/kubernetes/admission.yaml is bound, as `claim` does."""
+        read = partial(self._custom.get_cluster_custom_object, *BINDINGS)
+        with converted_errors():
+            return _found(read, POLICY) is not None
 
     def scale_ups(self, namespace: str) -> Sequence[Mapping[str, Any]]:
         """Return the v1 Events by which the cluster autoscaler says that it adds nodes for a pod."""

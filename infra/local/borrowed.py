@@ -38,6 +38,8 @@ MADE = {
     "roles": selector(OURS),
     "clusterrolebindings": selector(OURS),
     "clusterroles": selector(OURS),
+    "mutatingadmissionpolicybindings": selector(OURS),
+    "mutatingadmissionpolicies": selector(OURS),
     "validatingadmissionpolicybindings": selector(OURS),
     "validatingadmissionpolicies": selector(OURS),
 }

@@ -32,8 +32,12 @@ logger = logging.getLogger(__name__)
 APPLIED = {kind.name: plural for plural, kind in KINDS.items()}
 LEFT_OUT = ("Deployment", "NetworkPolicy")
 """The kinds that are not applied: the stack itself runs the relay, outside the cluster."""
-NOT_EVERYWHERE = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+NOT_EVERYWHERE = tuple(
+    f"{kind}AdmissionPolicy{part}" for kind in ("Mutating", "Validating") for part in ("", "Binding")
+)
 """The kinds that are applied where the API server has them: the embedded one does not."""
+PINNING = Path(__file__).resolve().parents[1] / "kubernetes" / "admission.yaml"
+"""The admission policy by which Jobs run on their own slices, as the build applies it."""
 UNNEEDED = Image("unneeded", "unneeded")
 MANAGER = "tpu-slices-local"
 """The field manager of what the stack applies."""
@@ -48,7 +52,8 @@ def manifests(cluster: str, *, hosts_in: str = "") -> tuple[Object, ...]:
     with tempfile.TemporaryDirectory() as folder:
         write(relay, Path(folder))
         built = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
-    return tuple(marked(each) for each in yaml.safe_load_all(built.stdout) if each["kind"] not in LEFT_OUT)
+    documents = (*yaml.safe_load_all(built.stdout), *yaml.safe_load_all(PINNING.read_text(encoding="utf-8")))
+    return tuple(marked(each) for each in documents if each["kind"] not in LEFT_OUT)
 
 
 @contextmanager

@@ -9,7 +9,15 @@ With some versions of JobSet itself:
 
 Seen with JobSet 0.12.0 and its development version of August 2026. 0.8 to 0.12 place by node selector well.
 
-Without a placement of its own, the pods of one Job or group may be scheduled on hosts of another's slice of that shape.
+The pods of one Job or group may be scheduled on hosts of several slices of their shape, unless something keeps them
+together:
+
+| workload        | kept together by                                                                                |
+|-----------------|-------------------------------------------------------------------------------------------------|
+| all             | having one pod, or a node selector that one slice alone meets                                   |
+| JobSet          | its exclusive topology; the admission policy, of which `slices doctor` says whether it is there |
+| Job             | the admission policy                                                                            |
+| LeaderWorkerSet | its exclusive topology                                                                          |
 """
 
 from __future__ import annotations
@@ -20,9 +28,17 @@ from typing import Any
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, MAX_RUN_DURATION
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
-from tpu_slices.domain.planning.host_labels import NODE_POOL
-from tpu_slices.wire.workloads import BY_NODE_SELECTOR
+from tpu_slices.domain.planning.host_labels import NAMESPACED_JOB, NODE_POOL
+from tpu_slices.domain.planning.pool_labels import PARENT_NAME_LABEL, SLICE_ID_LABEL
+from tpu_slices.wire.workloads import BY_NODE_SELECTOR, chips_of
 
+_OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, PARENT_NAME_LABEL, NAMESPACED_JOB, "jobset.sigs.k8s.io/job-key"})
+"""Node selectors that the hosts of one slice alone meet."""
+_SPREADS = "nothing keeps its pods together on one slice if others of its shape have free hosts"
+_PIN = (
+    "let an operator apply infra/kubernetes/admission.yaml, which pins each Job to its slice (`slices doctor` says "
+    "whether it is there)"
+)
 _RETRIES = 6
 """batch/v1 Job's default of backoffLimit."""
 
@@ -33,12 +49,8 @@ def caveats(workload: Mapping[str, Any]) -> Iterator[str]:
     match workload["kind"]:
         case "JobSet":
             yield from _of_jobset(workload)
-        case "Job" if (spec.get("parallelism") or 1) > 1:
-            yield (
-                f"{where}: nothing keeps its pods together on one slice if others of its shape have free hosts: let an "
-                "operator apply infra/kubernetes/admission.yaml, which pins each Job to its slice, or use a JobSet "
-                f"with the annotation {EXCLUSIVE}"
-            )
+        case "Job" if _may_spread(workload):
+            yield f"{where}: {_SPREADS}: {_PIN}, or use a JobSet with the annotation {EXCLUSIVE}"
         case "LeaderWorkerSet" if (spec["leaderWorkerTemplate"].get("size") or 1) > 1:
             if not _annotated(GROUP_EXCLUSIVE, workload):
                 yield (
@@ -51,9 +63,12 @@ def _of_jobset(jobset: Mapping[str, Any]) -> Iterator[str]:
     for replicated in jobset["spec"]["replicatedJobs"]:
         job = replicated["template"]
         where = f"JobSet {jobset['metadata'].get('name')}, replicatedJob {replicated['name']}"
-        if (job["spec"].get("parallelism") or 1) <= 1 or not _annotated(EXCLUSIVE, jobset, job):
+        if not _annotated(EXCLUSIVE, jobset, job):
+            if _may_spread(job):
+                yield f"{where}: {_SPREADS}: set the annotation {EXCLUSIVE}: {NODE_POOL}, or {_PIN}"
+        elif (job["spec"].get("parallelism") or 1) <= 1:
             continue
-        if _annotated(BY_NODE_SELECTOR, jobset, job):
+        elif _annotated(BY_NODE_SELECTOR, jobset, job):
             yield (
                 f"{where}: JobSet's versions after 0.12 delete all pods but the leader as soon as that is bound: "
                 f"remove the annotation {BY_NODE_SELECTOR}, unless the cluster has JobSet 0.8 to 0.12"
@@ -63,6 +78,13 @@ def _of_jobset(jobset: Mapping[str, Any]) -> Iterator[str]:
                 f"{where}: with JobSet 0.12.0, a Job whose leader fails has no other pods when the leader is retried, "
                 "and hangs: set backoffLimit to 0, so that JobSet's failurePolicy restarts it as a whole"
             )
+
+
+def _may_spread(job: Mapping[str, Any]) -> bool:
+    """Return whether several pods of a Job ask for TPU, and select no slice."""
+    pod = job["spec"]["template"]["spec"]
+    several = (job["spec"].get("parallelism") or 1) > 1 and chips_of({"spec": pod}) > 0
+    return several and _OF_ONE_SLICE.isdisjoint(pod.get("nodeSelector") or ())
 
 
 def ends(planned: Iterable[tuple[WorkloadJob, SliceSpec | Refusal]]) -> Iterator[str]:

@@ -52,7 +52,7 @@ class Seen:
 
 def examine(seen: Seen) -> list[Finding]:
     """Return what is found of a cluster: the relay with receive, reconcile, the sweep, and, once known, the clocks."""
-    return [_relay(seen), _reconcile(seen), _sweep(seen), *_clocks(seen)]
+    return [_relay(seen), _reconcile(seen), _sweep(seen), *_clocks(seen), *_pinned(seen)]
 
 
 def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str, Callable[[], object]]:
@@ -161,6 +161,22 @@ def _clocks(seen: Seen) -> Iterator[Finding]:
         return
     listed = ", ".join(f"that of {name} by {by.total_seconds():.0f} s" for name, by in far_off.items())
     yield wrong(f"Clocks differ from this computer's: {listed}. Ages and time limits are computed from them.")
+
+
+def _pinned(seen: Seen) -> Iterator[Finding]:
+    """Yield whether Jobs are pinned to their slices: a cluster whose Jobs are not is well, and has to know it."""
+    if seen.trip is None:
+        return
+    match seen.trip.pinned:
+        case True:
+            yield well("Jobs are pinned to their slices, by the admission policy tpu-slice-provisioner.")
+        case False:
+            yield well(
+                "Jobs are not pinned: the admission policy infra/kubernetes/admission.yaml is not applied, so the pods "
+                "of a Job may spread over slices of its shape unless it keeps them together (`slices plan` warns)."
+            )
+        case None:
+            yield well("Whether Jobs are pinned to their slices is not known: the relay could not read its policy.")
 
 
 def _off(seen: Seen, at: datetime) -> timedelta:

@@ -161,7 +161,8 @@ def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str, vend
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
-        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *caveats(body)))
+        made = any(isinstance(each.outcome, SliceSpec) for each in slices)
+        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *(caveats(body) if made else ())))
     why = skip_other(body, vendor)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -71,6 +71,7 @@ class FakeCluster:
         self._version = 100
         self._pod_numbers = 0
         self._last_pool: dict[tuple[WorkloadUid, int], Pool] = {}
+        self.pins_jobs: Callable[[], bool] = lambda: True
         self.runs_relays(1)
 
     # the relay

@@ -28,6 +28,7 @@ ANSWERED = "  ok      The relay answered, and receive recorded it, after "
 RECONCILED = "  ok      Reconcile recorded it after "
 SWEPT = "  ok      The sweep ran, and listed the cluster's slices in Google Cloud."
 CLOCKS = "  ok      All clocks agree within 10 s."
+PINNED = "  ok      Jobs are pinned to their slices, by the admission policy tpu-slice-provisioner."
 
 
 @pytest.fixture
@@ -54,10 +55,29 @@ def lines(stage: Stage, code: int) -> list[str]:
 
 
 def test_all_is_well_with_what_works(stage: Stage) -> None:
-    relay, reconciled, swept, clocks = lines(stage, 0)
+    relay, reconciled, swept, clocks, pinned = lines(stage, 0)
     assert relay.startswith(ANSWERED)
     assert reconciled.startswith(RECONCILED)
-    assert (swept, clocks) == (SWEPT, CLOCKS)
+    assert (swept, clocks, pinned) == (SWEPT, CLOCKS, PINNED)
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        (False, "Jobs are not pinned: the admission policy infra/kubernetes/admission.yaml"),
+        (Temporary("403"), "is not known"),
+    ],
+)
+def test_that_jobs_are_not_pinned_or_that_nobody_knows_is_said_and_is_no_failure(
+    stage: Stage, answers: bool | Exception, said: str
+) -> None:
+    def pins_jobs() -> bool:
+        if isinstance(answers, Exception):
+            raise answers
+        return answers
+
+    stage.world.cluster.pins_jobs = pins_jobs
+    assert said in lines(stage, 0)[-1]
 
 
 def test_nothing_is_created_deleted_or_asked_of_gke_but_its_list(stage: Stage) -> None:

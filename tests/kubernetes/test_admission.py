@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from relay.cluster import Cluster as Calls
+from relay.connection import Connection
 from tests.infra.admission_cases import (
     BINDING,
     CASES,
@@ -201,3 +203,11 @@ def first_pinned(cluster: Cluster) -> Placement:
 
     until(pinned, "the policy to take effect")
     return shown[-1]
+
+
+def test_the_relay_sees_whether_jobs_are_pinned(without: Cluster) -> None:
+    with Connection({"KUBECONFIG": str(without.plane.kubeconfig)}) as connection:
+        assert Calls(connection).pins_jobs() is False
+        apply(without, OFF)
+        assert Calls(connection).pins_jobs() is True
+        connection.rest_client.pool_manager.clear()

@@ -47,6 +47,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 AGREED, ON_COMPUTE = Asked(yes=True), Asked(yes=True, compute=True)
 COUNTED = (
     *("namespaces", "nodes", "jobsets", "jobs", "pods", "leases", "clusterroles", "clusterrolebindings"),
+    *("mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
     *("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
     *("customresourcedefinitions", "roles", "rolebindings", "secrets"),
 )

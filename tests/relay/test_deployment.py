@@ -39,6 +39,7 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
         ("deployments", "get"),
         ("events", "list"),
         ("replicasets", "get"),
+        ("mutatingadmissionpolicybindings", "get"),
     }
 
 

@@ -70,6 +70,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "ValidatingAdmissionPolicyBinding",
                 namespaced=False,
             ),
+            Kind(
+                "mutatingadmissionpolicies",
+                "admissionregistration.k8s.io/v1",
+                "MutatingAdmissionPolicy",
+                namespaced=False,
+            ),
+            Kind(
+                "mutatingadmissionpolicybindings",
+                "admissionregistration.k8s.io/v1",
+                "MutatingAdmissionPolicyBinding",
+                namespaced=False,
+            ),
             Kind("tpunodegroups", "tpu.google.com/v1alpha1", "TPUNodeGroup"),
             Kind("jobsets", "jobset.x-k8s.io/v1alpha2", "JobSet"),
             Kind("leaderworkersets", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),

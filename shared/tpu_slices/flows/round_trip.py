@@ -36,7 +36,8 @@ def echo_received(echo: Echo, cluster: ClusterId, deps: IntakeDeps) -> None:
     """Record that the relay's answer was received, and send it on."""
 
     def received(known: RelayHeartbeat, now: datetime) -> RelayHeartbeat:
-        return replace(known, round_trip=RoundTrip(asked_at=echo.asked_at, answered_at=echo.at, received_at=now))
+        trip = RoundTrip(asked_at=echo.asked_at, answered_at=echo.at, received_at=now, pinned=echo.pinned)
+        return replace(known, round_trip=trip)
 
     change_heartbeat(received, cluster, deps)
     deps.publisher.request_echo(cluster, echo.asked_at)

@@ -84,7 +84,7 @@ def test_what_is_there_already_is_taken_and_set_right(served: Served, tmp_path: 
 def test_what_is_applied_is_marked_as_ours() -> None:
     applied = manifests("demo")
     roles = {f"{scope}{part}" for scope in ("Cluster", "") for part in ("Role", "RoleBinding")}
-    policies = {f"ValidatingAdmissionPolicy{part}" for part in ("", "Binding")}
+    policies = {f"{kind}AdmissionPolicy{part}" for kind in ("Mutating", "Validating") for part in ("", "Binding")}
     assert {each["kind"] for each in applied} == {"Namespace", "ServiceAccount"} | roles | policies
     assert all(OURS.items() <= each["metadata"]["labels"].items() for each in applied)
 

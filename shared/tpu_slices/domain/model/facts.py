@@ -315,12 +315,12 @@ class HostsListed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Echo:
-    """The answer to an EchoQuestion: the way to the relay and back works. Nothing else follows from it."""
+    """The answer to the EchoQuestion of `asked_at`, by the relay's own clock. Nothing else follows from it."""
 
     asked_at: datetime
-    """The `asked_at` of the question."""
     at: datetime
-    """When the relay answered, by its own clock."""
+    pinned: bool | None = None
+    """Whether the admission policy stands by which Jobs run on their own slices; None: the relay could not read it."""
 
 
 Fact = (

@@ -57,6 +57,8 @@ class RoundTrip:
     """By the relay."""
     received_at: datetime
     """By the function receive."""
+    pinned: bool | None = None
+    """Whether the relay saw the admission policy by which Jobs run on their own slices; None: that is not known."""
     reconciled_at: datetime | None = None
     """By the function reconcile; None: not yet."""
 

@@ -1,0 +1,78 @@
+"""What `slices plan` warns of: versions of JobSet that place pods wrongly, and pods that nothing keeps together."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from tests.cli.conftest import RESEARCH, ROOT, Slices
+from tests.cli.test_plan import a_jobset, pod_spec
+from tpu_slices_cli.caveats import caveats
+
+EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
+POOL = "cloud.google.com/gke-nodepool"
+
+
+def warned(slices: Slices, *annotations: str, on_job: bool = False, **job: int | None) -> list[str]:
+    """Return the warnings about a JobSet or a Job with these annotations, whose Job has other fields."""
+    jobset = a_jobset()
+    template = jobset["spec"]["replicatedJobs"][0]["template"]
+    template["spec"] = {key: value for key, value in {**template["spec"], **job}.items() if value is not None}
+    template["metadata"] = {"annotations": dict.fromkeys(annotations, POOL)} if on_job else {}
+    jobset["metadata"]["annotations"] = {} if on_job else dict.fromkeys(annotations, POOL)
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(jobset))
+    assert result.exit_code == 0, result.output
+    found: list[str] = json.loads(result.stdout)["warnings"]
+    shown = slices("plan", "-f", "-", "--cluster", RESEARCH, input=yaml.safe_dump(jobset))
+    assert ("warning: " in shown.stderr) == bool(found)
+    return found
+
+
+@pytest.mark.parametrize("on_job", [False, True], ids=["of the JobSet", "of the Job"])
+def test_placement_by_node_selector_is_warned_of_where_jobset_deletes_followers(slices: Slices, on_job: bool) -> None:
+    (warning,) = warned(slices, EXCLUSIVE, BY_NODE_SELECTOR, on_job=on_job)
+    assert warning.startswith("JobSet v5e, replicatedJob workers: JobSet's versions after 0.12 delete")
+    assert f"remove the annotation {BY_NODE_SELECTOR}" in warning
+
+
+@pytest.mark.parametrize("retries", [1, None], ids=["some", "the default"])
+def test_retries_of_exclusively_placed_pods_are_warned_of(slices: Slices, retries: int | None) -> None:
+    (warning,) = warned(slices, EXCLUSIVE, backoffLimit=retries)
+    assert "set backoffLimit to 0" in warning
+
+
+def test_nothing_is_warned_of_where_no_version_of_jobset_goes_wrong(slices: Slices) -> None:
+    assert warned(slices, EXCLUSIVE, backoffLimit=0) == []
+
+
+@pytest.mark.parametrize("annotations", [(), (BY_NODE_SELECTOR,)], ids=["none", "a strategy without a topology"])
+def test_pods_of_a_job_that_nothing_keeps_together_are_warned_of(slices: Slices, annotations: tuple[str, ...]) -> None:
+    (warning,) = warned(slices, *annotations, backoffLimit=0)
+    assert warning.startswith("JobSet v5e, replicatedJob workers: nothing keeps its pods together on one slice")
+    assert f"set the annotation {EXCLUSIVE}: {POOL}" in warning
+    assert "infra/kubernetes/admission.yaml" in warning
+    assert "`slices doctor`" in warning
+
+
+@pytest.mark.parametrize(
+    "key", ["google.com/tpu-provisioner-parent-name", "alpha.jobset.sigs.k8s.io/namespaced-job", "team", None]
+)
+def test_pods_that_select_one_slice_are_kept_together_by_that(key: str | None) -> None:
+    documents = yaml.safe_load_all((ROOT / "examples" / "indexed-job.yaml").read_text())
+    job = next(each for each in documents if each["kind"] == "Job")
+    pod = job["spec"]["template"]["spec"]
+    pod["nodeSelector"] = {**pod["nodeSelector"], **({key: "tune"} if key else {})}
+    assert bool(list(caveats(job))) is (key in {"team", None})
+
+
+def test_a_job_of_one_pod_and_one_without_tpu_have_nothing_to_keep_together() -> None:
+    one = yaml.safe_load((ROOT / "examples" / "v6e-one-chip.yaml").read_text())
+    del one["metadata"]["annotations"]
+    assert list(caveats(one)) == []
+    driver = a_jobset()
+    driver["metadata"]["annotations"] = {}
+    pod_spec(driver)["containers"][0]["resources"] = {}
+    assert list(caveats(driver)) == []
