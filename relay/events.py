@@ -44,6 +44,10 @@ _AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
 _WARNINGS = frozenset(
     {
         Reason.HOSTS_LOST,
+        Reason.GKE_UPGRADES,
+        Reason.GKE_REPAIRS,
+        Reason.UNDER_MAINTENANCE,
+        Reason.PREEMPTED,
         Reason.POOL_BROKEN,
         Reason.POOL_UNREADABLE,
         Reason.EARLIER_POOL_UNREADABLE,

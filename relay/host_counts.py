@@ -33,6 +33,7 @@ class Count:
             usable=self.hosts.usable,
             joined=self.hosts.joined,
             closed=self.hosts.closed,
+            maintained=self.hosts.maintained,
             occupants=self.hosts.occupants,
             sequence=sequence,
             answers=answers,
@@ -51,7 +52,8 @@ def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]
     """Return the count of a pool with these hosts."""
     usable = sum(host.usable for host in hosts)
     expected = max((host.expected or 0 for host in hosts), default=0) or len(hosts)
-    known = Hosts(usable=usable, joined=len(hosts), closed=closed, occupants=occupants)
+    maintained = sum(host.maintained for host in hosts)
+    known = Hosts(usable=usable, joined=len(hosts), closed=closed, maintained=maintained, occupants=occupants)
     return Count(known, whole=0 < expected <= usable, ours=sum(host.closed_at is not None for host in hosts))
 
 

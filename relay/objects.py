@@ -197,6 +197,8 @@ class Host:
     """Whether it is Ready, and offers fewer chips than it has."""
     cordoned: bool
     """Whether it takes no new pods (`spec.unschedulable`)."""
+    maintained: bool
+    """Whether Google maintains its machine now."""
     closed_at: datetime | None
     """When the question was asked for which the relay cordoned it; None: the relay did not."""
     uid: str

@@ -94,6 +94,8 @@ HOSTS = ACCELERATOR
 """The label selector of nodes with TPU: GKE labels them so, whatever labels people give their pools."""
 TAINT: Mapping[str, str] = {"key": JOBSET_TAINT, "value": "true", "effect": "NoSchedule"}
 """JobSet's pods tolerate it, by key and effect."""
+MAINTENANCE = "cloud.google.com/active-node-maintenance"
+"""GKE's label of a node whose machine is maintained, which is drained and not Ready meanwhile; its value is ONGOING."""
 _PROVIDER = re.compile(r"gce://(?P<project>[^/]+)/(?P<zone>[^/]+)/(?P<name>[^/]+)")
 LONGEST_LABEL = 63
 """Characters of a label's value. JobSet itself cannot select by a longer namespace and name."""
@@ -261,6 +263,7 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
         usable=unlabeled is None and _is_ready(obj) and _offers_its_chips(obj, labels) and not _is_cordoned(obj),
         chips_missing=_is_ready(obj) and not _offers_its_chips(obj, labels),
         cordoned=_is_cordoned(obj),
+        maintained=labels.get(MAINTENANCE) == "ONGOING",
         closed_at=closed_at(obj),
         uid=metadata["uid"],
         version=metadata["resourceVersion"],

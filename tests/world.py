@@ -26,6 +26,7 @@ from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.live import LiveWorkload
+from tpu_slices_simulator.objects import maintenance
 from tpu_slices_simulator.system import STEP, System
 
 
@@ -161,6 +162,16 @@ class World(System):
     def all_hosts_break(self) -> None:
         for node in self.cluster.nodes.values():
             self.cluster.changes_node(node, NOT_READY)
+
+    def host_is_maintained(self, name: str) -> None:
+        """Let Google maintain a host's machine: GKE labels its node, which is not Ready."""
+        self.cluster.changes_node(self.cluster.nodes[name], maintenance(on=True))
+
+    def host_is_back(self, name: str, *, ready: bool = True) -> None:
+        """Let the maintenance of a host's machine end; its node is Ready again, or is not."""
+        self.cluster.changes_node(self.cluster.nodes[name], maintenance(on=False))
+        if not ready:
+            self.cluster.changes_node(self.cluster.nodes[name], NOT_READY)
 
     def settle(self, *, minutes: int = 20, until: Callable[[], bool] = lambda: False) -> None:
         """Let minutes pass, in each of which the cluster, GKE and the functions do what they can."""

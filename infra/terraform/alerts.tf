@@ -23,6 +23,7 @@ locals {
     "A function failed"         = { severity = "ERROR", lines = { "message.failed" = 0 }, once = true }
     "A message was rejected"    = { severity = "WARNING", lines = { "message.rejected" = 0 }, once = true }
     "A record is unreadable"    = { severity = "ERROR", lines = { "document.unreadable" = 0 } }
+    "Hosts stay away"           = { severity = "WARNING", lines = { "hosts.late" = 0 }, once = true }
     "Settings are not in force" = { severity = "ERROR", lines = { "settings.missing" = 0, "settings.unreadable" = 0 } }
 
     # What fails in one sweep or two has often passed by the next: GKE or Firestore did not answer.

@@ -5,6 +5,7 @@ locals {
   # With severity ERROR, and `sweep.completed`, whose absence asks for somebody.
   counted_events = toset([
     "document.unreadable",
+    "hosts.late",
     "message.failed",
     "message.rejected",
     "orphans.deferred",

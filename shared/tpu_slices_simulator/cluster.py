@@ -316,12 +316,12 @@ class FakeCluster:
 
     # nodes
 
-    def has_nodes(self, order: PoolOrder) -> None:
-        """Let the nodes of a pool join, unless they are there."""
+    def has_nodes(self, order: PoolOrder, generation: int = 0) -> None:
+        """Let the nodes of a pool join, unless they are there; each generation has names of its own."""
         assert order.spec is not None
         for number in range(order.spec.hosts):
-            if f"{order.name}-{number}" not in self.nodes:
-                node = objects.node_of(order, number)
+            node = objects.node_of(order, generation * order.spec.hosts + number)
+            if node["metadata"]["name"] not in self.nodes:
                 self.joins(node if number >= self.unusable_hosts else objects.patched(node, NOT_READY))
 
     def has_legacy_nodes(self, pool: LegacyPool, shape: Mapping[str, str], hosts: int) -> None:

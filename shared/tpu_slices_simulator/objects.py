@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relay.translate import TAINT
+from relay.translate import MAINTENANCE, TAINT
 from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import Owner, OwnerKind
@@ -157,6 +157,12 @@ def legacy_node(pool: LegacyPool, number: int, shape: Mapping[str, str]) -> dict
         NODE_POOL: pool.name,
     }
     return node(f"{pool.name}-{number}", {**labels, **shape}, shape[COUNT])
+
+
+def maintenance(*, on: bool) -> dict[str, Any]:
+    """Return the patch of a node whose machine Google maintains, or does no more: it has a label, and is not Ready."""
+    ready = [{"type": "Ready", "status": "False" if on else "True"}]
+    return {"metadata": {"labels": {MAINTENANCE: "ONGOING" if on else None}}, "status": {"conditions": ready}}
 
 
 def patched(obj: Json, patch: Json) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from relay.closing import CLOSED
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices_simulator.cluster import CORDONED, UNCORDONED, Node
-from tpu_slices_simulator.fakes.gke import FakePool, is_flex_start
+from tpu_slices_simulator.fakes.gke import FakePool, is_flex_start, running
+from tpu_slices_simulator.objects import maintenance
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind
 
@@ -41,6 +42,10 @@ class Pools:
         """By pool without hosts, or broken, the minute from which it is as before."""
         self._cordoned: dict[str, int] = {}
         """By node that somebody else cordoned, until when it is."""
+        self._maintained: dict[str, int] = {}
+        """By node whose machine is maintained, until when it is."""
+        self._works: dict[str, int] = {}
+        """By operation that works on a pool for hours, how many minutes it takes."""
 
     def have_troubles(self, minute: int) -> None:
         """Let faults befall the pools that stand."""
@@ -59,12 +64,20 @@ class Pools:
                 self._back[pool.name] = back
             elif pool.hosts_joined and sim.strikes(Kind.POOLS_REPAIRED, minute, pool.name):
                 backend.repair(pool.name)
+            elif pool.hosts_joined and sim.strikes(Kind.POOLS_UPGRADED, minute, pool.name):
+                backend.upgrade(pool.name)
+                assert pool.operation is not None
+                self._works[pool.operation.name] = sim.chance.between(60, 180, "upgraded", pool.name, minute)
+            elif self._may_be_preempted(pool) and sim.strikes(Kind.HOSTS_PREEMPTED, minute, pool.name):
+                backend.preempt(pool.name)
+                self._back[pool.name] = minute + sim.chance.between(10, 90, "asked for again", pool.name, minute)
             elif pool.hosts_joined and sim.strikes(Kind.HOSTS_DIE, minute, pool.name):
                 pool.hosts_joined = False
                 self._back[pool.name] = back
             elif is_flex_start(pool) and pool.hosts_joined and sim.strikes(Kind.HOSTS_TAKEN_BACK, minute, pool.name):
                 backend.take_back(pool.name)
         self._cordons(minute)
+        self._maintains(minute)
         if sim.strikes(Kind.OPERATIONS_FORGOTTEN, minute):
             backend.forget_ended_operations()
 
@@ -79,13 +92,27 @@ class Pools:
                 self._cordoned[node.name] = minute + sim.chance.between(1, 30, "uncordoned", node.name, minute)
                 self._cordon(node, on=True)
 
+    def _maintains(self, minute: int) -> None:
+        """Let Google maintain machines of hosts."""
+        sim = self._of
+        for node in list(sim.cluster.nodes.values()) if sim.on or self._maintained else ():
+            if minute >= self._maintained.get(node.name, minute + 1):
+                del self._maintained[node.name]
+                sim.cluster.changes_node(node, maintenance(on=False))
+            elif node.seen.usable and sim.strikes(Kind.HOSTS_MAINTAINED, minute, node.name):
+                self._maintained[node.name] = minute + sim.chance.between(16, 250, "maintained", node.name, minute)
+                sim.cluster.changes_node(node, maintenance(on=True))
+
+    def _may_be_preempted(self, pool: FakePool) -> bool:
+        return pool.hosts_joined and isinstance(pool.seen, Running) and pool.seen.refills
+
     def _cordon(self, node: Node, *, on: bool) -> None:
         whose = {"metadata": {"annotations": {CLOSED: None}}}
         self._of.cluster.changes_node(node, {**whose, **(CORDONED if on else UNCORDONED)})
 
     def forget(self) -> None:
         """Forget everything: another cluster is in the place of this one."""
-        self._begun, self._back, self._cordoned = {}, {}, {}
+        self._begun, self._back, self._cordoned, self._maintained, self._works = {}, {}, {}, {}, {}
 
     def work(self, minute: int) -> None:
         """Let what has begun go on, and end in its time."""
@@ -109,11 +136,15 @@ class Pools:
             elif _awaits_hosts(pool) and not is_flex_start(pool):
                 backend.fill(pool.name)
             elif isinstance(pool.seen, Creating) and pool.operation is None:  # its operation was forgotten
-                pool.seen = Running(pool.order.spec.fingerprint if pool.order and pool.order.spec else None)
+                pool.seen = running(pool)
                 pool.hosts_joined = not is_flex_start(pool)
         for name in sorted(self._cordoned.keys() & self._of.cluster.nodes.keys()):
             self._cordon(self._of.cluster.nodes[name], on=False)
         self._cordoned.clear()
+        for name in sorted(self._maintained.keys() & self._of.cluster.nodes.keys()):
+            self._of.cluster.changes_node(self._of.cluster.nodes[name], maintenance(on=False))
+        self._maintained.clear()
+        self._works.clear()
 
     def _has_hosts(self, pool: FakePool, minute: int) -> bool:
         """Return whether GKE or Compute Engine has the hosts that a pool awaits."""
@@ -129,7 +160,7 @@ class Pools:
         self._back.pop(pool.name)
         if isinstance(pool.seen, Broken) or not is_flex_start(pool):
             pool.hosts_joined = pool.hosts_joined or not is_flex_start(pool)
-            pool.seen = Running(pool.order.spec.fingerprint if pool.order and pool.order.spec else None)
+            pool.seen = running(pool)
 
     def _operation(self, pool: FakePool, minute: int) -> None:
         assert pool.operation is not None
@@ -138,7 +169,8 @@ class Pools:
         creates = isinstance(pool.seen, Creating)
         story = self._of.story
         span = (story.creation if creates else story.deletion) if pool.hosts_change else STEP
-        takes = self._of.chance.between(*span, "takes", *key)
+        drawn = self._of.chance.between(*span, "takes", *key)
+        takes = self._works.get(pool.operation.name, drawn)
         slow = self._of.on.get(Kind.OPERATIONS_SLOW) and self._of.chance.happens(
             self._of.on[Kind.OPERATIONS_SLOW], "slow", *key
         )

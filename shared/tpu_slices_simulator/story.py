@@ -62,11 +62,17 @@ class Kind(StrEnum):
     POOLS_WRECKED = "pools wrecked"
     """RUNNING_WITH_ERROR for some minutes."""
     POOLS_REPAIRED = "pools repaired"
-    """GKE recreates all hosts of a pool, or upgrades them."""
+    """GKE recreates all hosts of a pool, in minutes."""
+    POOLS_UPGRADED = "pools upgraded"
+    """For hours: all hosts are made anew, and have new names."""
+    HOSTS_PREEMPTED = "hosts preempted"
+    """They are asked for again, and come back after up to an hour and a half."""
+    HOSTS_MAINTAINED = "hosts maintained"
+    """Google maintains the machine of one for hours: its node is not ready meanwhile."""
     POOLS_DELETED = "pools deleted"
     """By hand, past the provisioner."""
     HOSTS_DIE = "hosts die"
-    """They are preempted, and come again or do not."""
+    """They go without a word, and come again or do not."""
     HOSTS_TAKEN_BACK = "hosts taken back"
     """Those of flex-start, as at the end of their time."""
     HOSTS_CORDONED = "hosts cordoned"
@@ -106,6 +112,7 @@ PER_MINUTE = {
     Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.LEADERS_EVICTED, Kind.LEADERS_END_FIRST, Kind.RELAY_RESTARTS,
     Kind.STRANGERS, Kind.WATCHES_HANG, Kind.CLUSTER_RECREATED, Kind.RECORDS_EDITED, Kind.WORKLOADS_DELETED,
     Kind.LEADERS_ON_STATIC_POOLS,
+    Kind.POOLS_UPGRADED, Kind.HOSTS_PREEMPTED, Kind.HOSTS_MAINTAINED,
 }  # fmt: skip
 """Their share is of each minute, so it is small."""
 IN_ZONES = {Kind.STOCKOUT, Kind.QUOTA, Kind.RESERVATION_USED_UP, Kind.CREATIONS_FAIL}

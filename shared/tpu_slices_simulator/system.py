@@ -229,10 +229,12 @@ class System:
 
     def _nodes_join(self) -> None:
         for pool in self.backend.pools.values():
-            is_there = pool.name in self._with_nodes and f"{pool.name}-0" in self.cluster.nodes
-            if pool.order is not None and self.backend.hosts_join(pool) and not is_there:
+            if pool.order is None or not self.backend.hosts_join(pool):
+                continue
+            first = f"{pool.name}-{pool.generation * (pool.order.spec.hosts if pool.order.spec else 0)}"
+            if pool.name not in self._with_nodes or first not in self.cluster.nodes:
                 self._with_nodes[pool.name] = PoolKey(pool.order.slice_id, pool.order.attempt)
-                self.cluster.has_nodes(pool.order)
+                self.cluster.has_nodes(pool.order, pool.generation)
 
     def _nodes_go(self) -> None:
         for name in list(self._with_nodes):

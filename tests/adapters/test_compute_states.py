@@ -26,6 +26,7 @@ from tpu_slices.domain.model.observations import (
     Begun,
     Broken,
     Busy,
+    Cause,
     Creating,
     Deleting,
     Failure,
@@ -185,7 +186,7 @@ def test_what_lacks_the_proof_is_not_ours_whatever_happens_to_it(parts: Parts, w
         pytest.param(
             a_group(),
             [an_instance(), an_instance("RECREATING")],
-            Busy("1 of 2 instances are recreated or restarted."),
+            Busy("1 of 2 instances are recreated or restarted.", Cause.REPAIR),
             id="repair",
         ),
         pytest.param(a_group(), [an_instance(), an_instance("NONE", QUOTA)], OURS, id="an error that is over"),
@@ -228,4 +229,6 @@ def test_a_group_that_repairs_none_is_broken_once_instances_are_gone(
     order = replace(ORDER, spec=replace(SPEC, capacity=capacity))
     message = f"{gone} of 2 instances are gone, and the group makes none anew."
     broken = Broken(Failure(FailureKind.HOSTS, message))
-    assert observed(Parts(group=group), Operations([]), order, lambda _: []) == (broken if gone else OURS)
+    assert observed(Parts(group=group), Operations([]), order, lambda _: []) == (
+        broken if gone else Running(SPEC.fingerprint, refills=spot)
+    )

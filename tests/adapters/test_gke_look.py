@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -33,6 +34,7 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
+    Cause,
     Creating,
     Deleting,
     Failure,
@@ -61,6 +63,78 @@ def look(order: PoolOrder = ORDER, **answers: Answer) -> Observation:
 )
 def test_a_status_alone_is_enough_for_these_observations(pool: gke.NodePool, seen: Observation) -> None:
     assert look(get_node_pool=pool) == seen
+
+
+Type = gke.Operation.Type
+ASKING = replace(ORDER, asks_work=True)
+TWO = "2026-03-01T02:00:00.123456789Z"
+SAYS = "a repair, an upgrade or a resize."
+
+
+@pytest.mark.parametrize(
+    ("operations", "seen"),
+    [
+        ([a_creation(Ends.RUNNING, operation_type=Type.UPGRADE_NODES)], Busy(SAYS, Cause.UPGRADE)),
+        ([a_creation(Ends.RUNNING, operation_type=Type.AUTO_UPGRADE_NODES)], Busy(SAYS, Cause.UPGRADE)),
+        ([a_creation(Ends.PENDING, operation_type=Type.AUTO_REPAIR_NODES)], Busy(SAYS, Cause.REPAIR)),
+        ([a_creation(Ends.RUNNING, operation_type=Type.SET_NODE_POOL_SIZE)], Busy(SAYS, Cause.WORK)),
+        (
+            [
+                a_creation(Ends.RUNNING, operation_type=Type.AUTO_REPAIR_NODES),
+                a_creation(Ends.RUNNING, operation_type=Type.UPGRADE_NODES),
+            ],
+            Busy(SAYS, Cause.UPGRADE),
+        ),
+        ([a_creation(operation_type=Type.UPGRADE_NODES)], Busy(SAYS)),
+        ([a_creation(Ends.RUNNING, operation_type=Type.UPGRADE_NODES, target_link=f"{LINK}0")], Busy(SAYS)),
+        ([], Busy(SAYS)),
+        (
+            [a_creation(Ends.RUNNING, operation_type=Type.UPGRADE_NODES, start_time=TWO)],
+            Busy(SAYS, Cause.UPGRADE, datetime(2026, 3, 1, 2, 0, 0, 123456, tzinfo=UTC)),
+        ),
+        (
+            [a_creation(Ends.RUNNING, operation_type=Type.UPGRADE_NODES, start_time="at two")],
+            Busy(SAYS, Cause.UPGRADE),
+        ),
+        (
+            [a_creation(Ends.RUNNING, operation_type=Type.UPGRADE_NODES, start_time="2026-03-01T02:00:00")],
+            Busy(SAYS, Cause.UPGRADE),
+        ),
+    ],
+    ids=[
+        "upgrade", "automatic-upgrade", "repair", "resize", "repair-beside-an-upgrade", "ended", "of-another-pool",
+        "none", "since", "since-no-time", "since-a-time-without-zone",
+    ],
+)  # fmt: skip
+def test_what_gke_does_to_a_pool_follows_from_the_operation_that_runs_on_it(
+    operations: list[gke.Operation], seen: Busy
+) -> None:
+    assert look(ASKING, get_node_pool=a_pool(Status.RECONCILING), list_operations=listed(*operations)) == seen
+
+
+def test_operations_are_not_listed_for_what_is_on_record_nor_for_a_pool_that_runs() -> None:
+    for order, status in ((ORDER, Status.RECONCILING), (ASKING, Status.RUNNING), (ASKING, Status.STOPPING)):
+        recording = Recording({"get_node_pool": a_pool(status)})
+        backend(recording).look(order)
+        assert recording.methods == ["get_node_pool"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "refills"),
+    [
+        ({"initial_node_count": 4, "locations": ["us-central2-b"]}, True),
+        ({"initial_node_count": 0, "locations": ["us-central2-b"]}, False),
+        ({"initial_node_count": 4, "locations": ["us-central2-b"], "autoscaling": {"enabled": True}}, False),
+    ],
+    ids=["asked-for", "of-size-0", "autoscaled"],
+)
+@pytest.mark.parametrize("spot", [True, False], ids=["spot", "on-demand"])
+def test_spot_hosts_are_still_asked_for_by_the_size_of_their_pool(
+    spot: bool, changes: dict[str, object], refills: bool
+) -> None:
+    pool = a_pool(Status.RUNNING, **changes)
+    pool.config.spot = spot
+    assert look(get_node_pool=pool) == Running("v1-abc", refills=refills and spot)
 
 
 def test_an_unknown_status_is_unreadable() -> None:

@@ -27,6 +27,19 @@ def test_a_slice_is_explained_by_each_of_its_names(stage: Stage) -> None:
     assert "CreationStarted: Creating node pool" in text
 
 
+def test_what_gke_does_to_a_slice_is_explained_and_listed_with_its_beginning_and_its_end(stage: Stage) -> None:
+    jobset = serving(stage)
+    stage.world.backend.upgrade(stage.world.record(jobset).pool)
+    stage.world.settle(minutes=30)
+    told = "GKE upgrades the node pool and makes its hosts anew since 2026-03-01 12:"
+    ends = "If they are not back by 2026-03-01 18:"
+    for name in ("research/llama-slice-0", "research/llama"):
+        text = stage.output_of("explain", name)
+        assert told in text
+        assert ends in text
+    assert "GkeUpgrades" in stage.output_of("list")
+
+
 def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
     out_of_stock(stage)
     lines = stage.output_of("explain", "research/gemma").splitlines()

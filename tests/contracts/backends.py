@@ -44,7 +44,10 @@ class Place(Protocol):
         """Let GKE cancel creations, which it is documented not to do."""
 
     def repair(self, pool: PoolName) -> None:
-        """Let GKE work on a pool."""
+        """Let GKE repair a pool."""
+
+    def upgrade(self, pool: PoolName) -> None:
+        """Let GKE upgrade a pool."""
 
     def vanish(self, pool: PoolName) -> None:
         """Remove a pool without an operation."""
@@ -128,6 +131,9 @@ class InMemory:
 
     def repair(self, pool: PoolName) -> None:
         self.backend.repair(pool)
+
+    def upgrade(self, pool: PoolName) -> None:
+        self.backend.upgrade(pool)
 
     def vanish(self, pool: PoolName) -> None:
         self.backend.vanish(pool)

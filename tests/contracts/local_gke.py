@@ -60,6 +60,9 @@ class LocalGke:
     def repair(self, pool: PoolName) -> None:
         self._gke.plane.change(lambda state, moment: lifecycle.begin_repair(state, self._path(pool), moment)[0])
 
+    def upgrade(self, pool: PoolName) -> None:
+        self._gke.plane.change(lambda state, moment: lifecycle.begin_upgrade(state, self._path(pool), moment)[0])
+
     def vanish(self, pool: PoolName) -> None:
         self._gke.plane.change(lambda state, _: state.without_pool(self._path(pool)))
 

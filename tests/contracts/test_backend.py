@@ -16,6 +16,7 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
+    Cause,
     Creating,
     Deleting,
     FailureKind,
@@ -277,6 +278,24 @@ def test_a_pool_under_repair_is_busy_until_the_repair_ends(place: Place) -> None
     assert refused(place.backend.delete(order)) is FailureKind.BUSY
     place.finish(name_of(order))
     assert place.backend.look(order) == Running(a_spec().fingerprint)
+
+
+@pytest.mark.parametrize("work", [Cause.REPAIR, Cause.UPGRADE])
+def test_what_gke_does_to_a_pool_is_said_to_whom_it_is_not_on_record(place: Place, work: Cause) -> None:
+    order = made(place, an_order(place))
+    (place.repair if work is Cause.REPAIR else place.upgrade)(name_of(order))
+    asked, unasked = place.backend.look(replace(order, asks_work=True)), place.backend.look(order)
+    assert isinstance(asked, Busy)
+    assert asked.work is work
+    assert isinstance(unasked, Busy)
+    assert (unasked.work, unasked.message) == (None, asked.message)
+
+
+def test_only_a_spot_pool_that_runs_is_said_to_ask_for_hosts_that_were_taken(place: Place) -> None:
+    spot = made(place, an_order(place, spec=a_spec(capacity=Capacity(CapacityKind.SPOT))))
+    other = made(place, an_order(place, job=a_job(job_index=1)))
+    seen = [place.backend.look(order) for order in (spot, other)]
+    assert [isinstance(each, Running) and each.refills for each in seen] == [True, False]
 
 
 def test_the_inventory_names_pools_in_every_state_with_attempt_and_job(place: Place) -> None:

@@ -28,6 +28,8 @@ def outcome(request: TemplateRequest, leader: WaitingLeader | None = None, **set
 
 FLEX = selecting({FLEX_START: "true"})
 """A request for a 4x4 of v6e by flex-start."""
+SPOT = selecting({"cloud.google.com/gke-spot": "true"})
+"""The same of spot hosts."""
 
 
 def spec_of(request: TemplateRequest, leader: WaitingLeader | None = None, **set_: Any) -> SliceSpec:

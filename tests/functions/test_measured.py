@@ -49,6 +49,17 @@ def ready_times(lines: list[dict[str, Any]]) -> list[float]:
     return [line["ready_seconds"] for line in lines if "ready_seconds" in line]
 
 
+def test_that_hosts_stay_away_for_longer_than_is_normal_is_logged_once(world: World, lines: Lines) -> None:
+    record = world.record(serving(world))
+    world.backend.upgrade(record.pool)
+    world.settle(minutes=3 * 60)
+    assert not [line for line in lines() if line["event"] == LogEvent.HOSTS_LATE]
+    world.settle(minutes=2 * 60)
+    (late,) = [line for line in lines() if line["event"] == LogEvent.HOSTS_LATE]
+    assert (late["severity"], late["slice"], late["cause"]) == ("ERROR", record.id, "UPGRADE")
+    assert "GKE upgrades the node pool" in late["message"]
+
+
 def test_how_long_a_slice_was_awaited_is_logged_once(world: World, lines: Lines) -> None:
     jobset = serving(world)
     record = world.record(jobset)

@@ -255,6 +255,15 @@ def test_a_host_is_usable_when_it_is_ready_and_offers_all_its_chips(parts: dict[
     assert seen.usable is usable
 
 
+@pytest.mark.parametrize(
+    ("label", "maintained"), [("ONGOING", True), ("PENDING", False), (None, False)], ids=["ongoing", "pending", "none"]
+)
+def test_a_host_is_maintained_while_gkes_label_says_so(label: str | None, maintained: bool) -> None:
+    seen = translate.host(node(labels={"cloud.google.com/active-node-maintenance": label}))
+    assert seen is not None
+    assert (seen.maintained, seen.usable) == (maintained, True)
+
+
 def test_a_host_that_is_being_deleted_is_not_usable() -> None:
     terminating = node()
     terminating["metadata"]["deletionTimestamp"] = "2026-11-01T12:00:00Z"

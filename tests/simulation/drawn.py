@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from tests.builders import a_request, joining_by_kubeadm, settings
-from tests.domain.asking import FLEX
+from tests.domain.asking import FLEX, SPOT
 from tests.manifests import a_manifest
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices_simulator.chance import Chance
@@ -17,6 +17,7 @@ from tpu_slices_simulator.story import PER_MINUTE, Fault, Kind, Plot, Story
 PLAIN: dict[str, Any] = {
     "slices": 1,
     "flex_start": False,
+    "spot": False,
     "ends": None,
     "deleted": False,
     "again": False,
@@ -25,9 +26,9 @@ PLAIN: dict[str, Any] = {
 """What a JobSet is unless its story says otherwise."""
 
 
-def a_plot(name: str, at: int, *, slices: int = 1, flex_start: bool = False, **more: Any) -> Plot:
+def a_plot(name: str, at: int, *, slices: int = 1, flex_start: bool = False, spot: bool = False, **more: Any) -> Plot:
     """Return a JobSet of so many slices of one kind."""
-    request = FLEX if flex_start else a_request()
+    request = FLEX if flex_start else SPOT if spot else a_request()
     return Plot(name=name, at=at, manifest=a_manifest(slices=slices, request=request), **more)
 
 
@@ -35,8 +36,13 @@ def is_flex_start(plot: Plot) -> bool:
     return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, flex_start=True).manifest
 
 
+def is_spot(plot: Plot) -> bool:
+    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, spot=True).manifest
+
+
 def with_slices(plot: Plot, slices: int, *, flex_start: bool) -> Plot:
-    return replace(plot, manifest=a_plot(plot.name, plot.at, slices=slices, flex_start=flex_start).manifest)
+    made = a_plot(plot.name, plot.at, slices=slices, flex_start=flex_start, spot=is_spot(plot))
+    return replace(plot, manifest=made.manifest)
 
 
 def a_story(
@@ -71,6 +77,7 @@ def _told(plot: Plot) -> dict[str, Any]:
         "at": plot.at,
         "slices": plot.slices,
         "flex_start": is_flex_start(plot),
+        "spot": is_spot(plot),
         "ends": plot.ends,
         "deleted": plot.deleted,
         "again": plot.again,
@@ -136,6 +143,7 @@ def _plot(chance: Chance, number: int, minutes: int, *, compute: bool) -> Plot:
         at,
         slices=chance.pick((1, 1, 2, 3), number, "slices"),
         flex_start=not compute and chance.happens(0.2, number, "flex-start"),
+        spot=chance.happens(0.3, number, "spot"),
         ends=ends,
         deleted=deleted,
         again=deleted and chance.happens(0.3, number, "again"),

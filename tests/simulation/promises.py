@@ -26,7 +26,7 @@ from typing import NoReturn
 
 from tests.builders import a_spec
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.observations import Begun, Creating, Deleting, Failure, Outcome, Running, Started
+from tpu_slices.domain.model.observations import Begun, Busy, Creating, Deleting, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason, ReportReason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
@@ -258,10 +258,10 @@ class Watch:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and nobody will look at it")
 
     def _serving(self, record: SliceRecord) -> Iterator[FakePool]:
-        """Yield the slice's running pools that were given up though they fit, on which nobody is, or was lately."""
+        """Yield the slice's pools that serve or will, were given up though they fit, and nobody is on or was lately."""
         for each in record.terminating:
             pool = self._world.backend.pools.get(record.pool_of(each.attempt))
-            runs = pool is not None and isinstance(pool.seen, Running) and pool.hosts_joined
+            runs = pool is not None and (isinstance(pool.seen, Busy) or _has_hosts(pool))
             lately = self._world.clock.now() - self._world.settings.limits.restart_grace
             users = each.hosts.occupants or [left for left in each.hosts.departures if left.at >= lately]
             if pool is not None and runs and each.fits and not users and not each.delete_requested_at:
@@ -290,3 +290,7 @@ class Watch:
 
     def _break(self, promise: Promise, seen: str) -> NoReturn:
         raise Broken(promise, f"at {self._world.clock.now():%d %H:%M:%S}, {seen}")
+
+
+def _has_hosts(pool: FakePool) -> bool:
+    return isinstance(pool.seen, Running) and pool.hosts_joined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
@@ -10,10 +11,11 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE, settings
 from tpu_slices.domain.model.clusters import Backoff, Limits
-from tpu_slices.domain.model.observations import FailureKind
+from tpu_slices.domain.model.observations import Cause, FailureKind
+from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.cluster_settings import decode_settings
 
-DURATIONS = [field.name for field in fields(Limits) if field.name not in {"backoff", "operations"}]
+DURATIONS = [field.name for field in fields(Limits) if field.name not in {"backoff", "patience", "operations"}]
 
 
 def read(**limits: Any) -> Limits:
@@ -29,6 +31,25 @@ def test_every_duration_is_read_by_its_name(name: str) -> None:
 def test_every_backoff_is_read_by_the_kind_of_failure(kind: FailureKind) -> None:
     backoff = read(backoff={kind.lower(): {"initial": "3m", "maximum": "2h"}}).backoff
     assert backoff == {**Limits().backoff, kind: Backoff(3 * MINUTE, 120 * MINUTE)}
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_every_patience_is_read_by_its_cause(cause: Cause) -> None:
+    patience = read(patience={cause.lower(): "3h"}).patience
+    assert patience == {**Limits().patience, cause: 180 * MINUTE}
+
+
+@pytest.mark.parametrize(
+    ("patience", "problem"),
+    [
+        ({"upgrades": "3h"}, "limits.patience.upgrades: Invalid value: 'upgrades': must be a map of durations"),
+        ({"upgrade": "long"}, "limits.patience.upgrade: Invalid value: 'long': must be a map of durations"),
+        ("3h", "limits.patience: Invalid value: '3h': must be a map of durations"),
+    ],
+)
+def test_an_invalid_patience_is_named(patience: object, problem: str) -> None:
+    with pytest.raises(Permanent, match=re.escape(problem)):
+        read(patience=patience)
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,7 @@ A_SLICE = {
         "usable": 3,
         "joined": 4,
         "closed": 0,
+        "maintained": 0,
         "occupants": [SIBLING_POD],
         "departures": [
             {
@@ -116,6 +117,7 @@ A_SLICE = {
     "hosts_digest": 0,
     "spared_until": None,
     "hosts_awaited_since": None,
+    "returning": None,
     "join_asked": None,
     "ours_since": None,
     "relabelling": None,
@@ -140,6 +142,7 @@ A_SLICE = {
                 "usable": 0,
                 "joined": 0,
                 "closed": 0,
+                "maintained": 0,
                 "occupants": [],
                 "departures": [],
                 "vacant_since": None,
@@ -157,6 +160,7 @@ A_SLICE = {
             "retry_at": None,
             "not_cancellable": False,
             "refused": "",
+            "hindered": None,
         }
     ],
     "runs_on": {

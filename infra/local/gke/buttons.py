@@ -12,7 +12,7 @@ POST /operations  {"cluster": PATH, "kind": "UPGRADE_MASTER", "seconds": 10}: st
                   which excludes node pool operations
 POST /releases    {"pools": ".*"}: let the operations go on that a fault "held" holds, and forget that fault
 POST /cancellations {"creations": true}: let creations be cancelled, which GKE is documented to refuse
-POST /hosts/...   break, heal, repair, preempt, maintain, fill, end: see `host_buttons`
+POST /hosts/...   break, heal, repair, upgrade, preempt, maintain, fill, end: see `host_buttons`
 """
 
 import re

@@ -3,7 +3,9 @@
 POST /hosts/break    {"pool": NAME, "host": NAME or null, "how": "not-ready"}: one host (by default the first) becomes
                      NotReady; "silent": it stops posting its status. GKE repairs the pool after a while.
 POST /hosts/heal     {"pool": NAME}: all hosts become Ready again
-POST /hosts/repair   {"pool": NAME}: GKE recreates all hosts of the pool; it is RECONCILING meanwhile
+POST /hosts/repair   {"pool": NAME, "for": SECONDS}: GKE recreates all hosts of the pool; it is RECONCILING meanwhile,
+                     for that many seconds (if absent: as the pace says)
+POST /hosts/upgrade  {"pool": NAME, "for": SECONDS}: the same by an upgrade; the hosts come back under new names
 POST /hosts/preempt  {"pool": NAME, "back": SECONDS or null}: all hosts get a termination notice and stop; they are
                      replaced after that many seconds (if absent: after the pace's), or with null never
 POST /hosts/maintain {"pool": NAME, "in": 10}: the same, announced that many seconds before
@@ -38,7 +40,15 @@ def _heal(state: State, body: Body, _: Moment) -> State:
 
 
 def _repair(state: State, body: Body, moment: Moment) -> State:
-    return lifecycle.begin_repair(state, _pool(state, body).path, moment)[0]
+    return lifecycle.begin_repair(state, _pool(state, body).path, moment, _lasts(body))[0]
+
+
+def _upgrade(state: State, body: Body, moment: Moment) -> State:
+    return lifecycle.begin_upgrade(state, _pool(state, body).path, moment, _lasts(body))[0]
+
+
+def _lasts(body: Body) -> float | None:
+    return None if body.get("for") is None else _seconds(body["for"])
 
 
 def _preempt(state: State, body: Body, moment: Moment) -> State:
@@ -86,6 +96,7 @@ HOST_BUTTONS: Mapping[str, HostButton] = {
     "/hosts/break": _break,
     "/hosts/heal": _heal,
     "/hosts/repair": _repair,
+    "/hosts/upgrade": _upgrade,
     "/hosts/preempt": _preempt,
     "/hosts/maintain": _maintain,
     "/hosts/fill": _fill,

@@ -133,11 +133,24 @@ def begin_abort(state: State, operation: Operation, now: float) -> State:
     return state.with_operation(aborting).with_hosts(*(replace(host, boots=None) for host in waiting))
 
 
-def begin_repair(state: State, pool: str, moment: Moment) -> tuple[State, Operation]:
-    """Start recreating all VMs, as GKE does if one VM of a slice breaks [doc:concepts/tpus]; RECONCILING meanwhile."""
-    boots = moment.now + state.pace.repair
-    state, operation = _begin(state, _Type.AUTO_REPAIR_NODES, pool, boots, moment)
-    state = outages.made_anew(state, pool, boots + state.pace.join)
+def begin_repair(state: State, pool: str, moment: Moment, lasts: float | None = None) -> tuple[State, Operation]:
+    """Start recreating all VMs, as GKE does if one VM of a slice breaks [doc:concepts/tpus]; RECONCILING meanwhile.
+
+    `lasts`: in seconds; None: as the pace says.
+    """
+    state, operation = _begin_work(state, _Type.AUTO_REPAIR_NODES, pool, moment, lasts)
+    return outages.made_anew(state, pool, operation.due + state.pace.join), operation
+
+
+def begin_upgrade(state: State, pool: str, moment: Moment, lasts: float | None = None) -> tuple[State, Operation]:
+    """Start an upgrade: a multi-host pool is replaced as a whole [gke-upgrades], by VMs with names of their own."""
+    state, operation = _begin_work(state, _Type.UPGRADE_NODES, pool, moment, lasts)
+    return outages.replaced(state, state.pools[pool], operation.due + state.pace.join), operation
+
+
+def _begin_work(state: State, kind: int, pool: str, moment: Moment, lasts: float | None) -> tuple[State, Operation]:
+    due = moment.now + (state.pace.repair if lasts is None else lasts)
+    state, operation = _begin(state, kind, pool, due, moment)
     return state.with_pool(replace(state.pools[pool], status=_Status.RECONCILING)), operation
 
 
@@ -191,7 +204,7 @@ def _forgetful(state: State, now: float) -> State:
 
 def _finish(state: State, operation: Operation, now: float) -> State:
     match operation.kind:
-        case _Type.CREATE_NODE_POOL | _Type.AUTO_REPAIR_NODES:
+        case _Type.CREATE_NODE_POOL | _Type.AUTO_REPAIR_NODES | _Type.UPGRADE_NODES:
             return _finish_joining(state, operation, now)
         case _Type.DELETE_NODE_POOL:
             return _finish_delete(state, operation, now)

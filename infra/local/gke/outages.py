@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from google.cloud.container_v1 import NodePool
 
+from infra.local.gke.paths import instance_names
 from infra.local.gke.state import Ailment, Host, Pool, State
 
 
@@ -52,6 +53,17 @@ def _next_vm(host: Host) -> Host:
 def made_anew(state: State, pool: str, boots: float) -> State:
     """Replace the VMs by new ones with the same names, as a managed instance group does."""
     return state.with_hosts(*(_next_vm(replace(host, returns=boots)) for host in state.hosts_of(pool)))
+
+
+def replaced(state: State, pool: Pool, boots: float) -> State:
+    """Replace the VMs by new ones with new names."""
+    before = state.hosts_of(pool.path)
+    names = {host.name for host in before}
+    fresh = [name for name in instance_names(pool.stem, 2 * len(before)) if name not in names][: len(before)]
+    new = (replace(_next_vm(replace(old, returns=boots)), name=name) for old, name in zip(before, fresh, strict=True))
+    return replace(state, hosts={name: host for name, host in state.hosts.items() if name not in names}).with_hosts(
+        *new
+    )
 
 
 def to_be_repaired(state: State, now: float) -> Iterator[Pool]:

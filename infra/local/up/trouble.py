@@ -10,6 +10,8 @@ from infra.local.up.note import Note
 
 _ON_INSTANCES = {"break": "silence", "heal": "heal", "preempt": "preempt", "repair": "kill"}
 """What a command does to the instances of a group."""
+LASTING = {"preempt": "back", "repair": "for", "upgrade": "for"}
+"""What takes hosts away for as long as is asked, and the field of GKE's button that says so."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -89,13 +91,19 @@ def in_words(fault: Mapping[str, Any], now: float) -> str:
     return f"{fault['kind']}: {often}{fault['method']} of {where}, for {lasts}"
 
 
-def on_hosts(verb: str, pool: str, where: Note) -> Press:
-    """Return the request for what happens to a pool's hosts. Raise NotSimulated if the vendor does no such thing."""
+def on_hosts(verb: str, pool: str, where: Note, lasting: float | None = None) -> Press:
+    """Return the request for what happens to a pool's hosts. Raise NotSimulated if the vendor does no such thing.
+
+    `lasting`: how many seconds they are away, for what is LASTING on GKE.
+    """
     if where.compute:
         if verb not in _ON_INSTANCES:
             raise NotSimulated(f"{verb} is what GKE does; on Compute Engine there are {', '.join(_ON_INSTANCES)}")
+        if lasting is not None:
+            raise NotSimulated("how long hosts are away is GKE's to say; on Compute Engine leave out --for")
         return Press(f"{simulated(where)}/instances/{_ON_INSTANCES[verb]}", "POST", {"group": pool})
-    return Press(f"{simulated(where)}/hosts/{verb}", "POST", {"pool": pool})
+    away = {} if lasting is None else {LASTING[verb]: lasting}
+    return Press(f"{simulated(where)}/hosts/{verb}", "POST", {"pool": pool, **away})
 
 
 def on_part(verb: str, part: str, where: Note) -> Press:

@@ -122,7 +122,8 @@ def _hosts(verbs: Any) -> None:
         ("heal", "heal", "the hosts of a slice become Ready again"),
         ("preempt", "preempt", "the hosts of a slice are preempted after a notice, and come back as new nodes"),
         ("maintain", "maintain", "the same, announced ten seconds before as scheduled maintenance"),
-        ("repair", "repair", "GKE repairs a slice"),
+        ("repair", "repair", "GKE repairs a slice, whose hosts are made anew"),
+        ("upgrade", "upgrade", "GKE upgrades a slice, whose hosts come back under new names"),
         ("fill", "fill", "GKE adds the hosts of flex-start to an empty slice"),
         ("end", "end", "GKE takes the hosts of flex-start back, as at the end of their time"),
     ):
@@ -130,13 +131,16 @@ def _hosts(verbs: Any) -> None:
         parser.add_argument(
             "pool", nargs="?", metavar="POOL", help="node pool name or prefix of it (default: the first)"
         )
+        if verb in trouble.LASTING:
+            how_long = "how long the hosts are away (default: seconds)"
+            parser.add_argument("--for", dest="lasting", type=trouble.seconds, metavar="TIME", help=how_long)
         parser.set_defaults(verb=_pressing_on_hosts(verb))
 
 
 def _pressing_on_hosts(verb: str) -> Verb:
     def press(asked: argparse.Namespace, where: Note) -> None:
         pool = _pool(asked.pool, where)
-        pressed(trouble.on_hosts(verb, pool, where))
+        pressed(trouble.on_hosts(verb, pool, where, vars(asked).get("lasting")))
         print(f"{verb}: {pool}")
 
     return press

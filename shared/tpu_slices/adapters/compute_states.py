@@ -23,6 +23,7 @@ from tpu_slices.domain.model.observations import (
     Begun,
     Broken,
     Busy,
+    Cause,
     Creating,
     Deleting,
     Failure,
@@ -162,8 +163,8 @@ def standing(group: InstanceGroupManager, order: PoolOrder, instances_of: Instan
     | the group is stable                                           | Running                                      |
     | an instance is not created for a reason that does not pass    | Broken: quota, permission, reservation, …    |
     | instances are not created for a reason that passes            | Running, and hosts are awaited: stockout, …  |
-    | instances are recreated or restarted                          | Busy                                         |
-    | instances are being created                                   | Running                                      |
+    | instances are recreated or restarted                          | Busy: repair                                 |
+    | instances are being created                                   | Running; of a spot group, it refills         |
     """
     fingerprint, gone, lacks = fingerprint_of(group.description), _gone(group, order), lacking(group, order)
     if gone:
@@ -174,12 +175,13 @@ def standing(group: InstanceGroupManager, order: PoolOrder, instances_of: Instan
     instances = instances_of(group)
     why = compute_errors.worst(_errors(group, instances))
     if why is not None:
-        passes = why.kind in compute_errors.PASSING
-        return Running(fingerprint, awaiting=why.message, lacking=lacks) if passes else Broken(why)
+        if why.kind not in compute_errors.PASSING:
+            return Broken(why)
+        return Running(fingerprint, awaiting=why.message, lacking=lacks, refills=is_spot(order))
     repaired = [each for each in instances if each.current_action in _REPAIRS]
     if repaired:
-        return Busy(f"{len(repaired)} of {group.target_size} instances are recreated or restarted.")
-    return Running(fingerprint, lacking=lacks)
+        return Busy(f"{len(repaired)} of {group.target_size} instances are recreated or restarted.", Cause.REPAIR)
+    return Running(fingerprint, lacking=lacks, refills=is_spot(order))
 
 
 def lacking(group: InstanceGroupManager, order: PoolOrder) -> str:
@@ -198,8 +200,11 @@ def _gone(group: InstanceGroupManager, order: PoolOrder) -> int:
     made = actions.creating + actions.creating_without_retries + actions.recreating + actions.restarting
     if made or group.instance_lifecycle_policy.default_action_on_failure != "DO_NOTHING":
         return 0
-    spot = order.spec is not None and order.spec.capacity.kind is CapacityKind.SPOT
-    return by_status.non_existent + (by_status.terminated + by_status.stopped if spot else 0)
+    return by_status.non_existent + (by_status.terminated + by_status.stopped if is_spot(order) else 0)
+
+
+def is_spot(order: PoolOrder) -> bool:
+    return order.spec is not None and order.spec.capacity.kind is CapacityKind.SPOT
 
 
 def _errors(group: InstanceGroupManager, instances: Iterable[ManagedInstance]) -> list[Errors]:

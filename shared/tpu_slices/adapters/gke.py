@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -29,6 +29,7 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
+    Cause,
     Creating,
     Deleting,
     Failure,
@@ -71,6 +72,14 @@ CONFIRMED_FOR = 60.0
 """Seconds for which a cluster counts as seen: one that was replaced since has none of the pools that it had."""
 CLOCKS_DIFFER_BY = timedelta(minutes=1)
 """At most, GKE's and ours; to delete a pool and to make another one takes longer."""
+_WORK: Mapping[Cause, frozenset[int]] = MappingProxyType(
+    {
+        Cause.UPGRADE: frozenset({Operation.Type.UPGRADE_NODES, Operation.Type.AUTO_UPGRADE_NODES}),
+        Cause.REPAIR: frozenset({Operation.Type.AUTO_REPAIR_NODES}),
+        Cause.WORK: frozenset(),
+    }
+)
+"""What GKE does to a pool, by the types of its operations; of several that run, the first one here is told."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
 """Never retried: if the response is lost, the outcome is unknown. A look makes at most three reads, a change at most
 two: each method of the port ends within a minute."""
@@ -213,15 +222,26 @@ class GkeBackend:
             case NodePool.Status.PROVISIONING:
                 return _created(self._creation(order), otherwise=Creating(operation_runs=False))
             case NodePool.Status.RUNNING:
-                return Running(pool.config.labels.get(FINGERPRINT_LABEL), lacking=_lacking(pool, order))
+                fingerprint = pool.config.labels.get(FINGERPRINT_LABEL)
+                return Running(fingerprint, lacking=_lacking(pool, order), refills=_refills(pool))
             case NodePool.Status.RECONCILING:
-                return Busy(cloud_errors.shortened(pool.status_message or "a repair, an upgrade or a resize."))
+                return self._busy(pool, order)
             case NodePool.Status.STOPPING:
                 return Deleting()
             case NodePool.Status.ERROR | NodePool.Status.RUNNING_WITH_ERROR:
                 return self._with_error(pool, order)
             case _:
                 return Unreadable(f"The node pool's status is not known to the provisioner: {pool.status!r}.")
+
+    def _busy(self, pool: NodePool, order: PoolOrder) -> Busy:
+        """Return Busy, with what the running operation is if that is asked: the operations are listed for it."""
+        says = cloud_errors.shortened(pool.status_message or "a repair, an upgrade or a resize.")
+        if not order.asks_work:
+            return Busy(says)
+        run = [op for op in self._operations(order.cluster_path) if not _ended(op) and _is_on(op, _target(order))]
+        upgrades_first = sorted(run, key=lambda op: list(_WORK).index(_work_of(op)))
+        found = next(iter(upgrades_first), None)
+        return Busy(says) if found is None else Busy(says, _work_of(found), _began(found))
 
     def _with_error(self, pool: NodePool, order: PoolOrder) -> Observation:
         """Return Broken; Running for a flex-start pool that only has no capacity yet, for which GKE goes on trying."""
@@ -268,9 +288,8 @@ class GkeBackend:
             return False
         target = _target(order)
         later = (each for each in self._operations(order.cluster_path) if _creates(each, target))
-        return all(
-            each.name == order.operation or _began(each) <= order.ours_since + CLOCKS_DIFFER_BY for each in later
-        )
+        known = order.ours_since + CLOCKS_DIFFER_BY
+        return all(each.name == order.operation or _began_by(each, known) for each in later)
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""
@@ -319,12 +338,29 @@ def _lacking(pool: NodePool, order: PoolOrder) -> str:
     )
 
 
-def _began(operation: Operation) -> datetime:
-    """Return when an operation began; one that GKE does not say counts as later than all."""
+def _refills(pool: NodePool) -> bool:
+    """Return whether GKE still asks for all hosts of a spot pool: its instance group has that size as its target."""
+    asked = pool.initial_node_count * len(pool.locations)
+    return bool(pool.config.spot and asked and not pool.autoscaling.enabled)
+
+
+def _work_of(operation: Operation) -> Cause:
+    return next((cause for cause, types in _WORK.items() if operation.operation_type in types), Cause.WORK)
+
+
+def _began(operation: Operation) -> datetime | None:
+    """Return when an operation began; None: GKE does not say it in RFC 3339."""
     try:
-        return datetime.fromisoformat(operation.start_time)
+        began = datetime.fromisoformat(operation.start_time)
     except ValueError:
-        return datetime.max.replace(tzinfo=UTC)
+        return None
+    return began if began.tzinfo is not None else None
+
+
+def _began_by(operation: Operation, time_: datetime) -> bool:
+    """Return whether GKE says that an operation began until then."""
+    began = _began(operation)
+    return began is not None and began <= time_
 
 
 def _created(creation: Operation | None, *, otherwise: Observation) -> Observation:
@@ -358,9 +394,13 @@ def _target(order: PoolOrder) -> str:
     return f"/clusters/{pool_path(order).partition('/clusters/')[2]}"
 
 
+def _is_on(operation: Operation, target: str) -> bool:
+    """Return whether an operation is on the pool whose link has this end."""
+    return bool(operation.target_link.endswith(target))
+
+
 def _creates(operation: Operation, target: str) -> bool:
-    """Return whether an operation creates the pool whose link has this end."""
-    return operation.operation_type == Operation.Type.CREATE_NODE_POOL and operation.target_link.endswith(target)
+    return operation.operation_type == Operation.Type.CREATE_NODE_POOL and _is_on(operation, target)
 
 
 def _failure(operation: Operation) -> Failure | None:

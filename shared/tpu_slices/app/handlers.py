@@ -179,6 +179,9 @@ def _log_decision(done: Reconciled | None) -> None:
     if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
         about_it = {"cluster": record.cluster, "namespace": record.owner.namespace, "slice": record.id}
         log.error(LogEvent.RELEASES_STOPPED, **about_it, message=decision.message)
+    before, now = done.before.returning, record.returning
+    if now is not None and now.late and not (before is not None and before.late):
+        log.error(LogEvent.HOSTS_LATE, cluster=record.cluster, slice=record.id, cause=now.cause, message=record.message)
 
 
 def _log_joining(done: HandedOn) -> None:

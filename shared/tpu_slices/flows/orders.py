@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.model.facts import HostsQuestion
-from tpu_slices.domain.model.observations import Absent, PoolObservations
+from tpu_slices.domain.model.observations import Absent, Cause, PoolObservations
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps
@@ -26,7 +26,14 @@ def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Po
         settings=record.pinned_settings or settings.pools,
         operation=known.operation if known else None,
         ours_since=known.ours_since if known else None,
+        asks_work=known is record and _work_is_unknown(record),
     )
+
+
+def _work_is_unknown(record: SliceRecord) -> bool:
+    """Return whether the record does not say what the vendor does to the pool, if it works on it."""
+    known = record.returning
+    return known is None or known.over_at is not None or known.cause not in {Cause.UPGRADE, Cause.REPAIR}
 
 
 def observed(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:

@@ -32,6 +32,8 @@ class PoolOrder:
     """The operation that creates the pool, if it is on record."""
     ours_since: datetime | None = None
     """Since when the pool is known to be ours by its record: that proves it, too, unless the name was used since."""
+    asks_work: bool = False
+    """Whether `look` is to find out what the vendor does to a pool that it works on: that is not on record."""
     seen_ours: bool = False
     """A look within the time to act on a decision has shown that the pool is ours: nobody else's has its name."""
 

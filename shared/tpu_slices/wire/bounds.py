@@ -141,6 +141,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (HostsChanged, "usable"): _number(100_000),
     (HostsChanged, "joined"): _number(100_000),
     (HostsChanged, "closed"): _number(100_000),
+    (HostsChanged, "maintained"): _number(100_000),
     (HostsChanged, "occupants"): _many(LEADERS_PER_FACT),
     (Heartbeat, "digest"): _text(64),
     (WorkloadsListed, "standings"): _many(UIDS_PER_PART),

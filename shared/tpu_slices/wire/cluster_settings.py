@@ -160,4 +160,5 @@ def _limits(written: LimitsForm) -> Limits:
         default = backoff[kind]
         initial = given.initial or default.initial
         backoff[kind] = Backoff(initial, max(initial, given.maximum or default.maximum))  # the default may be too short
-    return Limits(**{**written.given(), "backoff": backoff})
+    patience = {**Limits().patience, **(written.patience or {})}
+    return Limits(**{**written.given(), "backoff": backoff, "patience": patience})

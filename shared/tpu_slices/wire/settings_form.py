@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.model.clusters import Join, Limits, Upgrades
-from tpu_slices.domain.model.observations import FailureKind
+from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
 from tpu_slices.domain.model.texts import duration
 from tpu_slices.domain.planning.flex_start import LONGEST, SHORTEST
@@ -79,6 +79,7 @@ _RunDuration = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=SHORT
 _Upgrades = Annotated[Upgrades, BeforeValidator(lambda value: Upgrades(str(value).upper()))]
 _Join = Annotated[Join, BeforeValidator(lambda value: Join(str(value).upper()))]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
+_Cause = Annotated[Cause, BeforeValidator(lambda value: Cause(str(value).upper()))]
 
 
 def _setting(valid: str, **bounds: Any) -> Any:
@@ -116,6 +117,9 @@ class LimitsForm(WrittenForm):
     act_window: _Duration | None = _time()
     create_timeout: _Duration | None = _time()
     hosts_timeout: _Duration | None = _time()
+    patience: dict[_Cause, _Duration] | None = _setting(
+        f"a map of durations, such as 2h, for any of {', '.join(cause.lower() for cause in Cause)}"
+    )
     restart_grace: _Duration | None = _time()
     idle_after: _Duration | None = _time()
     requeue_after: _Duration | None = _time()

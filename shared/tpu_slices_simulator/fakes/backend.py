@@ -87,6 +87,8 @@ class FakeBackend(FakeGke):
             return Unowned(pool.lacking or "its labels do not name this slice.")
         if isinstance(pool.seen, Creating):
             return Creating(operation_runs=pool.operation is not None)
+        if isinstance(pool.seen, Busy) and not order.asks_work:
+            return Busy(pool.seen.message)
         return pool.seen
 
     def create(self, order: PoolOrder) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 
@@ -10,6 +10,7 @@ from tpu_slices.domain.model.observations import (
     Begun,
     Broken,
     Busy,
+    Cause,
     Creating,
     Deleting,
     Failure,
@@ -18,7 +19,7 @@ from tpu_slices.domain.model.observations import (
     Observation,
     Running,
 )
-from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.domain.model.slices import CapacityKind, PoolName
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 
@@ -52,6 +53,8 @@ class FakePool:
     """How many of its parts are there."""
     hosts_joined: bool = False
     """Whether the Nodes of its hosts are registered; they may be before the creation's operation ends."""
+    generation: int = 0
+    """How often its hosts got new names."""
     made_for: tuple[str, str, str] | None = None
     """Namespace, JobSet and Job, where TPU Provisioner made it."""
     made_at: datetime | None = None
@@ -82,7 +85,7 @@ class FakePool:
     def state(self) -> Running | Begun:
         """What is seen of it while no operation runs, and nothing is wrong with it."""
         if self.stands >= len(self.parts):
-            return Running(None if self.lacking else _fingerprint(self), lacking=self.lacking)
+            return running(self)
         return Begun(f"its {' and its '.join(self.parts[: self.stands])}")
 
 
@@ -144,7 +147,7 @@ class FakeGke:
         """End the creation of a group on Compute Engine, which goes on trying to get its hosts."""
         self.finish(pool)
         found = self.pools[pool]
-        found.seen, found.hosts_joined = Running(_fingerprint(found), awaiting=why), False
+        found.seen, found.hosts_joined = replace(running(found), awaiting=why), False
 
     def fill(self, pool: PoolName) -> None:
         """Add the hosts of flex-start to a pool, or to a group the hosts that Compute Engine awaited."""
@@ -170,11 +173,33 @@ class FakeGke:
         self.operations = {name: operation for name, operation in self.operations.items() if not operation.done}
 
     def repair(self, pool: PoolName) -> None:
-        """Start GKE's own work on a pool, whose hosts are recreated; `finish` ends it, and the pool runs."""
+        """Start a repair of a pool, whose hosts are recreated; `finish` ends it, and the pool runs."""
+        self._work(pool, Busy("auto-repair recreates its nodes.", Cause.REPAIR))
+
+    def upgrade(self, pool: PoolName) -> None:
+        """Start an upgrade of a pool: as a repair, but the hosts come back under new names."""
+        self._work(pool, Busy("its nodes are upgraded.", Cause.UPGRADE))
+        self.pools[pool].generation += 1
+
+    def _work(self, pool: PoolName, seen: Busy) -> None:
         found = self.pools[pool]
         found.hosts_joined = False
         found.operation = self.begin(found.name, _path(found), creates=None)
-        found.seen = Busy("auto-repair recreates its nodes.")
+        found.seen = seen
+
+    def end_without_hosts(self, pool: PoolName) -> None:
+        """End GKE's work on a pool, which runs, and whose hosts do not join."""
+        self.finish(pool)
+        self.pools[pool].hosts_joined = False
+
+    def preempt(self, pool: PoolName) -> None:
+        """Stop all hosts of a pool that runs, and asks for them again."""
+        assert isinstance(self.pools[pool].seen, Running), f"{pool} does not run"
+        self.pools[pool].hosts_joined = False
+
+    def refill(self, pool: PoolName) -> None:
+        """Let the hosts of a pool join that were preempted."""
+        self.pools[pool].hosts_joined = True
 
     def wreck(self, pool: PoolName, failure: Failure) -> None:
         """Break a pool that ran: RUNNING_WITH_ERROR, or ERROR; its hosts stay."""
@@ -238,8 +263,13 @@ class FakeGke:
         return operation.failure
 
 
-def _fingerprint(pool: FakePool) -> str | None:
-    return pool.order.spec.fingerprint if pool.order is not None and pool.order.spec is not None else None
+def running(pool: FakePool) -> Running:
+    """Return what is seen of a pool that runs."""
+    spec = pool.order.spec if pool.order is not None else None
+    if spec is None:
+        return Running(None, lacking=pool.lacking)
+    fingerprint = None if pool.lacking else spec.fingerprint
+    return Running(fingerprint, lacking=pool.lacking, refills=spec.capacity.kind is CapacityKind.SPOT)
 
 
 def is_flex_start(pool: FakePool) -> bool:

@@ -12,7 +12,14 @@ from tests.domain.reporting.test_node_groups import a_group_record, at
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 
-AWAITED = (Reason.ADOPTED, Reason.AWAITING_CAPACITY, Reason.HOSTS_JOINING, Reason.HOSTS_LOST)
+AWAITED = (
+    Reason.ADOPTED,
+    Reason.AWAITING_CAPACITY,
+    Reason.HOSTS_JOINING,
+    Reason.HOSTS_LOST,
+    Reason.PREEMPTED,
+    Reason.POOL_BUSY,
+)
 
 
 @pytest.mark.parametrize("reason", Reason)

@@ -41,6 +41,7 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
+    Cause,
     Creating,
     Deleting,
     Failure,
@@ -306,10 +307,44 @@ RUNNING: list[Row] = [
     ),
 ]  # fmt: skip
 
+REFILLS = replace(OURS, refills=True)
+
 OTHER: list[Row] = [
     # Busy
-    ("repair", ready(), Busy("repair"), heard(), Phase.PROVISIONING, Reason.POOL_BUSY, ()),
-    ("repair, in use", ready(hosts=BY_OWN), Busy("repair"), heard(), Phase.PROVISIONING, Reason.POOL_BUSY, ()),
+    ("work, every host usable", ready(), Busy("repair"), heard(), Phase.READY, Reason.READY, ()),
+    ("work, in use", ready(hosts=BY_OWN), Busy("repair"), heard(), Phase.READY, Reason.READY, ()),
+    (
+        "work, nobody says which", ready(hosts=some_hosts(usable=3)), Busy("resize"), heard(),
+        Phase.PROVISIONING, Reason.POOL_BUSY, (),
+    ),
+    (
+        "upgrade", ready(hosts=some_hosts(usable=0)), Busy("", Cause.UPGRADE), heard(),
+        Phase.PROVISIONING, Reason.GKE_UPGRADES, (),
+    ),
+    (
+        "upgrade, in use", ready(hosts=replace(BY_OWN, usable=3)), Busy("", Cause.UPGRADE), heard(),
+        Phase.PROVISIONING, Reason.GKE_UPGRADES, (),
+    ),
+    (
+        "repair", ready(hosts=some_hosts(usable=0)), Busy("", Cause.REPAIR), heard(),
+        Phase.PROVISIONING, Reason.GKE_REPAIRS, (),
+    ),
+    (
+        "maintenance of a host", ready(hosts=some_hosts(usable=3, maintained=1)), OURS, heard(),
+        Phase.PROVISIONING, Reason.UNDER_MAINTENANCE, (),
+    ),
+    (
+        "maintenance of a host that is usable yet", ready(hosts=some_hosts(maintained=1)), OURS, heard(),
+        Phase.READY, Reason.READY, (),
+    ),
+    (
+        "spot hosts were taken", ready(hosts=some_hosts(usable=0, joined=0)), REFILLS, heard(),
+        Phase.PROVISIONING, Reason.PREEMPTED, (),
+    ),
+    (
+        "spot hosts are not ready", ready(hosts=some_hosts(usable=0)), REFILLS, heard(),
+        Phase.PROVISIONING, Reason.HOSTS_LOST, (),
+    ),
     ("repair, unneeded", unneeded(ready()), Busy("repair"), heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE),
     # Broken later
     ("broken, every host usable", ready(), Broken(STOCKOUT), heard(), Phase.READY, Reason.READY, ()),
@@ -546,7 +581,7 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
         replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
     )
     times = {"next_reconcile_at", "slot_awaited", "slot", "hosts_awaited_since", "retry_at", "failures", "held_since"}
-    times |= {"blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
+    times |= {"returning", "blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
     if isinstance(found.current if isinstance(found, PoolObservations) else found, Absent):
         times.add("create_requested_at")
     told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}
@@ -559,7 +594,7 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     ("found", "reason"),
     [
         pytest.param(Creating(), Reason.CREATING, id="creating"),
-        pytest.param(Busy("upgrade"), Reason.POOL_BUSY, id="busy"),
+        pytest.param(Busy("upgrade"), Reason.READY, id="busy, all hosts are usable"),
         pytest.param(OURS, Reason.READY, id="all hosts are usable"),
         pytest.param(Broken(STOCKOUT), Reason.READY, id="broken, all hosts are usable"),
         pytest.param(Absent(), None, id="gone"),

@@ -33,7 +33,6 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
     Broken,
-    Busy,
     Creating,
     Deleting,
     Failure,
@@ -47,6 +46,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
+from tpu_slices.domain.reconciling.returning import AWAY
 
 LIMITS = Limits()
 
@@ -206,8 +206,8 @@ def test_each_row_ends_the_attempt_or_keeps_it(
     assert ended(record, seen, known) == expected
 
 
-@pytest.mark.parametrize("reason", [Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN])
-@pytest.mark.parametrize("seen", [OURS, Busy("repair")], ids=repr)
+@pytest.mark.parametrize("reason", [Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN, *AWAY])
+@pytest.mark.parametrize("seen", [OURS], ids=repr)
 def test_a_pool_without_some_usable_hosts_fails_after_hosts_timeout(reason: Reason, seen: Observation) -> None:
     record = lasting(reason, LIMITS.hosts_timeout, hosts=some_hosts(usable=3))
     failed = ended(record, seen)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_record, settings
 from tests.domain.cases import OURS, owned, requested, seen, terminating, unneeded
+from tpu_slices.domain.model.attempts import Hindrance
 from tpu_slices.domain.model.decisions import (
     Action,
     CancelCreation,
@@ -21,6 +22,7 @@ from tpu_slices.domain.model.decisions import (
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
+    Busy,
     Creating,
     Failure,
     FailureKind,
@@ -70,8 +72,39 @@ def test_a_deletion_refused_for_now_is_repeated_at_the_next_reconcile_with_a_new
     record = after(DELETE, a_failure(kind))
     assert (record.phase, record.reason, sorted(record.slots)) == (Phase.RELEASING, Reason.DELETION_STARTED, [])
     assert record.next_reconcile_at == NOW + LIMITS.delete_retry_after
-    again = next_decision(record, OURS)
+    again = next_decision(record, OURS, LIMITS.delete_retry_after)
     assert (again.actions, again.reason, sorted(again.record.slots)) == ((DELETE,), Reason.DELETION_STARTED, [3])
+
+
+def test_a_deletion_that_is_refused_for_another_operation_is_repeated_after_a_growing_pause() -> None:
+    record, pauses = releasing(), LIMITS.backoff[FailureKind.BUSY]
+    for times in range(1, 5):
+        record = after(DELETE, a_failure(FailureKind.BUSY), record)
+        (each,) = record.terminating
+        assert (each.hindered, each.slot) == (Hindrance(at=NOW, times=times, message="not now"), None)
+        pause = pauses.after(times)
+        waiting = next_decision(record, OURS, pause - MOMENT)
+        assert (waiting.actions, waiting.reason) == ((), Reason.DELETION_POSTPONED)
+        assert "while another operation is in progress" in waiting.message
+        assert waiting.record.next_reconcile_at == NOW + pause
+        assert waiting.record.slots == frozenset()
+
+
+def test_while_gke_works_on_the_pool_a_refused_deletion_waits_for_its_end_and_is_asked_for_each_hour() -> None:
+    record = after(DELETE, a_failure(FailureKind.BUSY))
+    for later in (MOMENT, 9 * MINUTE, 59 * MINUTE):
+        waiting = next_decision(record, Busy("upgrade"), later)
+        assert (waiting.actions, waiting.reason) == ((), Reason.DELETION_POSTPONED)
+        assert waiting.record.next_reconcile_at == NOW + min(later + LIMITS.resync_after, 60 * MINUTE)
+    ended = next_decision(record, OURS, 9 * MINUTE)
+    assert ended.reason is not Reason.DELETION_POSTPONED
+    asked = next_decision(record, Busy("repair"), 60 * MINUTE)
+    assert asked.reason is not Reason.DELETION_POSTPONED
+
+
+def test_too_many_calls_do_not_count_as_another_operation() -> None:
+    record = after(DELETE, a_failure(FailureKind.BUSY))
+    assert after(DELETE, a_failure(FailureKind.RATE), record).terminating[0].hindered == record.terminating[0].hindered
 
 
 def test_a_deletion_under_way_is_not_repeated_at_every_reconcile_and_keeps_its_slot() -> None:

@@ -14,9 +14,10 @@ from tests.domain.cases import terminating
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Backoff, Limits
 from tpu_slices.domain.model.decisions import DeletePool
-from tpu_slices.domain.model.observations import Failure, FailureKind, Refused
+from tpu_slices.domain.model.observations import Cause, Failure, FailureKind, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Rejection, RunsOn, SliceRecord
+from tpu_slices.domain.model.returning import Returning
 from tpu_slices.domain.model.slices import Capacity, CapacityKind
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
@@ -24,6 +25,7 @@ from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, faile
 
 LIMITS = Limits()
 RESERVED = a_spec(capacity=Capacity(CapacityKind.RESERVATION, "hall-7"))
+HOUR = 60 * MINUTE
 SECOND = timedelta(seconds=1)
 CREATING: dict[str, Any] = {
     "phase": Phase.PROVISIONING,
@@ -42,6 +44,11 @@ def a_slice(reason: Reason, **changes: Any) -> SliceRecord:
 def vacant(lasting: timedelta, **changes: Any) -> SliceRecord:
     hosts = some_hosts(vacant_since=NOW - lasting)
     return a_slice(Reason.READY, **{"since": NOW - lasting, "hosts": hosts, **changes})
+
+
+def since(lasting: timedelta) -> Returning:
+    """Return an upgrade that began so long ago."""
+    return Returning(cause=Cause.UPGRADE, since=NOW - lasting, counts_from=NOW - lasting)
 
 
 IN_USE = some_hosts(occupants=(an_occupant(),))
@@ -74,7 +81,19 @@ IDLE = LIMITS.idle_after
         pytest.param(a_slice(Reason.CREATING, **CREATING), 10 * MINUTE, id="creating: its end is reported"),
         pytest.param(a_slice(Reason.HOSTS_JOINING, **CREATING), 10 * MINUTE, id="hosts join: counts are reported"),
         pytest.param(a_slice(Reason.HOSTS_LOST, **CREATING), 10 * MINUTE, id="hosts lost: counts are reported"),
-        pytest.param(a_slice(Reason.POOL_BUSY, **CREATING), MINUTE, id="busy: nothing is reported"),
+        pytest.param(
+            a_slice(Reason.GKE_UPGRADES, **CREATING, returning=since(2 * HOUR)), 10 * MINUTE, id="hosts come back"
+        ),
+        pytest.param(
+            a_slice(Reason.GKE_UPGRADES, **CREATING, returning=since(6 * HOUR - 3 * MINUTE)),
+            3 * MINUTE,
+            id="hosts come back: not awaited any longer then",
+        ),
+        pytest.param(
+            a_slice(Reason.GKE_UPGRADES, **CREATING, returning=since(7 * HOUR)),
+            10 * MINUTE,
+            id="hosts come back late, and are in use",
+        ),
         pytest.param(a_slice(Reason.POOL_BROKEN, **CREATING), MINUTE, id="broken under its Job: nothing is reported"),
         pytest.param(a_slice(Reason.STOCKOUT, retry_at=NOW + 7 * MINUTE), 7 * MINUTE, id="waiting: at its time"),
         pytest.param(a_slice(Reason.STOCKOUT), timedelta(), id="waiting for nothing known: now"),

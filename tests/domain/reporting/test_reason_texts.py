@@ -45,6 +45,9 @@ def test_every_remedy_begins_with_a_capital_and_ends_with_a_period(reason: Reaso
 def test_what_happens_on_one_of_them_only_is_marked() -> None:
     assert {reason: text.only for reason, text in REASON_TEXTS.items() if text.only is not None} == {
         Reason.AWAITING_FLEX_START: GKE,
+        Reason.GKE_UPGRADES: GKE,
+        Reason.GKE_REPAIRS: GKE,
+        Reason.UNDER_MAINTENANCE: GKE,
         Reason.PROVISIONED_BY_GKE: GKE,
         Reason.AWAITING_CAPACITY: COMPUTE_ENGINE,
     }

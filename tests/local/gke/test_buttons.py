@@ -240,6 +240,42 @@ def test_a_repair_recreates_the_whole_set_and_the_pool_is_reconciling() -> None:
     assert list(world.conditions().values()) == ["True", "True"]
 
 
+def test_an_upgrade_lasts_as_long_as_is_asked_and_the_hosts_come_back_under_new_names() -> None:
+    world = _running()
+    before = set(world.nodes.nodes)
+    _press(world, "POST /hosts/upgrade", **{"pool": "pool", "for": 7200})
+    world.after(7100)
+    assert world.pool().status == Status.RECONCILING
+    assert world.nodes.nodes == {}
+    assert world.delete_refused().code == Code.FAILED_PRECONDITION
+    running = [each for each in _press(world, "GET /operations")["operations"] if each["ended"] is None]
+    assert [each["type"] for each in running] == ["UPGRADE_NODES"]
+    world.after(200)
+    assert world.pool().status == Status.RUNNING
+    assert list(world.conditions().values()) == ["True", "True"]
+    assert not before & set(world.nodes.nodes)
+
+
+def test_a_second_upgrade_gives_the_hosts_other_names_again() -> None:
+    world = _running()
+    names = [set(world.nodes.nodes)]
+    for _ in range(2):
+        _press(world, "POST /hosts/upgrade", pool="pool")
+        world.after(60)
+        names.append(set(world.nodes.nodes))
+    assert not names[0] & names[1]
+    assert not names[1] & names[2]
+
+
+def test_a_repair_may_last_a_day() -> None:
+    world = _running()
+    _press(world, "POST /hosts/repair", **{"pool": "pool", "for": 86_400})
+    world.after(86_000)
+    assert world.pool().status == Status.RECONCILING
+    world.after(500)
+    assert world.pool().status == Status.RUNNING
+
+
 def test_a_master_upgrade_excludes_node_pool_operations_while_it_lasts() -> None:
     world = World()
     (upgrade,) = _press(world, "POST /operations", cluster=DEMO, kind="UPGRADE_MASTER", seconds=20)["operations"]

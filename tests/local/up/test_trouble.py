@@ -101,12 +101,27 @@ def test_on_compute_engine_a_stockout_is_of_groups_and_hosts_are_instances() -> 
 
 
 @pytest.mark.parametrize(
+    ("verb", "body"),
+    [
+        ("upgrade", {"pool": "tpu-a-1", "for": 7200.0}),
+        ("repair", {"pool": "tpu-a-1", "for": 7200.0}),
+        ("preempt", {"pool": "tpu-a-1", "back": 7200.0}),
+    ],
+)
+def test_hosts_are_away_for_as_long_as_is_asked(verb: str, body: dict[str, object]) -> None:
+    assert trouble.on_hosts(verb, "tpu-a-1", WHERE, 7200.0).body == body
+    assert trouble.on_hosts(verb, "tpu-a-1", WHERE).body == {"pool": "tpu-a-1"}
+
+
+@pytest.mark.parametrize(
     "order",
     [
         lambda: trouble.on_hosts("maintain", "tpu-a-1", ON_COMPUTE),
+        lambda: trouble.on_hosts("upgrade", "tpu-a-1", ON_COMPUTE),
+        lambda: trouble.on_hosts("preempt", "tpu-a-1", ON_COMPUTE, 60.0),
         lambda: trouble.api_errors(asked(share=0.1, of="gke", lasting=60.0), ON_COMPUTE),
     ],
-    ids=["hosts", "calls"],
+    ids=["hosts", "upgrades", "times", "calls"],
 )
 def test_what_compute_engine_does_not_do_is_said(order: Callable[[], Press]) -> None:
     with pytest.raises(trouble.NotSimulated, match="Compute Engine"):

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.relay.closing import question
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched, counts, nodes, occupants, reports, states
 from tpu_slices.domain.model.facts import HostsChanged, HostsQuestion, WorkloadState
+from tpu_slices.domain.model.hosts import Hosts, digest_of
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 
 OTHERS = len(Kind) - 1
@@ -44,6 +46,17 @@ def test_the_first_lost_host_is_reported_at_once(watched: Watched) -> None:
     assert counts(watched.due_facts()) == []
     watched.pass_time(15)
     assert counts(watched.due_facts()) == [(3, 3)]
+
+
+def test_hosts_under_maintenance_are_counted_and_are_part_of_what_is_compared(watched: Watched) -> None:
+    watched.see(*nodes(4))
+    watched.due_facts()
+    watched.see(node(2, labels={"cloud.google.com/active-node-maintenance": "ONGOING"}))
+    watched.pass_time(15)
+    (report,) = reports(watched.due_facts())
+    assert (report.usable, report.joined, report.maintained) == (4, 4, 1)
+    known = Hosts(usable=4, joined=4, maintained=1)
+    assert digest_of(report.slice_id, 1, known) != digest_of(report.slice_id, 1, replace(known, maintained=0))
 
 
 def test_a_count_after_a_loss_has_a_higher_sequence(watched: Watched) -> None:

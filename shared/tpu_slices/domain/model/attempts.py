@@ -9,6 +9,18 @@ from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hindrance:
+    """GKE did not take a deletion, as another operation ran on the pool or the cluster."""
+
+    at: datetime
+    """When it was last refused for that."""
+    times: int
+    """In a row."""
+    message: str
+    """GKE's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TerminatingAttempt:
     """An attempt that was given up, and whose pool is not known to be gone; its name is never used again."""
 
@@ -43,6 +55,8 @@ class TerminatingAttempt:
     """GKE refused to cancel its creation."""
     refused: str = ""
     """Why GKE last refused to delete it; empty: it did not."""
+    hindered: Hindrance | None = None
+    """Another operation was in the way of its deletion; None: none was."""
 
     @property
     def chips_bought(self) -> int:

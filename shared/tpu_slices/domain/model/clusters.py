@@ -8,7 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
-from tpu_slices.domain.model.observations import FailureKind
+from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 
@@ -39,9 +39,19 @@ _RETRIES: Mapping[FailureKind, Backoff] = MappingProxyType(
         FailureKind.RESERVATION_AWAITED: _seconds(60, 300),
         FailureKind.IP_SPACE: _seconds(300, 1800),
         FailureKind.RATE: _seconds(5, 60),
-        FailureKind.BUSY: _seconds(10, 120),
+        FailureKind.BUSY: _seconds(10, 600),
         FailureKind.HOSTS: _seconds(300, 3600),
         FailureKind.UNKNOWN: _seconds(60, 900),
+    }
+)
+
+_PATIENCE: Mapping[Cause, timedelta] = MappingProxyType(
+    {
+        Cause.UPGRADE: timedelta(hours=6),
+        Cause.REPAIR: timedelta(hours=2),
+        Cause.WORK: timedelta(hours=6),
+        Cause.MAINTENANCE: timedelta(hours=6),
+        Cause.PREEMPTED: timedelta(hours=6),
     }
 )
 
@@ -57,10 +67,12 @@ class Limits:
     create_timeout: timedelta = timedelta(minutes=20)
     """How long a pool may remain in creation although no operation runs for it any more."""
     hosts_timeout: timedelta = timedelta(minutes=30)
-    """How long a created pool may lack usable hosts before it is replaced, if nobody is on it.
+    """How long a created pool may lack usable hosts before it is replaced, if nobody is on it, nor known to bring them.
 
     One of flex-start may be empty for as long as a leader waits for it.
     """
+    patience: Mapping[Cause, timedelta] = field(default_factory=lambda: _PATIENCE)
+    """How long hosts may be away that the vendor is known to bring back, by the cause."""
     restart_grace: timedelta = timedelta(minutes=10)
     """How long hosts are kept for a live Job whose leader left them: the time that a restart takes."""
     idle_after: timedelta = timedelta(minutes=30)

@@ -237,10 +237,10 @@ class HostsChanged:
     occupants: tuple[Occupant, ...]
     """In the order of their pods' UIDs."""
     sequence: int
-    """The position of the relay's watches, comparable between pools: what has a lower one than is known is ignored.
-
-    It only goes back if the API server's versions do: see `occupancy.lowered`.
-    """
+    """The position of the relay's watches, comparable between pools: what has a lower one than is known is ignored. It
+    only goes back if the API server's versions do: see `occupancy.lowered`."""
+    maintained: int = 0
+    """Whose machines Google maintains now."""
     answers: datetime | None = None
     """The `asked_at` of the latest question, which this answers: reported after it, and, if it asked for that, once no
     new pod can come to the hosts, or at once if a Job is on them, or if there are none."""

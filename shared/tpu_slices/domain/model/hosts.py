@@ -26,6 +26,7 @@ class Hosts:
     usable: int = 0
     joined: int = 0
     closed: int = 0
+    maintained: int = 0
     occupants: tuple[Occupant, ...] = ()
     departures: tuple[Departure, ...] = ()
     """The Jobs that left lately and are on no other hosts of the slice, the last one at the end."""
@@ -49,7 +50,8 @@ def digest_of(slice_id: SliceId, attempt: int, hosts: Hosts) -> int:
     if not hosts.joined and not hosts.occupants:
         return 0
     pods = sorted(occupant.pod_uid for occupant in hosts.occupants)
-    text = f"{slice_id}/{attempt} {hosts.usable} {hosts.joined} {hosts.closed} {' '.join(pods)}"
+    counts = f"{hosts.usable} {hosts.joined} {hosts.closed} {hosts.maintained}"
+    text = f"{slice_id}/{attempt} {counts} {' '.join(pods)}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from tpu_slices.domain.model.slices import SliceId, WorkloadJob
@@ -32,6 +33,16 @@ class Failure:
     kind: FailureKind
     message: str
     """The vendor's error message, shortened."""
+
+
+class Cause(StrEnum):
+    """Why hosts are away that the vendor is known to bring back; each has a patience of its own."""
+
+    UPGRADE = "UPGRADE"  # an operation upgrades the pool, whose hosts are made anew as a whole
+    REPAIR = "REPAIR"  # an operation repairs it, likewise
+    WORK = "WORK"  # the vendor works on it, and does not say what it does
+    MAINTENANCE = "MAINTENANCE"  # Google maintains the machine of a host
+    PREEMPTED = "PREEMPTED"  # spot hosts were taken, and are still asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +77,19 @@ class Running:
     """Why not all of its hosts exist yet, if the vendor says so and goes on trying by itself."""
     lacking: str = ""
     """What is missing of the labels, or of the description, that name its slice: somebody replaced them."""
+    refills: bool = False
+    """Whether spot hosts that were taken are still asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """GKE repairs or upgrades the pool."""
+    """The vendor works on the pool: repairs it, upgrades it, or something else."""
 
     message: str
+    work: Cause | None = None
+    """What it does; None: it was not asked, or does not say."""
+    began: datetime | None = None
+    """When that began, if the vendor says so."""
 
 
 @dataclass(frozen=True, slots=True)

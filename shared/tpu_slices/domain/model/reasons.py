@@ -49,7 +49,11 @@ class Reason(StrEnum):
     HOSTS_JOINING = "HostsJoining", Phase.PROVISIONING
     HOSTS_LOST = "HostsLost", Phase.PROVISIONING  # it was READY before
     HOSTS_EXCHANGED = "HostsExchanged", Phase.PROVISIONING  # its Job gets the slice of a Job that took its hosts
-    POOL_BUSY = "PoolBusy", Phase.PROVISIONING  # GKE repairs or upgrades it
+    GKE_UPGRADES = "GkeUpgrades", Phase.PROVISIONING  # GKE makes its hosts anew, to upgrade them
+    GKE_REPAIRS = "GkeRepairs", Phase.PROVISIONING  # the same, to repair them
+    POOL_BUSY = "PoolBusy", Phase.PROVISIONING  # the vendor works on it otherwise
+    UNDER_MAINTENANCE = "UnderMaintenance", Phase.PROVISIONING  # Google maintains machines of its hosts
+    PREEMPTED = "Preempted", Phase.PROVISIONING  # spot hosts were taken, and are asked for again
     POOL_BROKEN = "PoolBroken", Phase.PROVISIONING  # kept while it is in use, so that GKE can repair it
 
     READY = "Ready", Phase.READY
@@ -88,6 +92,7 @@ class Reason(StrEnum):
 
     CLOSING_HOSTS = "ClosingHosts", Phase.RELEASING  # the relay is asked to let no new pod onto them
     DELETION_QUEUED = "DeletionQueued", Phase.RELEASING  # the cluster accepts no more operations now
+    DELETION_POSTPONED = "DeletionPostponed", Phase.RELEASING  # another operation is in its way
     DELETION_STARTED = "DeletionStarted", Phase.RELEASING
     DELETION_REFUSED = "DeletionRefused", Phase.RELEASING  # requested again until GKE accepts it
     OCCUPIED = "Occupied", Phase.RELEASING  # a live Job runs on it

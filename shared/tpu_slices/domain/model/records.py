@@ -14,6 +14,7 @@ from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts, digest_of
 from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.returning import Returning
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -191,6 +192,8 @@ class SliceRecord:
     """Of the current attempt: see TerminatingAttempt."""
     hosts_awaited_since: datetime | None = None
     """Since when usable hosts have been missing in the current pool, whatever the reason that was told."""
+    returning: Returning | None = None
+    """What is known of hosts of the current pool that are away and come back; None: none are, or nothing is known."""
     join_asked: JoinAsked | None = None
     """The question for a bootstrap token whose answer the hosts may still have; None: they have none."""
     relabelling: Relabelling | None = None

@@ -22,8 +22,6 @@ class Vendor:
     """What may make a creation take longer than it usually does."""
     gives_up_after: timedelta | None
     """How long it goes on trying to create what holds the hosts, before it tells of a stockout; None: without end."""
-    works: str
-    """What it does to hosts that exist."""
     repair: str
     """How hosts come back that were lost."""
     addresses: str
@@ -50,7 +48,6 @@ GKE = Vendor(
     limit="GKE limits the concurrent operations on a cluster",
     slowest="GKE may take half an hour to report a stockout",
     gives_up_after=timedelta(minutes=36),
-    works="repairing or upgrading",
     repair="GKE repairs hosts",
     addresses="pod IP range",
     beside="use a TPU node pool with autoscaling, node auto-provisioning or a ComputeClass of GKE",
@@ -63,7 +60,6 @@ COMPUTE_ENGINE = Vendor(
     limit="the cluster's settings limit how many slices are created and deleted at once",
     slowest="its workload policy and its instance template come first",
     gives_up_after=None,
-    works="recreating or restarting",
     repair="The instance group repairs a host that is a slice by itself; a slice of several is replaced as a whole, "
     "once no Job is on it",
     addresses="subnetwork",

@@ -8,7 +8,16 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.planning.joining import labels_of_host
 
-_AWAITED = frozenset({Reason.ADOPTED, Reason.AWAITING_CAPACITY, Reason.HOSTS_JOINING, Reason.HOSTS_LOST})
+_AWAITED = frozenset(
+    {
+        Reason.ADOPTED,
+        Reason.AWAITING_CAPACITY,
+        Reason.HOSTS_JOINING,
+        Reason.HOSTS_LOST,
+        Reason.PREEMPTED,
+        Reason.POOL_BUSY,
+    }
+)
 
 
 def nodes_expected(record: SliceRecord, settings: ClusterSettings) -> NodesExpected | None:

@@ -26,7 +26,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord, SlotAwaited
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, same_request
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up, unowned
@@ -37,6 +37,7 @@ from tpu_slices.domain.reconciling.messages import (
     awaiting_capacity,
     awaiting_flex_start,
     awaiting_turn,
+    away,
     created,
     creating,
     demand_stale,
@@ -49,6 +50,7 @@ from tpu_slices.domain.reconciling.messages import (
 from tpu_slices.domain.reconciling.patience import due, failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.relabelling import labels_replaced, relabelling
+from tpu_slices.domain.reconciling.returning import reason_of, returning
 from tpu_slices.domain.reconciling.terminating import (
     Followed,
     follow,
@@ -78,7 +80,10 @@ def decide(
     |                   | else given up, next attempt                           |                               |
     | - other request   | rebuilt if changed while suspended and unused,        | given up                      |
     |                   | else SPEC_DRIFTED                                     |                               |
-    | Busy              | wait                                                  | given up                      |
+    | Busy              | every host usable: as Running; else wait, for as long | given up                      |
+    |                   | as the cause of the work has patience                 |                               |
+    | - its hosts come  | wait likewise                                         | given up                      |
+    |   back            |                                                       |                               |
     | Broken            | every host usable: as Running; in use: kept;          | given up                      |
     |                   | else given up, next attempt by kind of failure        |                               |
     | Deleting          | next attempt                                          | wait                          |
@@ -139,6 +144,7 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
         "slot": case.record.slot if case.creates_current else None,
         "terminating": followed.attempts,
         "hosts_awaited_since": _hosts_awaited_since(case.record, arm, case.now),
+        "returning": returning(case),
         "join_asked": hosts.asked,
         "relabelling": labels.state,
         **arm.changes,
@@ -164,7 +170,8 @@ def _unchanged(case: Case, reason: Reason, message: str) -> Decision:
     """
     record, told = case.record, case.told_while_frozen(reason, message)
     if told is not None:
-        changes = {**told.changes, "hosts_awaited_since": _hosts_awaited_since(record, told, case.now)}
+        awaited_since = _hosts_awaited_since(record, told, case.now)
+        changes = {**told.changes, "hosts_awaited_since": awaited_since, "returning": returning(case)}
         record = replace(record.transitioned(case.now, told.reason, told.message), **changes)
     soon = case.now + case.limits.requeue_after
     after = replace(
@@ -325,10 +332,7 @@ class Case(Situation):
             guest = record.hosts.occupants[0].owner.full_name
             return Arm(Reason.HOSTS_EXCHANGED, hosts_exchanged(guest, self.known.left))
         if not self.whole:
-            lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
-            message = hosts_awaited(record, record.spec)
-            message = f"{message} {self._labels_replaced(seen.lacking)}" if seen.lacking else message
-            return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, message)
+            return self._incomplete(record.spec, seen)
         if not same_request(seen.fingerprint, record.spec):
             message = (
                 f"Ready, but the {record.owner.kind}'s request has changed since; not rebuilt under a running Job."
@@ -342,13 +346,6 @@ class Case(Situation):
             return Arm(Reason.LEADER_STILL_WAITING, message, served)
         return Arm(Reason.READY, ready(record, record.spec, self.now), served)
 
-    def _busy(self, message: str) -> Arm:
-        if self.unfilled:
-            return self._awaiting_hosts()
-        if self.whole and self.record.relabelling is not None:
-            return self._relabelled(self.record.relabelling.lacking)
-        return Arm(Reason.POOL_BUSY, f"{self.vendor} is working on the {self.vendor.pool}: {message}")
-
     def _relabelled(self, lacking: str) -> Arm:
         return Arm(Reason.LABELS_REPLACED, self._labels_replaced(lacking), {"failures": 0, "retry_at": None})
 
@@ -361,6 +358,28 @@ class Case(Situation):
         if not self.record.spec.is_flex_start:
             return Arm(Reason.AWAITING_CAPACITY, awaiting_capacity(self.record, self.record.spec, why, self.now))
         return Arm(Reason.AWAITING_FLEX_START, awaiting_flex_start(self.record, self.record.spec, self.now))
+
+    def _busy(self, says: str) -> Arm:
+        replaced = self.record.relabelling
+        if self.whole:
+            return self._running(Running()) if replaced is None else self._relabelled(replaced.lacking)
+        if self.unfilled:
+            return self._awaiting_hosts()
+        known = returning(self)
+        if known is None or self.record.spec is None:
+            return Arm(Reason.POOL_BUSY, f"{self.vendor} is working on the {self.vendor.pool}: {says}")
+        message = away(known, self.record, self.record.spec, self.settings, says)
+        return Arm(reason_of(known.cause, self.vendor), message)
+
+    def _incomplete(self, spec: SliceSpec, seen: Running) -> Arm:
+        """Return why not all hosts of a pool that runs are usable."""
+        record, known = self.record, returning(self)
+        labels = f" {self._labels_replaced(seen.lacking)}" if seen.lacking else ""
+        if known is not None and known.over_at is None:
+            message = away(known, record, spec, self.settings, seen.awaiting)
+            return Arm(reason_of(known.cause, self.vendor), f"{message}{labels}")
+        lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
+        return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, f"{hosts_awaited(record, spec)}{labels}")
 
     def _elsewhere(self) -> Arm:
         place = self.record.runs_on

@@ -38,6 +38,7 @@ NEVER_HEARD = RelayHeard()
 TOLD_FIRST = (
     Reason.POOL_UNREADABLE,
     Reason.DELETION_REFUSED,
+    Reason.DELETION_POSTPONED,
     Reason.RELEASES_STOPPED,
     Reason.RELAY_SILENT,
     Reason.OCCUPIED,

@@ -19,10 +19,13 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import same_request
+from tpu_slices.domain.model.texts import duration
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.messages import what_brings_back
 from tpu_slices.domain.reconciling.refusals import refusal_of
+from tpu_slices.domain.reconciling.returning import AWAY, returning
 
-HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
+HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN, *AWAY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,9 @@ def giving_up(case: Situation) -> GivingUp | None:
     | of a TPUNodeGroup, in none of the cases above               | no                                                |
     | the vendor awaits its hosts, while no leader waits          | fits; while one waits: no                         |
     | unused for `idle_after`, while its Job runs elsewhere       | fits, if all its hosts are usable                 |
-    | without some usable hosts for `hosts_timeout`, and unused   | failed                                            |
+    | unused, and without some usable hosts that the vendor is    | failed, once they are away for the `patience`     |
+    | known to bring back, or was (`returning`)                   | of the cause, or back for `hosts_timeout`         |
+    | else unused and without some usable hosts                   | failed, after `hosts_timeout`                     |
     | ready and unused for `idle_after`                           | fits; while its leader waits: refused             |
     """
     record, seen = case.record, case.seen.current
@@ -127,10 +132,16 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
 
 def _hosts_missing(case: Situation) -> GivingUp | None:
     record, since = case.record, case.record.hosts_awaited_since
-    if since is None or record.spec is None or case.now - since < case.limits.hosts_timeout:
+    if since is None or record.spec is None:
         return None
-    usable = f"{record.hosts.usable} of {record.spec.hosts} hosts became usable"
-    message = f"{usable} within {case.limits.hosts_timeout.total_seconds() / 60:.0f} minutes."
+    known = returning(case)
+    if case.now < (since + case.limits.hosts_timeout if known is None else known.ends(case.limits)):
+        return None
+    usable = f"{record.hosts.usable} of {record.spec.hosts} hosts"
+    message = f"{usable} became usable within {duration(case.limits.hosts_timeout)}."
+    if known is not None and known.over_at is None:
+        why = what_brings_back(known, record, case.vendor)
+        message = f"{usable} are usable: {why}, and nobody waits for that any longer."
     return GivingUp(failure=Failure(FailureKind.HOSTS, message))
 
 

@@ -6,9 +6,10 @@ from datetime import datetime
 
 from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.observations import Absent, Running, Unowned
+from tpu_slices.domain.model.observations import Absent, Cause, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Shortage, SliceRecord
+from tpu_slices.domain.model.returning import Returning
 from tpu_slices.domain.model.slices import SliceId, SliceSpec
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
@@ -110,6 +111,31 @@ def hosts_awaited(record: SliceRecord, spec: SliceSpec) -> str:
     return (
         f"{there}; the relay was asked at {asked.at:%H:%M:%S} UTC for a token to join with, and has not answered yet."
     )
+
+
+def what_brings_back(known: Returning, record: SliceRecord, vendor: Vendor) -> str:
+    """Return what is done about hosts that are away, and since when."""
+    several = record.hosts.maintained > 1
+    what = {
+        Cause.UPGRADE: f"{vendor} upgrades the {vendor.pool} and makes its hosts anew",
+        Cause.REPAIR: f"{vendor} repairs the {vendor.pool} and makes its hosts anew",
+        Cause.WORK: f"{vendor} works on the {vendor.pool}",
+        Cause.MAINTENANCE: f"Google maintains the machine{'s of hosts' if several else ' of a host'}",
+        Cause.PREEMPTED: f"spot hosts were taken, and {vendor} has asked for them again",
+    }
+    return f"{what[known.cause]} since {known.since:%Y-%m-%d %H:%M} UTC"
+
+
+def away(known: Returning, record: SliceRecord, spec: SliceSpec, settings: ClusterSettings, says: str = "") -> str:
+    """Return that hosts are known to come back, how many are there, and what follows if they do not."""
+    what = what_brings_back(known, record, settings.vendor)
+    text = f"{what[0].upper()}{what[1:]}: {record.hosts.usable} of {spec.hosts} hosts are ready."
+    if known.late:
+        text = f"{text} That is longer than usual."
+    if not record.owner.kind.declares:
+        ends = f"{known.ends(settings.limits):%Y-%m-%d %H:%M} UTC"
+        text = f"{text} If they are not back by {ends}, and no Job is on the others, it is replaced."
+    return f"{text} {settings.vendor} says: {says}" if says and known.cause is Cause.WORK else text
 
 
 def demand_stale(record: SliceRecord) -> str:

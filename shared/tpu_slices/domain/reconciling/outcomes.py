@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from tpu_slices.domain.model.attempts import Hindrance
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.decisions import (
     Action,
@@ -17,7 +18,7 @@ from tpu_slices.domain.model.decisions import (
     Relabel,
 )
 from tpu_slices.domain.model.joining import TOKEN_LIVES
-from tpu_slices.domain.model.observations import FailureKind, Outcome, Refused, Started
+from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused, Started
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.texts import shortened
@@ -43,7 +44,8 @@ def acted(
         case CancelCreation(attempt), Refused(why):
             record = _with(record, attempt, delete_requested_at=None, not_cancellable=why.kind is not FailureKind.RATE)
         case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)) if why.kind in IN_THE_WAY:
-            record = _with(record, attempt, delete_requested_at=None, slot=None)
+            hindered = _hindered(record, attempt, why, now)
+            record = _with(record, attempt, delete_requested_at=None, slot=None, hindered=hindered)
         case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)):
             retry_at = now + settings.limits.delete_retry_after
             record = _with(record, attempt, delete_requested_at=None, retry_at=retry_at, slot=None, refused=why.message)
@@ -92,6 +94,14 @@ def _told(record: SliceRecord, settings: ClusterSettings, **changes: Any) -> Sli
     state = replace(record.relabelling, **changes)
     told = labels_replaced(state, settings.vendor) if record.reason is Reason.LABELS_REPLACED else record.message
     return replace(record, relabelling=state, message=shortened(told))
+
+
+def _hindered(record: SliceRecord, attempt: int, why: Failure, now: datetime) -> Hindrance | None:
+    """Return what is in the way of a deletion: an operation that runs; None: there were too many calls."""
+    before = next((each.hindered for each in record.terminating if each.attempt == attempt), None)
+    if why.kind is not FailureKind.BUSY:
+        return before
+    return Hindrance(at=now, times=before.times + 1 if before else 1, message=why.message)
 
 
 def _with(record: SliceRecord, attempt: int, **changes: Any) -> SliceRecord:

@@ -51,7 +51,7 @@ _MEANING: Mapping[FailureKind, str] = MappingProxyType(
         FailureKind.NAME_TAKEN: "{vendor.a_pool} of this name exists; checking whether it is ours",
         FailureKind.CONFIGURATION: "{vendor} rejected the {vendor.pool}; fix its settings or the permissions",
         FailureKind.IMPOSSIBLE: "{vendor} does not support {vendor.pool}s like this one",
-        FailureKind.HOSTS: "The {vendor.pool} was replaced",
+        FailureKind.HOSTS: "The {vendor.pool} was given up",
         FailureKind.UNKNOWN: "The {vendor.pool} could not be created",
     }
 )
@@ -143,7 +143,9 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | QUEUED, OperationLimit,         | not by itself: who frees a slot hands it on to the slice and requests it |
     | AwaitingTurn                    |                                                                          |
     | PROVISIONING                    | after `resync_after`: the operation's end and host counts are reported;  |
-    |                                 | HostsExchanged, PoolBusy, PoolBroken: after `requeue_after`;             |
+    |                                 | HostsExchanged, PoolBroken: after `requeue_after`;                       |
+    |                                 | hosts come back: when nobody waits for them any longer, if that is       |
+    |                                 | sooner;                                                                  |
     |                                 | no operation known yet: after `act_window`                               |
     | WAITING                         | at `retry_at`                                                            |
     | BLOCKED                         | after `resync_after`: settings may have changed                          |
@@ -188,7 +190,7 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
         case Phase.QUEUED:
             return _end_of_queueing(record, now, limits)
         case Phase.PROVISIONING:
-            return now + _patience(record, limits)
+            return _end_of_patience(record, now + _patience(record, limits), now, limits)
         case Phase.WAITING:
             return record.retry_at or now
         case Phase.BLOCKED:
@@ -205,7 +207,13 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
     match record.reason:
         case Reason.CREATION_STARTED if record.operation is None:
             return limits.act_window
-        case Reason.HOSTS_EXCHANGED | Reason.POOL_BUSY | Reason.POOL_BROKEN:
+        case Reason.HOSTS_EXCHANGED | Reason.POOL_BROKEN:
             return limits.requeue_after
         case _:
             return limits.resync_after
+
+
+def _end_of_patience(record: SliceRecord, at: datetime, now: datetime, limits: Limits) -> datetime:
+    """Return when hosts that are away need not be awaited any more, if that is before `at`."""
+    ends = record.returning.ends(limits) if record.returning is not None else at
+    return ends if now < ends < at else at

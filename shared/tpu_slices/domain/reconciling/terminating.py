@@ -24,6 +24,7 @@ from tpu_slices.domain.model.observations import (
     Busy,
     Creating,
     Deleting,
+    FailureKind,
     Observation,
     PoolObservations,
     Running,
@@ -43,6 +44,8 @@ _OPEN = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE, Reason.RELEASES_STO
 """The reasons to keep a pool with which its hosts are opened again: they serve whoever is scheduled to them."""
 _UNSEEN = Unreadable("it was not observed")
 _MOMENT = timedelta(microseconds=1)
+_BESIDE = timedelta(hours=1)
+"""How often a deletion is asked for while GKE works on the pool: a repair may run beside other operations."""
 
 
 def given_up(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprint: str | None = None) -> SliceRecord:
@@ -83,6 +86,7 @@ def _with_current(
         hosts=replace(current.hosts, closed=0, answered=None),
         spared_until=current.spared_until,
         hosts_awaited_since=None,
+        returning=None,
         terminating=terminating,
         rebuild_allowed=False,
         rejection=None,
@@ -207,7 +211,7 @@ def _followed(
         case Deleting(what):
             message = f"{case.vendor} is deleting {what or 'it'}"
             why = Assessment(Step.WAIT, Reason.DELETION_STARTED, message, _resync(case))
-            return followed.with_attempt(replace(kept, refused="", operation=None), why)
+            return followed.with_attempt(replace(kept, refused="", hindered=None, operation=None), why)
         case Begun(what):  # without hosts, so that nobody is asked
             why = Assessment(Step.DELETE, Reason.DELETION_STARTED, f"{what} is being deleted")
             return _deleted(followed, replace(kept, operation=None), seen, case, why)
@@ -236,6 +240,9 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     if why.reason in _OPEN:
         opened = _opened_for(each, case) or _opened(each.attempt, each.hosts, case)
         return followed.with_attempt(replace(each, close_requested_at=None), why, *opened)
+    postponed = _postponed(each, seen, case)
+    if postponed is not None and why.reason in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
+        return followed.with_attempt(each, postponed)
     match why.step:
         case Step.WAIT:
             return followed.with_attempt(each, why, awaited=_in_hand(each, why, case))
@@ -308,6 +315,26 @@ def _told(each: TerminatingAttempt, why: Assessment, vendor: Vendor) -> Assessme
     return replace(why, reason=Reason.DELETION_REFUSED, message=message)
 
 
+def _postponed(each: TerminatingAttempt, seen: Observation, case: Situation) -> Assessment | None:
+    """Return that the deletion, which GKE did not take for another operation, is not asked for again yet; else None.
+
+    While that operation is seen to run on the pool, its end is waited for. Operations may also run beside each other:
+    so it is asked again each hour. Of one on the cluster nothing is seen, so the pause grows.
+    """
+    hindered = each.hindered
+    if hindered is None:
+        return None
+    busy = isinstance(seen, Busy)
+    again_at = hindered.at + (_BESIDE if busy else case.limits.backoff[FailureKind.BUSY].after(hindered.times))
+    if case.now >= again_at:
+        return None
+    message = (
+        f"{case.vendor} does not delete its {case.vendor.pool} while another operation is in progress, and is asked "
+        f"again once that has ended, or at {again_at:%H:%M:%S} UTC: {hindered.message}"
+    )
+    return Assessment(Step.WAIT, Reason.DELETION_POSTPONED, message, min(again_at, _resync(case)))
+
+
 def _deleted(
     followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
 ) -> Followed:
@@ -315,6 +342,8 @@ def _deleted(
     again = tried is None or isinstance(seen, Begun) or case.now - tried >= case.limits.delete_retry_after
     if seen == Creating():
         return _cancelled(followed, each, case, again=again)
+    if (postponed := _postponed(each, seen, case)) is not None:
+        return followed.with_attempt(each, postponed)
     if not again or (each.retry_at is not None and case.now < each.retry_at):
         return followed.with_attempt(each, replace(why, until=_retry(case)))
     slot = each.slot if each.slot is not None else case.slot_for(each.attempt)

@@ -74,18 +74,24 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
             "RequestRejected",
         ),
         **dict.fromkeys(
-            (Reason.DELETION_QUEUED, Reason.DELETION_STARTED, Reason.DELETION_REFUSED, Reason.CREATION_IN_DOUBT),
+            (
+                Reason.DELETION_QUEUED,
+                Reason.DELETION_POSTPONED,
+                Reason.DELETION_STARTED,
+                Reason.DELETION_REFUSED,
+                Reason.CREATION_IN_DOUBT,
+            ),
             "DeletingMIG",
         ),
         **dict.fromkeys((Reason.RELEASED, Reason.NEVER_CREATED), "DeletingNodes"),
     }
 )
 """The reasons that TPU operator has for ours; every other keeps its own name."""
-_STANDS = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BUSY, Reason.POOL_BROKEN})
+_STANDS = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.PREEMPTED, Reason.POOL_BUSY, Reason.POOL_BROKEN})
 """The reasons with which all that a slice consists of on Compute Engine stands."""
 _GONE = frozenset({Reason.POOL_BROKEN, Reason.HOSTS_NOT_USABLE})
 """Compute Engine says that machines are gone: they are still in use, or given up."""
-_LOST = frozenset({Reason.HOSTS_LOST, *_GONE})
+_LOST = frozenset({Reason.HOSTS_LOST, Reason.PREEMPTED, *_GONE})
 _STEPS: Mapping[str, int] = MappingProxyType({"regions": 0, "global": 1, "zones": 2})
 """How many of policy and template stand while an operation of this scope runs."""
 

@@ -28,6 +28,7 @@ class ReasonText:
 
 
 _NO_ACTION = "No action needed."
+_COME_BACK = "No action needed: the same slice goes on once its hosts are back, and none is bought beside it."
 _RETRIED = "It is retried automatically."
 _CHANGE_IT = "Change the {kind} and create it again; `slices plan -f FILE` shows in advance what it would get."
 _OPERATOR = "Contact the operator of the cluster; `slices explain` shows the details."
@@ -76,7 +77,13 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.HOSTS_EXCHANGED: ReasonText(
             "a Job of the same shape took its hosts; its own gets the slice that was made for that one", _NO_ACTION
         ),
-        Reason.POOL_BUSY: ReasonText("{vendor} is {vendor.works} its hosts", _NO_ACTION),
+        Reason.POOL_BUSY: ReasonText("{detail}", _NO_ACTION),
+        Reason.GKE_UPGRADES: ReasonText("{detail}", _COME_BACK, only=GKE),
+        Reason.GKE_REPAIRS: ReasonText("{detail}", _COME_BACK, only=GKE),
+        Reason.UNDER_MAINTENANCE: ReasonText("{detail}", _COME_BACK, only=GKE),
+        Reason.PREEMPTED: ReasonText(
+            "{detail}", f"{_COME_BACK} Another zone, on-demand hosts or a reservation may be available sooner."
+        ),
         Reason.POOL_BROKEN: ReasonText(
             "{vendor} reports an error for its {vendor.pool}, which is kept for repair while its Job runs", _OPERATOR
         ),
@@ -144,6 +151,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
         Reason.CLOSING_HOSTS: ReasonText("being released", _NO_ACTION),
         Reason.DELETION_QUEUED: ReasonText("being released, once another operation has ended", _NO_ACTION),
+        Reason.DELETION_POSTPONED: ReasonText(
+            "being released, once {vendor} has ended another operation on its {vendor.pool} or the cluster", _NO_ACTION
+        ),
         Reason.OCCUPIED: ReasonText("another live workload runs on its hosts", _NO_ACTION),
         Reason.RESTART_POSSIBLE: ReasonText("{detail}", _NO_ACTION),
         Reason.USERS_UNKNOWN: ReasonText("{detail}", _NO_ACTION),
