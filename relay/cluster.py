@@ -119,7 +119,7 @@ class Cluster:
                 raise
 
     def workload_named(self, name: WorkloadName) -> Workload | None:
-        """Return the workload of a name as it is now, read as its watch reads it; None if there is none that can be.
+        """Return the workload of a name as it is now, as the owner of pods; None if there is none that can be read.
 
         Names are as a pod says: no object has one that is not valid, nor any if its kind's API is not installed.
         """
@@ -133,7 +133,7 @@ class Cluster:
                     raise
             return None
         try:
-            return translate.workload(READERS[name.kind], found) if found else None
+            return translate.owner_of_pods(READERS[name.kind], found) if found else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 

@@ -314,14 +314,16 @@ def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
     """Return the Job of a pod of this workload, its leader or another; None if the pod does not count.
 
     It counts if the workload is active and ours, and the pod holds chips and is controlled by that Job. What else the
-    pod requests does not matter: a workload may have been edited since, and its templates say what new pods request.
+    pod requests does not matter: a workload may have been edited since, and its templates say what new pods request. Of
+    templates that cannot be parsed it is not known which opted out: the pods of all count.
 
     A tenant may write a pod with the labels of another's. Such a pod must neither keep hosts from being deleted nor
     pass for the Job whose labels it has: its controller counts, which is looked for in the pod's own namespace.
     """
     if pod.workload_uid not in {None, workload.ref.owner.uid} or not _is_live(workload):
         return None
-    if all(request.replicated_job != pod.place.replicated_job for request in workload.requests):
+    asking = {request.replicated_job for request in workload.requests}
+    if workload.parse_error is None and pod.place.replicated_job not in asking:
         return None  # its template opted out
     if pod.hardware.chips < 1 or pod.job != workload.ref.owner.job_name(*pod.place):
         return None

@@ -115,11 +115,19 @@ def workload(reader: Reader, obj: Json) -> Workload | None:
 
     One whose templates cannot be parsed is returned without requests: it must not seem deleted.
     """
-    requests: tuple[TemplateRequest, ...] = ()
-    group = parse_error = None
     try:
         if not reader.asks_for_tpu(obj) or reader.not_ours(obj):
             return None
+    except ValueError:
+        pass
+    return owner_of_pods(reader, obj)
+
+
+def owner_of_pods(reader: Reader, obj: Json) -> Workload:
+    """Return an object as the owner of pods that hold chips, whatever its templates request of new ones."""
+    requests: tuple[TemplateRequest, ...] = ()
+    group = parse_error = None
+    try:
         requests, group = reader.requests(obj), reader.declared(obj)
     except ValueError as invalid:
         parse_error = str(invalid)

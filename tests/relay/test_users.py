@@ -15,7 +15,7 @@ from relay.objects import HostPod, Pool, Workload, WorkloadName
 from relay.translate import hosts_of
 from tests.builders import NOW
 from tests.relay.closing import SLICE, Site, leader, question
-from tests.relay.objects import Json, bound_pod, container, jobset, replicated_job
+from tests.relay.objects import Json, bound_pod, container, group_pod, jobset, leader_worker_set, replicated_job
 from tests.relay.watched import START, a_relay, looking_up
 from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -62,8 +62,10 @@ class Api:
         self.listed.append(name.name)
         if self.workload_error is not None:
             raise self.workload_error
-        found = (translate.workload(READERS[name.kind], each) for each in self.workloads)
-        return next((each for each in found if each is not None and each.name == name), None)
+        found = (
+            translate.owner_of_pods(READERS[name.kind], each) for each in self.workloads if each["kind"] == name.kind
+        )
+        return next((each for each in found if each.name == name), None)
 
 
 class Scene:
@@ -123,6 +125,27 @@ def test_a_job_whose_leader_was_never_seen_keeps_hosts_by_any_of_its_pods() -> N
     scene.close()
     report = scene.report()
     assert (report.answers, [each.pod_uid for each in report.occupants]) == (NOW, ["follower-3"])
+
+
+@pytest.mark.parametrize(
+    "template",
+    [{"workerTemplate": {"spec": {"containers": [container(0)]}}}, {"subGroupPolicy": {"subGroupSize": 2}}],
+    ids=["requests no TPU", "is not ours"],
+)
+def test_a_group_keeps_its_hosts_whatever_its_leader_worker_set_asks_for_now(template: dict[str, Any]) -> None:
+    scene = Scene()
+    scene.api.workloads.append(leader_worker_set(**template))
+    scene.bind(group_pod(spec={"nodeName": NODES[1]}))
+    with capture_logs() as lines:
+        assert scene.close().answers is None
+    assert ["serve has a pod on them" in line["error"] for line in lines] == [True]
+
+
+def test_pods_of_a_workload_whose_templates_cannot_be_parsed_keep_their_hosts() -> None:
+    scene = Scene()
+    scene.api.workloads[:] = [jobset(spec={"replicatedJobs": [{"name": "workers", "replicas": "many"}]})]
+    scene.bind(follower(2))
+    assert scene.close().answers is None
 
 
 def test_a_pod_that_holds_no_chips_keeps_no_hosts() -> None:

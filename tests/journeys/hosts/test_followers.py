@@ -137,3 +137,23 @@ def test_a_group_that_waits_for_another_shape_gets_it_at_once_when_nobody_is_on_
     assert (serve.served, len(created)) == (True, 3)
     world.settle(minutes=3)
     assert len(world.pools) == 2, "the old slice of the group is gone, that of the other stays"
+
+
+def without_tpu(serve: LiveWorkload) -> Json:
+    """Return a LeaderWorkerSet as it is after its pods were given no chips."""
+    made = a_manifest(OwnerKind.LEADER_WORKER_SET, serve.slices)
+    made["spec"]["leaderWorkerTemplate"]["workerTemplate"] = {"spec": {"containers": [{"name": "cpu"}]}}
+    return made
+
+
+@pytest.mark.parametrize("relay_restarts", [False, True], ids=["", "the relay restarts"])
+def test_groups_of_a_set_that_requests_no_tpu_any_more_keep_their_slices_until_they_end(relay_restarts: bool) -> None:
+    world, serve = groups_serving()
+    world.edits(serve, without_tpu(serve))
+    if relay_restarts:
+        world.relay_restarts()
+    world.settle(minutes=3 * HOUR)
+    assert (deletions(world), len(world.pools)) == ([], 2)
+    world.cluster.removes_pod(serve, 1)
+    world.settle(minutes=HOUR)
+    assert len(world.pools) == 1, "that of the group which still runs"
