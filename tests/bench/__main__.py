@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tests.bench import bursts, cold_starts, deciding, measures, path, reconciling, served_bursts, watching
+from tests.bench import bursts, cold_starts, deciding, holding, measures, path, reconciling, served_bursts, watching
 from tests.bench.measures import Measure
 
 PARTS: Mapping[str, Callable[[], Iterator[Measure]]] = {
     "deciding": deciding.rows,
     "watching": watching.rows,
+    "holding": holding.rows,
     "cold starts": cold_starts.rows,
     "reconciling": reconciling.rows,
     "path": path.rows,

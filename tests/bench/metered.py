@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from tests.bench.counters import GKE_READS, READS, Counts
-from tpu_slices.adapters.gke import CONFIRMED_FOR
+from tpu_slices.adapters.gke.backend import CONFIRMED_FOR
 from tpu_slices.domain.model.observations import Absent, Broken, Creating
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.store import Names

@@ -17,7 +17,7 @@ from google.cloud.pubsub_v1 import PublisherClient
 from infra.local.plan import Plan
 from tests.bench.reconciling import order_of
 from tests.builders import a_record
-from tpu_slices.adapters.gke_requests import create_request
+from tpu_slices.adapters.gke.requests import create_request
 from tpu_slices.adapters.pubsub import connect_publisher
 
 PROJECT = os.environ["GOOGLE_CLOUD_PROJECT"]
