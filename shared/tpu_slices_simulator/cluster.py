@@ -229,6 +229,10 @@ class FakeCluster:
             if pod.ends_by is None or now < pod.ends_by or not self._is_ready(pod.node)
         }
 
+    def never_ends(self, pod: Pod) -> bool:
+        """Return whether nothing ends a pod any more that is being deleted: its grace is over, and its host is away."""
+        return pod.ends_by is not None and self._clock.now() >= pod.ends_by and not self._is_ready(pod.node)
+
     def _is_ready(self, node: str | None) -> bool:
         return node not in self.nodes or self.nodes[node].seen.ready
 

@@ -199,7 +199,8 @@ class Watch:
             self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
         cluster = self._world.cluster
         pods = cluster.users_of(order.slice_id, order.attempt)
-        users = [pod for pod in pods if pod.jobset.state is WorkloadState.ACTIVE or pod.ends_by is not None]
+        held = (pod for pod in pods if pod.jobset.state is WorkloadState.ACTIVE or pod.ends_by is not None)
+        users = [pod for pod in held if not cluster.never_ends(pod)]
         if users and pool.hosts_change:
             names = sorted({pod.raw["metadata"]["name"] for pod in users})
             self._break(Promise.NO_THEFT, f"{pool.name} is deleted under {names}")

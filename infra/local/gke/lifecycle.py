@@ -204,13 +204,13 @@ def _forgetful(state: State, now: float) -> State:
 
 def _finish(state: State, operation: Operation, now: float) -> State:
     match operation.kind:
+        case _Type.UPGRADE_NODES if operation.spec is not None:
+            pool = replace(state.pools[operation.target], status=_Status.RUNNING, spec=operation.spec)
+            return _ended(state.with_pool(pool), operation, now)
         case _Type.CREATE_NODE_POOL | _Type.AUTO_REPAIR_NODES | _Type.UPGRADE_NODES:
             return _finish_joining(state, operation, now)
         case _Type.DELETE_NODE_POOL:
             return _finish_delete(state, operation, now)
-        case _Type.UPGRADE_NODES if operation.spec is not None:
-            pool = replace(state.pools[operation.target], status=_Status.RUNNING, spec=operation.spec)
-            return _ended(state.with_pool(pool), operation, now)
         case _:
             return _ended(state, operation, now)
 
