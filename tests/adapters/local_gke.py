@@ -6,7 +6,7 @@ from infra.local.gke.paths import policy_path
 from infra.local.gke.refusals import refusal
 from infra.local.gke.rules import Ask
 from tests.local.gke.world import DEMO, a_cluster, a_state
-from tpu_slices.adapters.gke_requests import create_request
+from tpu_slices.adapters.gke.requests import create_request
 from tpu_slices.domain.planning.host_labels import workload_policy_of
 from tpu_slices.ports.backend import PoolOrder
 

@@ -11,7 +11,7 @@ from google.cloud import container_v1 as gke
 from google.rpc import status_pb2
 
 from tests.builders import a_job, a_spec, settings
-from tpu_slices.adapters.gke import GkeBackend
+from tpu_slices.adapters.gke.backend import GkeBackend
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import pool_name, slice_id
 from tpu_slices.domain.planning.pool_labels import labels_of

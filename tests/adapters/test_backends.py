@@ -93,7 +93,7 @@ def test_the_backend_of_compute_engine_is_made_once_and_not_for_clusters_of_gke(
 COLD_START = """
 import sys
 from tests.builders import settings
-from tpu_slices.adapters.gke import GkeBackend
+from tpu_slices.adapters.gke.backend import GkeBackend
 from tpu_slices.app.settings import Settings
 from tpu_slices.app.wiring import build_reconcile_deps
 GkeBackend.inventory = lambda *_: ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.adapters.stories import STORIES
-from tpu_slices.adapters.gke_beta import with_interval
-from tpu_slices.adapters.gke_requests import create_request
+from tpu_slices.adapters.gke.beta import with_interval
+from tpu_slices.adapters.gke.requests import create_request
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -29,7 +29,7 @@ from tests.adapters.recordings import (
     failed,
     listed,
 )
-from tpu_slices.adapters.gke import GkeBackend
+from tpu_slices.adapters.gke.backend import GkeBackend
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,

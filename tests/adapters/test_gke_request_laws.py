@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.adapters.local_gke import why_refused
 from tests.adapters.stories import EVERYTHING, FLEX_START, KEY, RESERVATION, SPOT, Story, asking, story
 from tests.builders import a_job, settings
-from tpu_slices.adapters.gke_requests import as_rest, create_request
+from tpu_slices.adapters.gke.requests import as_rest, create_request
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
 from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.facts import TemplateRequest

@@ -19,7 +19,7 @@ from tests.builders import a_job, a_spec
 from tests.local.gke.world import DEMO
 from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.adapters.cloud_errors import CannotBeMade
-from tpu_slices.adapters.gke_requests import as_rest, create_request, operation_path, pool_path
+from tpu_slices.adapters.gke.requests import as_rest, create_request, operation_path, pool_path
 from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -10,7 +10,7 @@ import pytest
 
 from tests.adapters.stories import STORIES
 from tests.adapters.tpu_provisioner import Json, node_pool_of
-from tpu_slices.adapters.gke_requests import as_rest
+from tpu_slices.adapters.gke.requests import as_rest
 
 HALL = "projects/other-project/reservations/hall-7"
 

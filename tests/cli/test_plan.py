@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import RESEARCH, ROOT, Slices
 from tests.world import World
-from tpu_slices.adapters.gke_requests import as_rest
+from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices_cli.app import main
 from tpu_slices_cli.settings_file import read_settings
 from tpu_slices_simulator.fakes.backend import Verb

@@ -17,7 +17,7 @@ from infra.local.timed import Moment
 from tests.builders import settings
 from tests.local.gke.world import NOON, SteppedClock, a_cluster, a_pool, counting_tokens
 from tests.local.gke.world import World as Gke
-from tpu_slices.adapters.gke import GkeBackend, client
+from tpu_slices.adapters.gke.backend import GkeBackend, client
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices_simulator.fakes.troubles import Trouble, Verb

@@ -23,7 +23,7 @@ from tests.builders import CLUSTER, a_job, leaders_wait, settings
 from tests.patience import patient_adapters
 from tests.waiting import until
 from tpu_slices.adapters.firestore import FirestoreStore
-from tpu_slices.adapters.gke import GkeBackend, client
+from tpu_slices.adapters.gke.backend import GkeBackend, client
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher, publish
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord

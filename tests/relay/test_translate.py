@@ -188,13 +188,8 @@ def test_a_node_of_ours_names_its_pool() -> None:
 
 
 POOL = "tpu-llama-0-aaaaaaaaaaaaa-3"
-REPLACED: Mapping[str, str | None] = {
-    "google.com/nodepool-manager": None,
-    "google.com/tpu-slice-id": None,
-    "google.com/tpu-slice-attempt": None,
-    "google.com/tpu-slice-owner-uid": None,
-    "team": "a",
-}
+OUR_KEYS = ("nodepool-manager", "tpu-slice-id", "tpu-slice-attempt", "tpu-slice-owner-uid")
+REPLACED: Mapping[str, str | None] = {**dict.fromkeys(f"google.com/{key}" for key in OUR_KEYS), "team": "a"}
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def build_settings_store(settings: Settings) -> SettingsStore:
 
 
 def _gke_backend(settings: Settings) -> Backend:
-    from tpu_slices.adapters import gke
+    from tpu_slices.adapters.gke import backend as gke
 
     return gke.GkeBackend(gke.client(settings.gke_emulator))
 

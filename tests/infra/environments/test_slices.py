@@ -18,7 +18,7 @@ from infra.local.gke.rules import Ask
 from tests.builders import a_job, a_spec
 from tests.infra.environments.planned import Plan, plan_of
 from tests.local.gke.world import DEMO, a_cluster, a_state
-from tpu_slices.adapters.gke_requests import as_rest
+from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, shape_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import PoolSettings

@@ -27,26 +27,12 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, same_request
+from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up, unowned
 from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.limiter import slot_awaited
-from tpu_slices.domain.reconciling.messages import (
-    attempt_ahead,
-    awaiting_capacity,
-    awaiting_flex_start,
-    awaiting_turn,
-    away,
-    created,
-    creating,
-    demand_stale,
-    held,
-    held_course,
-    hosts_awaited,
-    hosts_exchanged,
-    ready,
-)
 from tpu_slices.domain.reconciling.patience import due, failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.relabelling import labels_replaced, relabelling
@@ -195,7 +181,7 @@ class Case(Situation):
     def frozen(self) -> tuple[Reason, str] | None:
         """Return why nothing is created or deleted for the slice now, whatever is seen."""
         if self.record.hold:
-            return Reason.HELD, held(self.record)
+            return Reason.HELD, messages.held(self.record)
         if self.settings.paused is not None:
             return Reason.PAUSED, f"The cluster is paused, so nothing is created or deleted: {self.settings.paused}"
         if isinstance(self.seen.current, Unreadable):
@@ -213,7 +199,7 @@ class Case(Situation):
         changes: dict[str, Any] = {"retry_at": None, "blocked_settings_version": None}
         if self.nothing_stands and self.record.attempt:
             changes["create_requested_at"] = None
-        return Arm(Reason.HELD, f"{message} {held_course(self)}", changes)
+        return Arm(Reason.HELD, f"{message} {messages.held_course(self)}", changes)
 
     def arm(self, ended: GivingUp | None, assessments: tuple[Assessment, ...]) -> Arm:
         if not self.record.wanted:
@@ -261,7 +247,7 @@ class Case(Situation):
         if self._has_to_wait():
             return Arm(self.record.reason, self.record.message)
         if not self.waiting or self.record.spec is None:
-            return Arm(Reason.DEMAND_STALE, demand_stale(self.record))
+            return Arm(Reason.DEMAND_STALE, messages.demand_stale(self.record))
         if self.record.attempt > LAST_ATTEMPT:
             message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the {self.record.owner.kind}."
             return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
@@ -288,11 +274,11 @@ class Case(Situation):
             message = "Waiting for another operation to end: the cluster's limit is reached."
             return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
         awaits = replace(awaits, shortage=shortage)
-        return Arm(Reason.AWAITING_TURN, awaiting_turn(self.record, shortage, self.now), slot_awaited=awaits)
+        return Arm(Reason.AWAITING_TURN, messages.awaiting_turn(self.record, shortage, self.now), slot_awaited=awaits)
 
     def _create(self, slot: int) -> Arm:
         spec = self.record.spec
-        what = created(spec) if spec else "hosts"
+        what = messages.created(spec) if spec else "hosts"
         first = self.record.create_requested_at is None
         changes = {
             "create_requested_at": self.now,
@@ -310,12 +296,12 @@ class Case(Situation):
         if isinstance(seen, Begun):
             message = f"Creating {noun} {self.record.pool} goes on, {seen.message} stands."
             return Arm(Reason.CREATING, message, changes, creates=True)
-        ahead = attempt_ahead(replace(self.record, create_requested_at=self.now), self.vendor, self.now)
+        ahead = messages.attempt_ahead(replace(self.record, create_requested_at=self.now), self.vendor, self.now)
         message = f"Creating {noun} {self.record.pool}: {what}{ahead}."
         return Arm(Reason.CREATION_STARTED, message, changes, creates=True)
 
     def _creating(self) -> Arm:
-        return Arm(Reason.CREATING, creating(self.record, self.settings, self.now))
+        return Arm(Reason.CREATING, messages.creating(self.record, self.settings, self.now))
 
     def _running(self, seen: Running) -> Arm:
         record = self.record
@@ -323,28 +309,22 @@ class Case(Situation):
         if self.runs_elsewhere:
             return self._elsewhere()
         if record.spec is None or (record.attempt == 0 and not record.hosts.known):
-            maker = "TPU operator" if record.owner.kind.declares else "TPU Provisioner"
-            found = "Found without a record" if record.legacy_pool is None else f"Made by {maker}"
-            return Arm(Reason.ADOPTED, f"{found}; kept while its {record.owner.kind} is live.")
+            return Arm(Reason.ADOPTED, messages.adopted(record))
         if self.unfilled:
             return self._awaiting_hosts(seen.awaiting)
         if self.deprived and self.known.left is not None:
             guest = record.hosts.occupants[0].owner.full_name
-            return Arm(Reason.HOSTS_EXCHANGED, hosts_exchanged(guest, self.known.left))
+            return Arm(Reason.HOSTS_EXCHANGED, messages.hosts_exchanged(guest, self.known.left))
         if not self.whole:
             return self._incomplete(record.spec, seen)
         if not same_request(seen.fingerprint, record.spec):
-            message = (
-                f"Ready, but the {record.owner.kind}'s request has changed since; not rebuilt under a running Job."
-            )
-            return Arm(Reason.SPEC_DRIFTED, message, served)
+            return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
         if record.lent(record.hosts) and not record.owner.kind.declares:
             user = record.hosts.occupants[0].owner.full_name
             return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
         if self.leader_should_be_here:
-            message = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
-            return Arm(Reason.LEADER_STILL_WAITING, message, served)
-        return Arm(Reason.READY, ready(record, record.spec, self.now), served)
+            return Arm(Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING, served)
+        return Arm(Reason.READY, messages.ready(record, record.spec, self.now), served)
 
     def _relabelled(self, lacking: str) -> Arm:
         return Arm(Reason.LABELS_REPLACED, self._labels_replaced(lacking), {"failures": 0, "retry_at": None})
@@ -354,10 +334,11 @@ class Case(Situation):
         return labels_replaced(state, self.vendor, frozen=self.frozen() is not None)
 
     def _awaiting_hosts(self, why: str = "") -> Arm:
-        assert self.record.spec is not None
-        if not self.record.spec.is_flex_start:
-            return Arm(Reason.AWAITING_CAPACITY, awaiting_capacity(self.record, self.record.spec, why, self.now))
-        return Arm(Reason.AWAITING_FLEX_START, awaiting_flex_start(self.record, self.record.spec, self.now))
+        record, spec = self.record, self.record.spec
+        assert spec is not None
+        if not spec.is_flex_start:
+            return Arm(Reason.AWAITING_CAPACITY, messages.awaiting_capacity(record, spec, why, self.now))
+        return Arm(Reason.AWAITING_FLEX_START, messages.awaiting_flex_start(record, spec, self.now))
 
     def _busy(self, says: str) -> Arm:
         replaced = self.record.relabelling
@@ -368,7 +349,7 @@ class Case(Situation):
         known = returning(self)
         if known is None or self.record.spec is None:
             return Arm(Reason.POOL_BUSY, f"{self.vendor} is working on the {self.vendor.pool}: {says}")
-        message = away(known, self.record, self.record.spec, self.settings, says)
+        message = messages.away(known, self.record, self.record.spec, self.settings, says)
         return Arm(reason_of(known.cause, self.vendor), message)
 
     def _incomplete(self, spec: SliceSpec, seen: Running) -> Arm:
@@ -376,10 +357,11 @@ class Case(Situation):
         record, known = self.record, returning(self)
         labels = f" {self._labels_replaced(seen.lacking)}" if seen.lacking else ""
         if known is not None and known.over_at is None:
-            message = away(known, record, spec, self.settings, seen.awaiting)
+            message = messages.away(known, record, spec, self.settings, seen.awaiting)
             return Arm(reason_of(known.cause, self.vendor), f"{message}{labels}")
         lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
-        return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, f"{hosts_awaited(record, spec)}{labels}")
+        message = messages.hosts_awaited(record, spec)
+        return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, f"{message}{labels}")
 
     def _elsewhere(self) -> Arm:
         place = self.record.runs_on

@@ -15,6 +15,8 @@ from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
 
+LEADER_STILL_WAITING = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
+
 
 def created(spec: SliceSpec) -> str:
     """Return what is requested from GKE."""
@@ -148,6 +150,16 @@ def demand_stale(record: SliceRecord) -> str:
 def hosts_exchanged(guest: str, left: SliceId) -> str:
     """Return whose hosts a Job gets, as a guest is on its own."""
     return f"{guest} runs on its hosts; its own Job gets those of slice {left}, which others left for them."
+
+
+def drifted(record: SliceRecord) -> str:
+    return f"Ready, but the {record.owner.kind}'s request has changed since; not rebuilt under a running Job."
+
+
+def adopted(record: SliceRecord) -> str:
+    maker = "TPU operator" if record.owner.kind.declares else "TPU Provisioner"
+    found = "Found without a record" if record.legacy_pool is None else f"Made by {maker}"
+    return f"{found}; kept while its {record.owner.kind} is live."
 
 
 def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:

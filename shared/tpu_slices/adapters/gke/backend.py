@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
 import grpc
 from google.api_core import exceptions as google
 from google.api_core.retry import Retry, if_exception_type
-from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation, StatusCondition
+from google.cloud.container_v1 import ClusterManagerClient, NodePool, Operation
 from google.cloud.container_v1.services.cluster_manager.transports import ClusterManagerGrpcTransport
 
 from tpu_slices.adapters import cloud_errors
 from tpu_slices.adapters.cloud_errors import CannotBeMade
-from tpu_slices.adapters.gke_requests import (
+from tpu_slices.adapters.gke import operations
+from tpu_slices.adapters.gke.requests import (
     create_request,
     location_path,
     operation_path,
@@ -29,7 +30,6 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
     Busy,
-    Cause,
     Creating,
     Deleting,
     Failure,
@@ -72,14 +72,6 @@ CONFIRMED_FOR = 60.0
 """Seconds for which a cluster counts as seen: one that was replaced since has none of the pools that it had."""
 CLOCKS_DIFFER_BY = timedelta(minutes=1)
 """At most, GKE's and ours; to delete a pool and to make another one takes longer."""
-_WORK: Mapping[Cause, frozenset[int]] = MappingProxyType(
-    {
-        Cause.UPGRADE: frozenset({Operation.Type.UPGRADE_NODES, Operation.Type.AUTO_UPGRADE_NODES}),
-        Cause.REPAIR: frozenset({Operation.Type.AUTO_REPAIR_NODES}),
-        Cause.WORK: frozenset(),
-    }
-)
-"""What GKE does to a pool, by the types of its operations; of several that run, the first one here is told."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
 """Never retried: if the response is lost, the outcome is unknown. A look makes at most three reads, a change at most
 two: each method of the port ends within a minute."""
@@ -174,11 +166,11 @@ class GkeBackend:
 
     def pool_operations(self, cluster: ClusterSettings) -> frozenset[OperationSeen]:
         try:
-            operations = self._operations(cluster.path)
+            found = self._operations(cluster.path)
         except google.GoogleAPIError as error:
             raise Temporary(cloud_errors.shortened(str(error))) from error
         pools = f"/clusters/{cluster.path.rpartition('/')[2]}/nodePools/"
-        seen = (_seen(operation, pools) for operation in operations)
+        seen = (operations.seen(each, pools) for each in found)
         return frozenset(operation for operation in seen if operation is not None)
 
     def _create(self, order: PoolOrder) -> str:
@@ -186,9 +178,9 @@ class GkeBackend:
         request, interval = create_request(order), order.settings.host_maintenance_interval
         if interval is None:
             return str(self._client.create_node_pool(request=request, **_CHANGE).name)
-        from tpu_slices.adapters import gke_beta
+        from tpu_slices.adapters.gke import beta
 
-        return gke_beta.create(self._client, request, interval, **_CHANGE)
+        return beta.create(self._client, request, interval, **_CHANGE)
 
     def _missing(self, order: PoolOrder) -> Observation:
         """Return the observation for a pool that was not found.
@@ -197,7 +189,7 @@ class GkeBackend:
         creation on record is running or failed, else Absent.
         """
         why_not = self._why_unconfirmed(order)
-        return Unreadable(why_not) if why_not else _created(self._noted(order), otherwise=Absent())
+        return Unreadable(why_not) if why_not else operations.created(self._noted(order), otherwise=Absent())
 
     def _why_unconfirmed(self, order: PoolOrder) -> str | None:
         """Return why a pool that is not there proves nothing; None: the cluster is, or just was, the one on record."""
@@ -220,7 +212,7 @@ class GkeBackend:
             return Unowned(not_ours)
         match pool.status:
             case NodePool.Status.PROVISIONING:
-                return _created(self._creation(order), otherwise=Creating(operation_runs=False))
+                return operations.created(self._creation(order), otherwise=Creating(operation_runs=False))
             case NodePool.Status.RUNNING:
                 fingerprint = pool.config.labels.get(FINGERPRINT_LABEL)
                 return Running(fingerprint, lacking=_lacking(pool, order), refills=_refills(pool))
@@ -238,10 +230,8 @@ class GkeBackend:
         says = cloud_errors.shortened(pool.status_message or "a repair, an upgrade or a resize.")
         if not order.asks_work:
             return Busy(says)
-        run = [op for op in self._operations(order.cluster_path) if not _ended(op) and _is_on(op, _target(order))]
-        upgrades_first = sorted(run, key=lambda op: list(_WORK).index(_work_of(op)))
-        found = next(iter(upgrades_first), None)
-        return Busy(says) if found is None else Busy(says, _work_of(found), _began(found))
+        found = operations.at_work(self._operations(order.cluster_path), operations.target_of(order))
+        return Busy(says) if found is None else Busy(says, operations.work_of(found), operations.began(found))
 
     def _with_error(self, pool: NodePool, order: PoolOrder) -> Observation:
         """Return Broken; Running for a flex-start pool that only has no capacity yet, for which GKE goes on trying."""
@@ -254,11 +244,11 @@ class GkeBackend:
     def _why_broken(self, pool: NodePool, order: PoolOrder) -> Failure:
         """Return the creation's failure, which has more detail; for a pool that broke later, that of its conditions."""
         creation = self._creation(order)
-        failure = None if creation is None else _failure(creation)
+        failure = None if creation is None else operations.failure(creation)
         if failure is not None:
             return failure
         texts = (*(condition.message for condition in pool.conditions), pool.status_message)
-        return cloud_errors.failure(_canonical(pool.conditions), texts, _codes(pool.conditions))
+        return cloud_errors.failure(operations.canonical(pool.conditions), texts, operations.codes(pool.conditions))
 
     def _cancellable(self, order: PoolOrder) -> Operation | None:
         """Return the creation of the order's pool if it runs and is not being cancelled; None for others' pools."""
@@ -266,7 +256,7 @@ class GkeBackend:
         if pool is not None and self._why_not_ours(pool, order):
             return None
         creation = self._noted(order) if pool is None else self._creation(order)
-        if creation is None or not _creates(creation, _target(order)):
+        if creation is None or not operations.creates(creation, operations.target_of(order)):
             return None
         return creation if creation.status in {Operation.Status.PENDING, Operation.Status.RUNNING} else None
 
@@ -286,10 +276,10 @@ class GkeBackend:
         """
         if order.ours_since is None:
             return False
-        target = _target(order)
-        later = (each for each in self._operations(order.cluster_path) if _creates(each, target))
+        target = operations.target_of(order)
+        later = (each for each in self._operations(order.cluster_path) if operations.creates(each, target))
         known = order.ours_since + CLOCKS_DIFFER_BY
-        return all(each.name == order.operation or _began_by(each, known) for each in later)
+        return all(each.name == order.operation or operations.began_by(each, known) for each in later)
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""
@@ -315,7 +305,10 @@ class GkeBackend:
         """Return the operation that creates, or created, the pool: the one on record, else found by the pool's name."""
         if order.operation is not None:
             return self._noted(order)
-        return next((op for op in self._operations(order.cluster_path) if _creates(op, _target(order))), None)
+        return next(
+            (op for op in self._operations(order.cluster_path) if operations.creates(op, operations.target_of(order))),
+            None,
+        )
 
     def _noted(self, order: PoolOrder) -> Operation | None:
         """Return the operation on record; None if there is none, or GKE no longer has it."""
@@ -342,92 +335,6 @@ def _refills(pool: NodePool) -> bool:
     """Return whether GKE still asks for all hosts of a spot pool: its instance group has that size as its target."""
     asked = pool.initial_node_count * len(pool.locations)
     return bool(pool.config.spot and asked and not pool.autoscaling.enabled)
-
-
-def _work_of(operation: Operation) -> Cause:
-    return next((cause for cause, types in _WORK.items() if operation.operation_type in types), Cause.WORK)
-
-
-def _began(operation: Operation) -> datetime | None:
-    """Return when an operation began; None: GKE does not say it in RFC 3339."""
-    try:
-        began = datetime.fromisoformat(operation.start_time)
-    except ValueError:
-        return None
-    return began if began.tzinfo is not None else None
-
-
-def _began_by(operation: Operation, time_: datetime) -> bool:
-    """Return whether GKE says that an operation began until then."""
-    began = _began(operation)
-    return began is not None and began <= time_
-
-
-def _created(creation: Operation | None, *, otherwise: Observation) -> Observation:
-    """Return the observation that follows from a creation; `otherwise` if it succeeded or is not known."""
-    if creation is None:
-        return otherwise
-    if not _ended(creation):
-        return Creating()
-    failure = _failure(creation)
-    return otherwise if failure is None else Broken(failure)
-
-
-def _seen(operation: Operation, pools: str) -> OperationSeen | None:
-    """Return an operation that creates or deletes one of the pools whose links have this part, or None."""
-    _, here, pool = operation.target_link.partition(pools)
-    creates = operation.operation_type == Operation.Type.CREATE_NODE_POOL
-    if not here or not (creates or operation.operation_type == Operation.Type.DELETE_NODE_POOL):
-        return None
-    return OperationSeen(pool=pool, creates=creates, ended=_ended(operation))
-
-
-def _ended(operation: Operation) -> bool:
-    return bool(operation.status == Operation.Status.DONE)
-
-
-def _target(order: PoolOrder) -> str:
-    """Return the end of the links to an order's pool.
-
-    Only the end is known: GKE writes the project's number, and at times `zones/` instead of `locations/`.
-    """
-    return f"/clusters/{pool_path(order).partition('/clusters/')[2]}"
-
-
-def _is_on(operation: Operation, target: str) -> bool:
-    """Return whether an operation is on the pool whose link has this end."""
-    return bool(operation.target_link.endswith(target))
-
-
-def _creates(operation: Operation, target: str) -> bool:
-    return operation.operation_type == Operation.Type.CREATE_NODE_POOL and _is_on(operation, target)
-
-
-def _failure(operation: Operation) -> Failure | None:
-    """Return why an operation failed, None if it did not: DONE can mean both (google.container.v1 Operation.error).
-
-    `status_message` and `nodepool_conditions` are deprecated for `error`; any of the three may be the only one set.
-    """
-    error, conditions = operation.error, operation.nodepool_conditions
-    blamed = [each for each in conditions if cloud_errors.fails(_code(each), each.canonical_code, each.message)]
-    if not _ended(operation) or not (error.code or error.message or operation.status_message or blamed):
-        return None
-    texts = (error.message, operation.status_message, *(each.message for each in blamed), operation.detail)
-    return cloud_errors.failure(error.code or _canonical(blamed), texts, _codes(conditions))
-
-
-def _canonical(conditions: Iterable[StatusCondition]) -> int:
-    """Return the first google.rpc.Code of the conditions that is an error, else 0."""
-    return next((code for condition in conditions if (code := int(condition.canonical_code))), 0)
-
-
-def _codes(conditions: Iterable[StatusCondition]) -> list[str]:
-    return [_code(condition) for condition in conditions]
-
-
-def _code(condition: StatusCondition) -> str:
-    """Return the name of the condition's code; empty for one that this version of the client does not know."""
-    return str(getattr(condition.code, "name", ""))
 
 
 def _refused(error: google.GoogleAPIError) -> Refused:

@@ -1,0 +1,1 @@
+"""Slices as node pools of GKE."""
