@@ -108,7 +108,7 @@ class Looks:
         if unseen:
             return _unanswered(facts, f"the watch has not shown that node {unseen[0]} is one of the hosts"), users
         if answer and users.ending:
-            return _unanswered(facts), users
+            return _unanswered(facts, ends_by=max(pod.ends_by for pod in users.ending if pod.ends_by)), users
         doubt = _doubt(users, asked.behind) if answer else ""
         return _unanswered(facts, doubt) if doubt else [*facts], users
 
@@ -147,12 +147,12 @@ def _doubt(users: Users, behind: frozenset[Job]) -> str:
     return ""
 
 
-def _unanswered(facts: Sequence[Fact], doubt: str = "") -> list[Fact]:
-    """Return facts on one pool without an answer."""
-    return [_without_answer(fact, doubt) if isinstance(fact, HostsChanged) else fact for fact in facts]
+def _unanswered(facts: Sequence[Fact], doubt: str = "", ends_by: datetime | None = None) -> list[Fact]:
+    """Return facts on one pool without an answer; `ends_by`: until when pods on its hosts have to end."""
+    return [_without_answer(fact, doubt, ends_by) if isinstance(fact, HostsChanged) else fact for fact in facts]
 
 
-def _without_answer(fact: HostsChanged, doubt: str) -> HostsChanged:
+def _without_answer(fact: HostsChanged, doubt: str, ends_by: datetime | None) -> HostsChanged:
     if fact.answers is not None and doubt:
         _log.warning(LogEvent.VACANCY_UNCERTAIN, slice=fact.slice_id, attempt=fact.attempt, error=doubt)
-    return replace(fact, answers=None)
+    return replace(fact, answers=None, ends_by=ends_by)

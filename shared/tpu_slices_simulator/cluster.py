@@ -71,6 +71,8 @@ class FakeCluster:
         self._version = 100
         self._pod_numbers = 0
         self._last_pool: dict[tuple[WorkloadUid, int], Pool] = {}
+        self.ends_pods = True
+        """Whether kubelets end pods that are being deleted."""
         self.pins_jobs: Callable[[], bool] = lambda: True
         self.runs_relays(1)
 
@@ -222,6 +224,8 @@ class FakeCluster:
 
     def pods_end(self) -> None:
         """Let pods end whose grace is over, on hosts with a kubelet that ends them."""
+        if not self.ends_pods:
+            return
         now = self._clock.now()
         self.followers = {
             uid: pod

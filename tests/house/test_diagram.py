@@ -43,7 +43,7 @@ def test_the_collections_that_are_drawn_are_firestores() -> None:
 
 
 def test_the_calls_that_are_drawn_are_the_adapters() -> None:
-    adapter = (ROOT / "shared" / "tpu_slices" / "adapters" / "gke.py").read_text()
+    adapter = (ROOT / "shared" / "tpu_slices" / "adapters" / "gke" / "backend.py").read_text()
     assert {f"self._client.{snake_case(call)}(" in adapter for call in drawn("call")} == {True}
 
 

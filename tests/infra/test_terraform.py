@@ -175,7 +175,7 @@ GKE_PERMISSIONS = {
 
 
 def test_reconcile_may_call_every_method_of_gke_that_the_adapter_calls_and_no_other() -> None:
-    adapter = (ROOT / "shared" / "tpu_slices" / "adapters" / "gke.py").read_text()
+    adapter = (ROOT / "shared" / "tpu_slices" / "adapters" / "gke" / "backend.py").read_text()
     called = set(re.findall(r"self\._client\.(\w+)\(", adapter))
 
     assert called == set(GKE_PERMISSIONS)

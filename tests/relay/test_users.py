@@ -167,7 +167,8 @@ def test_hosts_are_not_empty_while_a_pod_of_a_jobset_that_is_gone_writes_its_che
     scene = Scene()
     scene.bind(ending(1, seconds=600))
     with capture_logs() as lines:
-        assert scene.close().answers is None
+        report = scene.close()
+    assert (report.answers, report.ends_by) == (None, START + timedelta(seconds=600))
     assert lines == [], "nothing is wrong"
     scene.api.bound.clear()
     scene.site.watched.pass_time(30)

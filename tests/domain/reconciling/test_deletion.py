@@ -283,3 +283,17 @@ def test_the_pods_of_a_group_that_is_over_get_a_time_to_go(
 
 def test_it_says_until_when_pods_are_evicted() -> None:
     assert "evicted, until 12:05:00 UTC at the latest" in assess(a_pool(), evidence(evict_by=SOON), NOW, LIMITS).message
+
+
+@pytest.mark.parametrize(
+    ("ends_by", "told"),
+    [
+        (None, "its hosts are being closed to new pods"),
+        (NOW + MINUTE, "pods that are being deleted on its hosts have until 12:01:00 UTC to end"),
+        (NOW, "pods on its hosts should have ended by 12:00:00 UTC, and have not: see the kubelets there"),
+    ],
+    ids=["none", "in their grace", "beyond it"],
+)
+def test_it_is_told_until_when_pods_that_are_being_deleted_keep_a_pool(ends_by: datetime | None, told: str) -> None:
+    found = assess(asked(ends_by=ends_by), evidence(), NOW, LIMITS)
+    assert (found.step, found.reason, found.message) == (WAIT, Reason.CLOSING_HOSTS, told)

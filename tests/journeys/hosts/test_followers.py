@@ -91,7 +91,22 @@ def test_pods_that_are_being_deleted_keep_their_hosts_for_their_own_grace(how: s
         world.ends(llama, states.get(how, WorkloadState.COMPLETED))
     world.settle(minutes=18)
     assert (deletions(world), len(world.pools)) == ([], 1)
+    assert reason(world, llama) is Reason.CLOSING_HOSTS
+    assert "pods that are being deleted on its hosts have until" in world.record(llama).message
     world.settle(minutes=10)
+    assert world.pools == []
+
+
+def test_a_pod_that_its_kubelet_does_not_end_in_time_is_told() -> None:
+    world, llama = serving()
+    world.cluster.grace = timedelta(minutes=3)
+    world.cluster.ends_pods = False
+    world.ends(llama, WorkloadState.DELETED)
+    world.settle(minutes=20)
+    assert (deletions(world), len(world.pools)) == ([], 1)
+    assert "should have ended by" in world.record(llama).message
+    world.cluster.ends_pods = True
+    world.settle(minutes=5)
     assert world.pools == []
 
 

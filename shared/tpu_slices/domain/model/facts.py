@@ -244,6 +244,8 @@ class HostsChanged:
     answers: datetime | None = None
     """The `asked_at` of the latest question, which this answers: reported after it, and, if it asked for that, once no
     new pod can come to the hosts, or at once if a Job is on them, or if there are none."""
+    ends_by: datetime | None = None
+    """Why it answers none yet: pods are being deleted there, the last of which has until then to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -376,10 +378,7 @@ class HostsQuestion:
     legacy_pool: str | None = None
     """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""
     evict_by: datetime | None = None
-    """The hosts are closed though Jobs are on them, and all pods are evicted, until then at the latest; None: neither.
-
-    Only of a TPUNodeGroup that was deleted.
-    """
+    """Of a TPUNodeGroup that was deleted: all pods are evicted from its hosts, Jobs too, until then; None: none is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

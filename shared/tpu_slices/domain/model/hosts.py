@@ -36,6 +36,8 @@ class Hosts:
     """0: nothing was reported of this pool."""
     answered: datetime | None = None
     """The latest question about these hosts that was answered."""
+    ends_by: datetime | None = None
+    """Until when pods have to end that are being deleted, for which the relay does not answer; None: none are known."""
 
     @property
     def known(self) -> bool:

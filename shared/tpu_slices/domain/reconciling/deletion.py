@@ -155,7 +155,7 @@ def _stopped(evidence: Evidence) -> Assessment | None:
 
 def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     asked, answered = pool.close_requested_at, pool.hosts.answered
-    message = "its hosts are being closed to new pods"
+    message = _closing(pool.hosts, now)
     if asked is None or _overtaken(pool) or (answered == asked and _counts_no_more(pool.hosts, asked, now, limits)):
         return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
     evicted = evidence.released and bool(pool.hosts.occupants)  # the relay closes no hosts that a Job is on
@@ -163,6 +163,14 @@ def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limit
         step = Step.CLOSE if now - asked >= limits.requeue_after else Step.WAIT
         return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody uses it")
+
+
+def _closing(hosts: Hosts, now: datetime) -> str:
+    if hosts.ends_by is None:
+        return "its hosts are being closed to new pods"
+    if now < hosts.ends_by:
+        return f"pods that are being deleted on its hosts have until {hosts.ends_by:%H:%M:%S} UTC to end"
+    return f"pods on its hosts should have ended by {hosts.ends_by:%H:%M:%S} UTC, and have not: see the kubelets there"
 
 
 def _overtaken(pool: TerminatingAttempt) -> bool:
