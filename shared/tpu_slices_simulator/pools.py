@@ -56,30 +56,36 @@ class Pools:
         backend.refuses_creations = sim.chance.pick((BUSY, RATE), "busy", minute) if busy else None
         sim.cluster.unusable_hosts = int(sim.strikes(Kind.HOSTS_UNUSABLE, minute))
         for pool in self._running() if sim.on else ():
-            back = minute + sim.chance.between(1, 30, "back", pool.name, minute)
-            if sim.strikes(Kind.POOLS_DELETED, minute, pool.name):
-                backend.vanish(pool.name)
-            elif pool.name not in self._back and sim.strikes(Kind.POOLS_WRECKED, minute, pool.name):
-                backend.wreck(pool.name, UNKNOWN)
-                self._back[pool.name] = back
-            elif pool.hosts_joined and sim.strikes(Kind.POOLS_REPAIRED, minute, pool.name):
-                backend.repair(pool.name)
-            elif pool.hosts_joined and sim.strikes(Kind.POOLS_UPGRADED, minute, pool.name):
-                backend.upgrade(pool.name)
-                assert pool.operation is not None
-                self._works[pool.operation.name] = sim.chance.between(60, 180, "upgraded", pool.name, minute)
-            elif self._may_be_preempted(pool) and sim.strikes(Kind.HOSTS_PREEMPTED, minute, pool.name):
-                backend.preempt(pool.name)
-                self._back[pool.name] = minute + sim.chance.between(10, 90, "asked for again", pool.name, minute)
-            elif pool.hosts_joined and sim.strikes(Kind.HOSTS_DIE, minute, pool.name):
-                pool.hosts_joined = False
-                self._back[pool.name] = back
-            elif is_flex_start(pool) and pool.hosts_joined and sim.strikes(Kind.HOSTS_TAKEN_BACK, minute, pool.name):
-                backend.take_back(pool.name)
+            self._has_trouble(pool, minute)
         self._cordons(minute)
         self._maintains(minute)
         if sim.strikes(Kind.OPERATIONS_FORGOTTEN, minute):
             backend.forget_ended_operations()
+
+    def _has_trouble(self, pool: FakePool, minute: int) -> None:
+        sim, backend = self._of, self._of.backend
+        if sim.strikes(Kind.LABELS_REPLACED, minute, pool.name):
+            backend.replace_labels(pool.name)
+        back = minute + sim.chance.between(1, 30, "back", pool.name, minute)
+        if sim.strikes(Kind.POOLS_DELETED, minute, pool.name):
+            backend.vanish(pool.name)
+        elif pool.name not in self._back and sim.strikes(Kind.POOLS_WRECKED, minute, pool.name):
+            backend.wreck(pool.name, UNKNOWN)
+            self._back[pool.name] = back
+        elif pool.hosts_joined and sim.strikes(Kind.POOLS_REPAIRED, minute, pool.name):
+            backend.repair(pool.name)
+        elif pool.hosts_joined and sim.strikes(Kind.POOLS_UPGRADED, minute, pool.name):
+            backend.upgrade(pool.name)
+            assert pool.operation is not None
+            self._works[pool.operation.name] = sim.chance.between(60, 180, "upgraded", pool.name, minute)
+        elif self._may_be_preempted(pool) and sim.strikes(Kind.HOSTS_PREEMPTED, minute, pool.name):
+            backend.preempt(pool.name)
+            self._back[pool.name] = minute + sim.chance.between(10, 90, "asked for again", pool.name, minute)
+        elif pool.hosts_joined and sim.strikes(Kind.HOSTS_DIE, minute, pool.name):
+            pool.hosts_joined = False
+            self._back[pool.name] = back
+        elif is_flex_start(pool) and pool.hosts_joined and sim.strikes(Kind.HOSTS_TAKEN_BACK, minute, pool.name):
+            backend.take_back(pool.name)
 
     def _cordons(self, minute: int) -> None:
         """Let somebody cordon hosts, and uncordon them again."""

@@ -69,6 +69,8 @@ class Kind(StrEnum):
     """They are asked for again, and come back after up to an hour and a half."""
     HOSTS_MAINTAINED = "hosts maintained"
     """Google maintains the machine of one for hours: its node is not ready meanwhile."""
+    LABELS_REPLACED = "labels replaced"
+    """Those of a pool, by hand: its own do not say any more whose it is."""
     POOLS_DELETED = "pools deleted"
     """By hand, past the provisioner."""
     HOSTS_DIE = "hosts die"
@@ -111,7 +113,7 @@ PER_MINUTE = {
     Kind.POOLS_WRECKED, Kind.POOLS_REPAIRED, Kind.POOLS_DELETED, Kind.HOSTS_DIE, Kind.HOSTS_TAKEN_BACK,
     Kind.HOSTS_CORDONED, Kind.LEADERS_LEAVE, Kind.LEADERS_EVICTED, Kind.LEADERS_END_FIRST, Kind.RELAY_RESTARTS,
     Kind.STRANGERS, Kind.WATCHES_HANG, Kind.CLUSTER_RECREATED, Kind.RECORDS_EDITED, Kind.WORKLOADS_DELETED,
-    Kind.LEADERS_ON_STATIC_POOLS,
+    Kind.LEADERS_ON_STATIC_POOLS, Kind.LABELS_REPLACED,
     Kind.POOLS_UPGRADED, Kind.HOSTS_PREEMPTED, Kind.HOSTS_MAINTAINED,
 }  # fmt: skip
 """Their share is of each minute, so it is small."""

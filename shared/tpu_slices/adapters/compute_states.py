@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 
 from google.cloud.compute_v1.types import (
@@ -36,8 +36,6 @@ from tpu_slices.domain.model.slices import CapacityKind
 from tpu_slices.domain.planning.pool_descriptions import fingerprint_of, missing_proof
 from tpu_slices.ports.backend import PoolOrder
 
-CLOCKS_DIFFER_BY = timedelta(minutes=1)
-"""At most, Compute Engine's and ours; to delete a group and to make another one takes longer."""
 InstancesOf = Callable[[InstanceGroupManager], Sequence[ManagedInstance]]
 
 NAMES = MappingProxyType(
@@ -105,8 +103,8 @@ def unproven(parts: Parts, order: PoolOrder) -> str | None:
     The record proves it where it is not younger than what the record knows. What TPU operator made is proven by its
     names, which have a digest of the UID, and has no description.
     """
-    since, made_at = order.ours_since, parts.made_at
-    if parts.last is None or (since and made_at and made_at <= since + CLOCKS_DIFFER_BY):
+    known, made_at = order.ours_if_made_by, parts.made_at
+    if parts.last is None or (known and made_at and made_at <= known):
         return None
     what, description = parts.last
     if order.legacy_pool is None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import LegacyPool, Observation, OperationSeen, Outcome, PoolSeen
 from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec, WorkloadJob, pool_name
+
+CLOCKS_DIFFER_BY = timedelta(minutes=1)
+"""At most, the vendor's and ours; to delete a pool and to make another one takes longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,11 @@ class PoolOrder:
     """Whether `look` is to find out what the vendor does to a pool that it works on: that is not on record."""
     seen_ours: bool = False
     """A look within the time to act on a decision has shown that the pool is ours: nobody else's has its name."""
+
+    @property
+    def ours_if_made_by(self) -> datetime | None:
+        """By when a pool was made that is ours by its record, by the vendor's clock; None: that proves nothing."""
+        return None if self.ours_since is None else self.ours_since + CLOCKS_DIFFER_BY
 
     @property
     def name(self) -> PoolName:

@@ -304,10 +304,10 @@ def _listed(pool: FakePool, cluster: ClusterSettings) -> PoolSeen | None:
 
 
 def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
-    made, since = pool.order, order.ours_since
+    made, known = pool.order, order.ours_if_made_by
     is_a_strangers = made is None and pool.made_for is None
     if pool.lacking:
-        return not is_a_strangers and since is not None and (pool.made_at is None or pool.made_at <= since)
+        return not is_a_strangers and known is not None and (pool.made_at is None or pool.made_at <= known)
     if order.legacy_pool is not None:
         return pool.made_for == (order.job.owner.namespace, order.job.owner.name, order.job.job_name)
     return made is not None and (made.slice_id, made.job.owner.uid) == (order.slice_id, order.job.owner.uid)

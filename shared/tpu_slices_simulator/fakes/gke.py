@@ -224,7 +224,8 @@ class FakeGke:
         """Replace the labels of a pool as an operator would, past the port; on Compute Engine its description."""
         found = self.pools[pool]
         found.lacking = lacking
-        found.seen = found.state if isinstance(found.seen, Running) else found.seen
+        if isinstance(found.seen, Running):
+            found.seen = replace(running(found), awaiting=found.seen.awaiting)
 
     def restore_labels(self, pool: PoolName) -> None:
         """Let the operator put them back."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -70,8 +69,6 @@ _READ: Mapping[str, Any] = MappingProxyType(
 """Seconds for one read with its retries; the last retry may take as long again: at most 16 in all."""
 CONFIRMED_FOR = 60.0
 """Seconds for which a cluster counts as seen: one that was replaced since has none of the pools that it had."""
-CLOCKS_DIFFER_BY = timedelta(minutes=1)
-"""At most, GKE's and ours; to delete a pool and to make another one takes longer."""
 _CHANGE: Mapping[str, Any] = MappingProxyType({"timeout": 25.0, "retry": None})
 """Never retried: if the response is lost, the outcome is unknown. A look makes at most three reads, a change at most
 two: each method of the port ends within a minute."""
@@ -274,12 +271,11 @@ class GkeBackend:
 
         Without a record, a pool is found by its labels within minutes, or by its operations, which GKE keeps for days.
         """
-        if order.ours_since is None:
+        known, target = order.ours_if_made_by, operations.target_of(order)
+        if known is None:
             return False
-        target = operations.target_of(order)
-        later = (each for each in self._operations(order.cluster_path) if operations.creates(each, target))
-        known = order.ours_since + CLOCKS_DIFFER_BY
-        return all(each.name == order.operation or operations.began_by(each, known) for each in later)
+        creations = (each for each in self._operations(order.cluster_path) if operations.creates(each, target))
+        return all(each.name == order.operation or operations.began_by(each, known) for each in creations)
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""
