@@ -64,7 +64,11 @@ class Pools:
 
     def _has_trouble(self, pool: FakePool, minute: int) -> None:
         sim, backend = self._of, self._of.backend
-        if sim.strikes(Kind.LABELS_REPLACED, minute, pool.name):
+        if (
+            Kind.LABELS_REPLACED in sim.on
+            and self._known_ours(pool)
+            and sim.strikes(Kind.LABELS_REPLACED, minute, pool.name)
+        ):
             backend.replace_labels(pool.name)
         back = minute + sim.chance.between(1, 30, "back", pool.name, minute)
         if sim.strikes(Kind.POOLS_DELETED, minute, pool.name):
@@ -86,6 +90,14 @@ class Pools:
             self._back[pool.name] = back
         elif is_flex_start(pool) and pool.hosts_joined and sim.strikes(Kind.HOSTS_TAKEN_BACK, minute, pool.name):
             backend.take_back(pool.name)
+
+    def _known_ours(self, pool: FakePool) -> bool:
+        """Return whether a record knows that a pool is its slice's: until then its labels alone say so."""
+        record = self._of.records.get(pool.order.slice_id) if pool.order is not None else None
+        if record is None or pool.order is None:
+            return False
+        attempts = {record.attempt: record.ours_since, **{each.attempt: each.ours_since for each in record.terminating}}
+        return attempts.get(pool.order.attempt) is not None
 
     def _cordons(self, minute: int) -> None:
         """Let somebody cordon hosts, and uncordon them again."""

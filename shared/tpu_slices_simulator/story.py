@@ -70,7 +70,7 @@ class Kind(StrEnum):
     HOSTS_MAINTAINED = "hosts maintained"
     """Google maintains the machine of one for hours: its node is not ready meanwhile."""
     LABELS_REPLACED = "labels replaced"
-    """Those of a pool, by hand: its own do not say any more whose it is."""
+    """Those of a pool of which a record knows, by hand: they do not say any more whose it is."""
     POOLS_DELETED = "pools deleted"
     """By hand, past the provisioner."""
     HOSTS_DIE = "hosts die"

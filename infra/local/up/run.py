@@ -45,7 +45,7 @@ In another terminal:
 Inject faults:
   {local} stockout --zone us-central2-b --for 5m
   {local} quota|slow|api-errors 10%                    see the --help of each
-  {local} break-host|heal|preempt|maintain|repair [POOL]
+  {local} break-host|heal|preempt|maintain|repair|upgrade [POOL]
   {local} relay stop|start
   {local} kill receive|reconcile|sweep|relay|...
   {local} clear                                        end all injected faults
