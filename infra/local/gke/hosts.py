@@ -1,7 +1,7 @@
 """VMs as Node objects: a host's observable state at a moment, and its manifest. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -64,7 +64,7 @@ class Appearance:
     drains: bool
     maintenance: float | None
     maintained: bool
-    labels: frozenset[tuple[str, str]] = frozenset()
+    labels: Mapping[str, str] = field(default_factory=dict)
     """Those of its pool, which an update of the pool changes."""
 
 
@@ -87,7 +87,7 @@ def _appearance(host: Host, state: State, now: float) -> Appearance:
         drains=state.pools[host.pool].status == NodePool.Status.STOPPING,
         maintenance=host.maintenance,
         maintained=host.maintenance is not None and host.maintenance <= now,
-        labels=frozenset(dict(state.pools[host.pool].spec.config.labels).items()),
+        labels=dict(state.pools[host.pool].spec.config.labels),
     )
 
 

@@ -137,7 +137,7 @@ class NodeKeeper:
         if told is None:
             self._nodes.register(manifest)
         else:
-            gone = dict(told.labels).keys() - manifest["metadata"]["labels"].keys()
+            gone = told.labels.keys() - manifest["metadata"]["labels"].keys()
             self._nodes.update(without_labels(manifest, gone) if gone else manifest)
         if seen.drains:
             self._nodes.drain(name)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from google.cloud import container_v1 as gke
 
+from infra.local.clients.loopback import as_json
 from infra.local.gke.buttons import press
 from infra.local.gke.codes import Code
 from infra.local.gke.rules import Refusal
@@ -16,8 +17,9 @@ Status = gke.NodePool.Status
 
 def _press(world: World, button: str, **body: Any) -> dict[str, Any]:
     method, path = button.split()
-    status, reply = press(world.plane, method, path, json.dumps(body).encode())
-    assert status == 200, reply
+    answered = as_json(*press(world.plane, method, path, json.dumps(body).encode()))
+    reply: dict[str, Any] = json.loads(answered.body)
+    assert answered.status == 200, reply
     return reply
 
 
