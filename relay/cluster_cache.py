@@ -55,6 +55,10 @@ class ClusterCache:
         self.stays = Stays()
         self._unparseable: dict[WorkloadUid, Kind] = {}
 
+    def ignores(self, seen: Seen) -> bool:
+        """Return whether an object is none of ours: a workload that requests no TPU, and none was ever seen to."""
+        return isinstance(seen, Workload) and not seen.asks and seen.identity not in self._workloads
+
     def put(self, seen: Seen) -> Known | None:
         """Store an object as it is now; return what it was before, None if it is new."""
         match seen:

@@ -135,8 +135,7 @@ class FactQueue:
         if pool is None:
             return
         self.closing.ask(pool, question, self.cache.hosts.of(pool), now)
-        maker = self.cache.maker(pool)
-        if maker is not None and maker.state is WorkloadState.ACTIVE:
+        if (maker := self.cache.maker(pool)) is not None and maker.state is WorkloadState.ACTIVE:
             self._agenda.schedule(State(maker.ref.owner.uid), now)
         self._recount([pool], now)
 
@@ -153,6 +152,8 @@ class FactQueue:
 
     def saw(self, seen: Seen, now: datetime) -> None:
         """Record an object that was added or modified."""
+        if self.cache.ignores(seen):
+            return
         before = self.cache.put(seen)
         match seen:
             case Workload():
@@ -168,8 +169,7 @@ class FactQueue:
         self, kind: Kind, identity: str, now: datetime, last: Workload | None = None, deleted_at: str | None = None
     ) -> None:
         """Record that an object is gone; `last`, `deleted_at`: its final state and version, if a watch deleted it."""
-        gone = self.cache.drop(kind, identity)
-        match gone:
+        match gone := self.cache.drop(kind, identity):
             case Workload():
                 self._demand_told.forget(gone.ref.owner.uid)
                 self._ends.append(end_of(last or gone, deleted_at))

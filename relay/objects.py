@@ -92,6 +92,8 @@ class Workload:
     """Whether it is managed by its kind's own controller and did not opt out."""
     queue: str = ""
     """The Kueue queue that its label names."""
+    asks: bool = True
+    """Whether it requests TPU; False: a LeaderWorkerSet, which may have before it was edited, and groups that do."""
     parse_error: str | None = None
     """Why its templates, or what it declares, cannot be parsed."""
     group: NodeGroup | None = None

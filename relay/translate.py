@@ -113,14 +113,16 @@ def hosts_of(pool: Pool) -> str:
 def workload(reader: Reader, obj: Json) -> Workload | None:
     """Return an object as the relay keeps it; None if it requests no TPU, or its pods are not the hosts of slices.
 
-    One whose templates cannot be parsed is returned without requests: it must not seem deleted.
+    A LeaderWorkerSet may be edited under its groups, so that one is returned that asks for nothing. So is one whose
+    templates cannot be parsed, without requests: it must not seem deleted.
     """
     try:
-        if not reader.asks_for_tpu(obj) or reader.not_ours(obj):
-            return None
+        asks = reader.asks_for_tpu(obj) and not reader.not_ours(obj)
     except ValueError:
-        pass
-    return owner_of_pods(reader, obj)
+        asks = True
+    if not asks and reader.kind is not OwnerKind.LEADER_WORKER_SET:
+        return None
+    return replace(owner_of_pods(reader, obj), asks=asks)
 
 
 def owner_of_pods(reader: Reader, obj: Json) -> Workload:

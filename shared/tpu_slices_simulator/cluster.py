@@ -117,8 +117,7 @@ class FakeCluster:
         if kind is Kind.HOSTS:
             return [node.seen for node in self.nodes.values()]
         if kind in WORKLOADS:
-            live = (each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone)
-            return [each for each in live if each is not None]
+            return [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
         strangers = [leader_of(each) for each in self.strangers.values() if kind is Kind.LEADERS]
         return [*(pod.seen for pod in self.pods.values() if pod.kind is kind), *strangers]
 
@@ -128,7 +127,7 @@ class FakeCluster:
 
     def workload_named(self, name: WorkloadName) -> Workload | None:
         found = self._named(name)
-        return found.as_owner if found else None
+        return found.seen if found else None
 
     def _named(self, name: WorkloadName) -> LiveWorkload | None:
         live = ((each, each.ref.owner) for each in self.workloads.values() if not each.is_gone)
@@ -147,12 +146,10 @@ class FakeCluster:
         self._version += 1
         if isinstance(changed, LiveWorkload):
             changed.ref = replace(changed.ref, resource_version=self.version)
-        seen = changed.seen if self.relays else None
-        for relay in self.relays:
-            if seen is not None:
+        if self.relays:
+            seen = changed.seen
+            for relay in self.relays:
                 relay.saw(changed.kind, seen)
-            elif isinstance(changed, LiveWorkload):
-                relay.lost(changed.kind, changed.ref.owner.uid, None)
 
     def _lost(self, kind: Kind, identity: str, last: Workload | None = None) -> None:
         self._version += 1

@@ -67,13 +67,10 @@ class LiveWorkload:
         return objects.workload(self.manifest, self.ref, self.state)
 
     @property
-    def seen(self) -> Workload | None:
-        """As the relay's watch reads it; None once it requests no TPU."""
-        return translate.workload(READERS[self.ref.owner.kind], self.raw)
-
-    @property
-    def as_owner(self) -> Workload:
-        return translate.owner_of_pods(READERS[self.ref.owner.kind], self.raw)
+    def seen(self) -> Workload:
+        seen = translate.workload(READERS[self.ref.owner.kind], self.raw)
+        assert seen is not None, f"{self.ref.owner.full_name} requests no TPU"
+        return seen
 
 
 @dataclass(slots=True)

@@ -156,6 +156,8 @@ class Plot:
     """Created anew under its name, a minute after it was deleted."""
     suspended: tuple[tuple[int, int], ...] = ()
     """From when to when."""
+    edits: tuple[tuple[int, Json], ...] = ()
+    """When its user writes it anew, and what."""
 
     @property
     def id(self) -> str:

@@ -47,8 +47,12 @@ class Users:
                 self._of.suspends(self.workloads[plot.id])
             elif minute == until and self._is(plot, WorkloadState.SUSPENDED):
                 self._of.resumes(self.workloads[plot.id])
+        for at, manifest in plot.edits:
+            if minute == at and self._is(plot, WorkloadState.ACTIVE):
+                self.workloads[plot.id].edit(manifest)
+                self._of.cluster.changes(self.workloads[plot.id])
         if minute == plot.ends and not self.workloads[plot.id].state.ended:
-            self._ends(plot, WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
+            self._ends(self.workloads[plot.id], WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
         if plot.again and plot.ends is not None and minute == plot.ends + 1:
             self._creates(plot)
         if plot.runs is not None and minute >= plot.at:
@@ -60,12 +64,18 @@ class Users:
         if workload.state is WorkloadState.ACTIVE and workload.served:
             self._served[plot.id] += 1
             if self._served[plot.id] >= needed:
-                self._ends(plot, WorkloadState.COMPLETED)
+                self._ends(workload, WorkloadState.COMPLETED)
 
-    def _ends(self, plot: Plot, state: WorkloadState) -> None:
+    def end_all(self) -> None:
+        """End what is live."""
+        for workload in self.workloads.values():
+            if not workload.state.ended:
+                self._ends(workload, WorkloadState.COMPLETED)
+
+    def _ends(self, workload: LiveWorkload, state: WorkloadState) -> None:
         """End a workload; a LeaderWorkerSet serves until it is deleted."""
-        serves = plot.kind is OwnerKind.LEADER_WORKER_SET
-        self._of.ends(self.workloads[plot.id], WorkloadState.DELETED if serves else state)
+        serves = workload.ref.owner.kind is OwnerKind.LEADER_WORKER_SET
+        self._of.ends(workload, WorkloadState.DELETED if serves else state)
 
     def _is(self, plot: Plot, state: WorkloadState) -> bool:
         return self.workloads[plot.id].state is state

@@ -145,8 +145,21 @@ def test_a_pod_that_only_has_the_labels_of_a_groups_leader_is_no_occupant(watche
     ],
     ids=["subgroups", "a leader without chips", "a leader with other chips"],
 )
-def test_a_leader_worker_set_whose_groups_are_no_slices_is_not_kept(template: dict[str, Any]) -> None:
-    assert READERS[Kind.LEADER_WORKER_SETS](leader_worker_set(**template)) is None
+def test_a_leader_worker_set_whose_groups_were_never_slices_is_none_of_ours(
+    watched: Watched, template: dict[str, Any]
+) -> None:
+    watched.see(leader_worker_set(**template))
+    assert watched.due_facts() == []
+    assert watched.queue.cache.live_standings() == {}
+
+
+def test_a_leader_worker_set_that_is_edited_to_request_no_tpu_is_live(watched: Watched) -> None:
+    watched.see(leader_worker_set())
+    watched.due_facts()
+    none = {"spec": {"containers": [container(0)]}}
+    watched.see(leader_worker_set(generation=2, workerTemplate=none))
+    assert ("u-lws", WorkloadState.MISSING) not in states(watched.due_facts())
+    assert [*watched.queue.cache.live_standings()] == ["u-lws"]
 
 
 def test_a_worker_is_no_leader() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,7 +11,10 @@ import yaml
 from tests.builders import a_request, joining_by_kubeadm, settings
 from tests.domain.asking import FLEX, SPOT
 from tests.manifests import a_manifest
+from tests.relay.objects import container
 from tpu_slices.domain.model.clusters import Limits, Policy
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.story import PER_MINUTE, Fault, Kind, Plot, Story
 
@@ -22,27 +26,60 @@ PLAIN: dict[str, Any] = {
     "deleted": False,
     "again": False,
     "suspended": [],
+    "kind": "JOBSET",
+    "edited": [],
 }
 """What a JobSet is unless its story says otherwise."""
 
 
-def a_plot(name: str, at: int, *, slices: int = 1, flex_start: bool = False, spot: bool = False, **more: Any) -> Plot:
-    """Return a JobSet of so many slices of one kind."""
+ANOTHER_SHAPE, NO_TPU = "another shape", "no TPU"
+"""What the pods of a workload request after it was edited."""
+
+
+def a_plot(
+    name: str,
+    at: int,
+    *,
+    slices: int = 1,
+    flex_start: bool = False,
+    spot: bool = False,
+    kind: OwnerKind = OwnerKind.JOBSET,
+    edited: tuple[tuple[int, str], ...] = (),
+    **more: Any,
+) -> Plot:
+    """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then."""
     request = FLEX if flex_start else SPOT if spot else a_request()
-    return Plot(name=name, at=at, manifest=a_manifest(slices=slices, request=request), **more)
+    edits = tuple((minute, _edited(kind, slices, what)) for minute, what in edited)
+    return Plot(name=name, at=at, kind=kind, manifest=a_manifest(kind, slices, request), edits=edits, **more)
+
+
+def _edited(kind: OwnerKind, slices: int, what: str) -> Json:
+    if what == ANOTHER_SHAPE:
+        return a_manifest(kind, slices, a_request(topology="4x8"))
+    made = a_manifest(kind, slices)
+    made["spec"]["leaderWorkerTemplate"]["workerTemplate"] = {"spec": {"containers": [container(0)]}}
+    return made
 
 
 def is_flex_start(plot: Plot) -> bool:
-    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, flex_start=True).manifest
+    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, flex_start=True, kind=plot.kind).manifest
 
 
 def is_spot(plot: Plot) -> bool:
-    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, spot=True).manifest
+    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, spot=True, kind=plot.kind).manifest
 
 
 def with_slices(plot: Plot, slices: int, *, flex_start: bool) -> Plot:
-    made = a_plot(plot.name, plot.at, slices=slices, flex_start=flex_start, spot=is_spot(plot))
-    return replace(plot, manifest=made.manifest)
+    edited = tuple(_edits(plot))
+    made = a_plot(
+        plot.name, plot.at, slices=slices, flex_start=flex_start, spot=is_spot(plot), kind=plot.kind, edited=edited
+    )
+    return replace(plot, manifest=made.manifest, edits=made.edits)
+
+
+def _edits(plot: Plot) -> Iterator[tuple[int, str]]:
+    for minute, manifest in plot.edits:
+        yield minute, ANOTHER_SHAPE if manifest == _edited(plot.kind, plot.slices, ANOTHER_SHAPE) else NO_TPU
 
 
 def a_story(
@@ -82,6 +119,8 @@ def _told(plot: Plot) -> dict[str, Any]:
         "deleted": plot.deleted,
         "again": plot.again,
         "suspended": [list(each) for each in plot.suspended],
+        "kind": plot.kind.name,
+        "edited": [list(each) for each in _edits(plot)],
     }
     return {name: value for name, value in fields.items() if name not in PLAIN or value != PLAIN[name]}
 
@@ -91,16 +130,19 @@ def _fault_told(fault: Fault) -> dict[str, Any]:
     return {**fields, "kind": fault.kind.value} | ({"for_good": True} if fault.for_good else {})
 
 
+def _read(told: dict[str, Any]) -> dict[str, Any]:
+    times = {name: tuple(tuple(each) for each in told.get(name, ())) for name in ("suspended", "edited")}
+    return {**told, **times, "kind": OwnerKind[told.get("kind", PLAIN["kind"])]}
+
+
 def from_yaml(text: str) -> Story:
     fields = yaml.safe_load(text)
-    jobsets = (
-        a_plot(**{**each, "suspended": tuple((since, until) for since, until in each.get("suspended", ()))})
-        for each in fields.pop("jobsets", ())
-    )
+    jobsets = (a_plot(**_read(each)) for each in fields.pop("jobsets", ()))
     faults = (Fault(**{**each, "kind": Kind(each["kind"])}) for each in fields.pop("faults", ()))
     return a_story(**fields, jobsets=tuple(jobsets), faults=tuple(faults))
 
 
+KINDS = (*[OwnerKind.JOBSET] * 6, OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET)
 SHARES = (0.02, 0.1, 0.3, 1.0)
 
 
@@ -138,16 +180,21 @@ def _plot(chance: Chance, number: int, minutes: int, *, compute: bool) -> Plot:
     since = chance.between(at + 1, last, number, "suspended")
     until = chance.between(since + 1, since + 30, number, "resumed")
     deleted = chance.happens(0.5, number, "deleted")
+    kind = chance.pick(KINDS, number, "kind")
+    stops = kind is not OwnerKind.LEADER_WORKER_SET
+    what = chance.pick((ANOTHER_SHAPE, NO_TPU), number, "edited")
     return a_plot(
         f"job-{number}",
         at,
-        slices=chance.pick((1, 1, 2, 3), number, "slices"),
+        kind=kind,
+        slices=1 if kind is OwnerKind.JOB else chance.pick((1, 1, 2, 3), number, "slices"),
         flex_start=not compute and chance.happens(0.2, number, "flex-start"),
         spot=chance.happens(0.3, number, "spot"),
         ends=ends,
         deleted=deleted,
         again=deleted and chance.happens(0.3, number, "again"),
-        suspended=((since, until),) if until < last and chance.happens(0.3, number, "suspended?") else (),
+        suspended=((since, until),) if stops and until < last and chance.happens(0.3, number, "suspended?") else (),
+        edited=((since, what),) if not stops and chance.happens(0.5, number, "edited?") else (),
     )
 
 

@@ -53,9 +53,7 @@ class Watched(Simulation):
             confirm(self.settings.cluster, self.deps)
         self.watch.in_calm()
         self.watch.reports()
-        for jobset in self.workloads.values():
-            if not jobset.state.ended:
-                self.ends(jobset)
+        self.users.end_all()
         end = self.minute + minutes_to_go(self.story)
         while self.minute < end:
             self.until(self.minute + 1)

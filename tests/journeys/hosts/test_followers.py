@@ -11,7 +11,7 @@ from tests.journeys.serving import deletions, reason, serving
 from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.fakes.backend import Verb
@@ -172,3 +172,20 @@ def test_groups_of_a_set_that_requests_no_tpu_any_more_keep_their_slices_until_t
     world.cluster.removes_pod(serve, 1)
     world.settle(minutes=HOUR)
     assert len(world.pools) == 1, "that of the group which still runs"
+
+
+def test_a_set_that_requests_no_tpu_for_a_while_is_live_all_the_time_and_is_served_again() -> None:
+    world, serve = groups_serving()
+    asked = serve.manifest
+    world.edits(serve, without_tpu(serve))
+    world.settle(minutes=HOUR)
+    assert world.publisher.reports[-1][1].report.reason is ReportReason.READY
+    for index in range(2):
+        world.cluster.removes_pod(serve, index)
+    world.settle(minutes=2 * HOUR)
+    assert world.pools == []
+    world.edits(serve, asked)
+    for index in range(2):
+        world.leaves(serve, index)
+    world.settle(minutes=20, until=lambda: serve.served)
+    assert serve.served

@@ -153,7 +153,9 @@ def test_subgroups_are_made_and_none_of_them_is_our_slice(place: Groups) -> None
     assert made["spec"]["leaderWorkerTemplate"]["subGroupPolicy"]["subGroupPolicyType"] == "LeaderWorker"
     waited(lambda: "serve-0" in place.pods(), "the leader")
     assert place.pods()["serve-0"]["metadata"]["labels"][f"{LABEL}subgroup-index"] == "0"
-    assert translate.workload(READERS[OwnerKind.LEADER_WORKER_SET], place.read()) is None
+    seen = translate.workload(READERS[OwnerKind.LEADER_WORKER_SET], place.read())
+    assert seen is not None
+    assert not seen.asks
 
 
 def leaders(place: Groups) -> list[Object]:
