@@ -18,7 +18,7 @@ from tpu_slices.ports.clock import Clock
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.bootstrap import FakeBootstrap
-from tpu_slices_simulator.live import LiveWorkload, Pod, leader_of
+from tpu_slices_simulator.live import LiveWorkload, Pod, kind_of, leader_of
 from tpu_slices_simulator.relays import FakeRelay
 
 CORDONED: Json = {"spec": {"unschedulable": True}}
@@ -118,7 +118,7 @@ class FakeCluster:
             return [node.seen for node in self.nodes.values()]
         if kind in WORKLOADS:
             return [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
-        strangers = [leader_of(each) for each in self.strangers.values() if kind is Kind.LEADERS]
+        strangers = [leader_of(each, kind) for each in self.strangers.values() if kind_of(each) is kind]
         return [*(pod.seen for pod in self.pods.values() if pod.kind is kind), *strangers]
 
     def workload(self, owner: Owner) -> Json | None:
@@ -316,11 +316,10 @@ class FakeCluster:
         self.strangers[raw["metadata"]["uid"]] = raw
         self._version += 1
         for relay in self.relays:
-            relay.saw(Kind.LEADERS, leader_of(raw))
+            relay.saw(kind_of(raw), leader_of(raw, kind_of(raw)))
 
     def stranger_goes(self, uid: str) -> None:
-        del self.strangers[uid]
-        self._lost(Kind.LEADERS, uid)
+        self._lost(kind_of(self.strangers.pop(uid)), uid)
 
     # nodes
 

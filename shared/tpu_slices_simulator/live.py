@@ -115,6 +115,11 @@ class Pod:
         return leader_of(self.raw, self.kind)
 
 
+def kind_of(raw: Json) -> Kind:
+    """Return as what the relay watches a leader pod."""
+    return Kind.GROUP_LEADERS if translate.leader(raw) is None else Kind.LEADERS
+
+
 def leader_of(raw: Json, kind: Kind = Kind.LEADERS) -> Leader:
     """Return what a relay sees of a leader pod."""
     seen = translate.group_leader(raw) if kind is Kind.GROUP_LEADERS else translate.leader(raw)
