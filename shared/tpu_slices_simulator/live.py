@@ -29,6 +29,8 @@ class LiveWorkload:
     requests: tuple[TemplateRequest, ...] = field(init=False)
     jobs: Sequence[tuple[str, int]] = field(init=False)
     """The Jobs that need a slice, by replicatedJob and index."""
+    asks: bool = field(init=False)
+    """Whether its pods request TPU."""
 
     def __post_init__(self) -> None:
         self._read()
@@ -36,6 +38,7 @@ class LiveWorkload:
     def _read(self) -> None:
         reader = READERS[self.ref.owner.kind]
         self.requests = reader.requests(self.manifest)
+        self.asks = reader.asks_for_tpu(self.manifest)
         self.jobs = [(each.replicated_job, index) for each in self.requests for index in range(each.replicas)]
         self.ref = replace(self.ref, groups=reader.groups(self.manifest))
 
@@ -50,12 +53,13 @@ class LiveWorkload:
 
     @property
     def slices(self) -> int:
-        return len(self.jobs)
+        """How many it needs: none once its pods request no TPU, which are no part of this world."""
+        return len(self.jobs) if self.asks else 0
 
     @property
     def served(self) -> bool:
         """Whether every Job has its slice."""
-        return len(self.bound) == self.slices
+        return len(self.bound) >= self.slices
 
     @property
     def is_gone(self) -> bool:
