@@ -202,6 +202,11 @@ class FakeCluster:
         del self.pods[pod.uid]
         self._lost(pod.kind, pod.uid)
 
+    def rolls_out(self, jobset: LiveWorkload) -> None:
+        """Let pods that wait go, in whose place others are made of the template that there is now."""
+        for pod in [pod for pod in self.pods.values() if pod.jobset is jobset and pod.node is None]:
+            self.removes_leader(pod)
+
     def evicts_leader(self, jobset: LiveWorkload, index: int) -> None:
         """Let the leader of a Job be gone, and another wait in its place, while its other pods run on."""
         jobset.bound.discard(index)

@@ -51,6 +51,7 @@ class Users:
             if minute == at and self._is(plot, WorkloadState.ACTIVE):
                 self.workloads[plot.id].edit(manifest)
                 self._of.cluster.changes(self.workloads[plot.id])
+                self._of.cluster.rolls_out(self.workloads[plot.id])
         if minute == plot.ends and not self.workloads[plot.id].state.ended:
             self._ends(self.workloads[plot.id], WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
         if plot.again and plot.ends is not None and minute == plot.ends + 1:
