@@ -5,13 +5,13 @@
 #   infra/bootstrap.sh --project PROJECT --region us-central1
 #
 #   --project PROJECT             where the provisioner is to run; default: gcloud's
-#   --region REGION               of functions, images and the state's bucket
+#   --region REGION               of functions, images, and the buckets of the state and of builds' logs
 #   --firestore-location PLACE    of the records: a region, or nam5 or eur3; default: REGION. It cannot be changed later
 #   --state-bucket BUCKET         of Terraform's state; default: PROJECT-tpu-slice-state
 #   --cluster-project PROJECT     has clusters; can be repeated; default: the provisioner's project
 #   --worker-pool POOL            projects/P/locations/REGION/workerPools/W, if builds are to run in a private pool
 #   --dry-run                     print each command that would be run if nothing was there yet, and run none
-#   --remove                      take away what this made, but for the bucket; after infra/cloudbuild.destroy.yaml
+#   --remove                      take away what this made, but for the buckets; after infra/cloudbuild.destroy.yaml
 #
 # What the build's account may do, tpu-slice-deployer: it is neither owner nor editor, and has no key. But who may set
 # the IAM policy of a project (roles/resourcemanager.projectIamAdmin) can make anybody its owner; and who may act as any
@@ -143,11 +143,21 @@ revoke() { # PROJECT
   done
 }
 
-make_bucket() {
+make_buckets() {
   read_only gcloud storage buckets describe "gs://$state_bucket" > /dev/null ||
     run gcloud storage buckets create "gs://$state_bucket" --project "$project" --location "$region"
   run gcloud storage buckets update "gs://$state_bucket" --versioning --uniform-bucket-level-access \
     --public-access-prevention
+  # A log is written anew as it grows, so no older version is kept.
+  read_only gcloud storage buckets describe "gs://$logs_bucket" > /dev/null ||
+    run gcloud storage buckets create "gs://$logs_bucket" --project "$project" --location "$region" \
+      --uniform-bucket-level-access --public-access-prevention --soft-delete-duration 0
+}
+
+# Print each grant on the bucket of logs, by its own policy.
+readers() {
+  read_only gcloud storage buckets get-iam-policy "gs://$logs_bucket" --flatten 'bindings[].members' \
+    --format 'csv[no-heading](bindings.role, bindings.members)' || true
 }
 
 # Print who may submit builds as the build's account, by its own policy.
@@ -166,6 +176,9 @@ make_account() {
   grep -qxF -- "$kind:$person" <<< "$(users)" ||
     patiently gcloud iam service-accounts add-iam-policy-binding "$deployer" --project "$project" \
       --member "$kind:$person" --role roles/iam.serviceAccountUser --condition None
+  grep -qxF -- "roles/storage.objectViewer,$kind:$person" <<< "$(readers)" ||
+    run gcloud storage buckets add-iam-policy-binding "gs://$logs_bucket" --member "$kind:$person" \
+      --role roles/storage.objectViewer
 }
 
 # Print whether the custom role of a project is there, deleted, or was never made.
@@ -192,7 +205,7 @@ make_role() { # PROJECT
 
 remove_all() {
   ! read_only gcloud storage buckets describe "gs://$project-tpu-slice-functions" > /dev/null ||
-    fail "the provisioner still stands: gcloud builds submit --config infra/cloudbuild.destroy.yaml, as it says there"
+    fail "the provisioner still stands: submit infra/cloudbuild.destroy.yaml, as it says there"
   local each
   for each in "$project" "${cluster_projects[@]}"; do
     revoke "$each"
@@ -200,14 +213,14 @@ remove_all() {
   done
   ! read_only gcloud iam service-accounts describe "$deployer" --project "$project" > /dev/null ||
     run gcloud iam service-accounts delete "$deployer" --project "$project" --quiet
-  printf '\nWhat remains: enabled APIs, and the state, which you can delete:\n'
-  printf '  gcloud storage rm --recursive gs://%s\n' "$state_bucket"
+  printf '\nWhat remains: enabled APIs, and the state and the logs of builds, which you can delete:\n'
+  printf '  gcloud storage rm --recursive gs://%s gs://%s\n' "$state_bucket" "$logs_bucket"
 }
 
 make_all() {
   local each
   enable "$project" "${APIS[@]}"
-  make_bucket
+  make_buckets
   make_account
   grant "$project" "${ROLES[@]/#/roles/}"
   for each in "${AGENTS[@]}"; do
@@ -221,16 +234,19 @@ make_all() {
 }
 
 print_next() {
-  local pool=""
+  local pool="" place=""
   local settings="_STATE_BUCKET=$state_bucket,_REGION=$region,_FIRESTORE_LOCATION=$firestore_location"
   if [[ -n "$worker_pool" ]]; then
-    pool=" --region $(cut -d/ -f4 <<< "$worker_pool") --worker-pool $worker_pool"
+    place=" --region $(cut -d/ -f4 <<< "$worker_pool")"
+    pool="$place --worker-pool $worker_pool"
     settings+=",_WORKER_POOL=$worker_pool"
   fi
   printf '\nNext, write infra/clusters/%s/CLUSTER.yaml for each cluster. Then, in the root of the sources:\n' "$project"
   # shellcheck disable=SC2016 # the commit is that of the moment when it is run
-  printf '  gcloud builds submit --project %s%s --substitutions=%s,_COMMIT=$(git rev-parse HEAD)\n' \
-    "$project" "$pool" "$settings"
+  printf '  gcloud builds submit --project %s%s --gcs-log-dir gs://%s --substitutions=%s,_COMMIT=$(git rev-parse HEAD)\n' \
+    "$project" "$pool" "$logs_bucket" "$settings"
+  printf 'It prints the log. If the build fails, its id is in the last line, and this prints the log again:\n'
+  printf '  gcloud builds log --project %s%s BUILD\n' "$project" "$place"
 }
 
 person=PERSON
@@ -239,6 +255,7 @@ person=PERSON
 [[ -n "$region" || -n "$remove" ]] || fail "which region? --region us-central1, for example"
 firestore_location="${firestore_location:-$region}"
 state_bucket="${state_bucket:-$project-tpu-slice-state}"
+logs_bucket="$project-tpu-build-logs"
 ((${#cluster_projects[@]})) || cluster_projects=("$project")
 deployer="$ACCOUNT@$project.iam.gserviceaccount.com"
 custom_role="tpuSliceDeployer_${project//-/_}"

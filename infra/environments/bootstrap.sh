@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes a project ready for the builds of an environment: APIs, the bucket of Terraform's state, and the account that the
-# builds run as. It can be run again, and changes only what is missing. Never run against a live project so far.
+# Makes a project ready for the builds of an environment: APIs, the buckets of Terraform's state and of the builds' logs, and
+# the account that the builds run as. It can be run again, and changes only what is missing. Never run against a live project so far.
 #
 #   infra/environments/bootstrap.sh training --project PROJECT --region us-central2
 #
 #   --project PROJECT       where the environment is to be
-#   --region REGION         of the state's bucket; default: us-central1
+#   --region REGION         of the buckets; default: us-central1
 #   --state-bucket BUCKET   of Terraform's state; default: PROJECT-tf-state
 #   --check                 print the commands for what is missing, run none, and fail if there are any: so builds begin
 #   --remove                take the account and its roles away; after the destroy build
@@ -67,6 +67,7 @@ done
 [[ -z "$check" || -z "$remove" ]] || fail "--check changes nothing: it does not go with --remove"
 [[ -n "$project" ]] || fail "which project? --project PROJECT"
 state_bucket="${state_bucket:-$project-tf-state}"
+logs_bucket="$project-tpu-build-logs" # of all builds of the project
 builder="$ACCOUNT@$project.iam.gserviceaccount.com"
 missing=0
 
@@ -100,13 +101,23 @@ enable() {
   ((${#off[@]} == 0)) || run gcloud services enable "${off[@]}" --project "$project"
 }
 
-make_bucket() {
+make_buckets() {
   gcloud storage buckets describe "gs://$state_bucket" > /dev/null ||
     run gcloud storage buckets create "gs://$state_bucket" --project "$project" --location "$region" \
       --uniform-bucket-level-access --public-access-prevention
   local versioning
   versioning="$(gcloud storage buckets describe "gs://$state_bucket" --format 'value(versioning_enabled)')" || versioning=""
   [[ "$versioning" == True ]] || run gcloud storage buckets update "gs://$state_bucket" --versioning
+  # A log is written anew as it grows, so no older version is kept.
+  gcloud storage buckets describe "gs://$logs_bucket" > /dev/null ||
+    run gcloud storage buckets create "gs://$logs_bucket" --project "$project" --location "$region" \
+      --uniform-bucket-level-access --public-access-prevention --soft-delete-duration 0
+}
+
+# Print each grant on the bucket of logs, by its own policy.
+readers() {
+  gcloud storage buckets get-iam-policy "gs://$logs_bucket" --flatten 'bindings[].members' \
+    --format 'csv[no-heading](bindings.role, bindings.members)'
 }
 
 # Print the members of a role in the account's own policy: they may submit builds as it.
@@ -124,6 +135,9 @@ make_account() {
   grep -qxF -- "$kind:$person" <<< "$(users)" ||
     patiently gcloud iam service-accounts add-iam-policy-binding "$builder" --project "$project" \
       --member "$kind:$person" --role roles/iam.serviceAccountUser --condition None
+  grep -qxF -- "roles/storage.objectViewer,$kind:$person" <<< "$(readers)" ||
+    run gcloud storage buckets add-iam-policy-binding "gs://$logs_bucket" --member "$kind:$person" \
+      --role roles/storage.objectViewer
 }
 
 # Print the roles that the project's own policy grants to the account.
@@ -150,8 +164,8 @@ remove_all() {
   done
   ! gcloud iam service-accounts describe "$builder" --project "$project" > /dev/null ||
     run gcloud iam service-accounts delete "$builder" --project "$project" --quiet
-  printf '\nWhat remains: enabled APIs, and the state, which you can delete:\n'
-  printf '  gcloud storage rm --recursive gs://%s\n' "$state_bucket"
+  printf '\nWhat remains: enabled APIs, and the state and the logs of builds, which you can delete:\n'
+  printf '  gcloud storage rm --recursive gs://%s gs://%s\n' "$state_bucket" "$logs_bucket"
 }
 
 if [[ -n "$remove" ]]; then
@@ -159,7 +173,7 @@ if [[ -n "$remove" ]]; then
   exit
 fi
 enable
-make_bucket
+make_buckets
 [[ -n "$check" ]] || make_account # a build that checks runs as the account
 grant
 if [[ -n "$check" ]] && ((missing)); then

@@ -117,7 +117,7 @@ def _check(options: argparse.Namespace, outside: Outside) -> int:
     )
     if missing := asked.missing():
         settings = ",".join(f"{name}=..." for name in missing)
-        sys.stderr.write(f"Not set: {', '.join(missing)}. gcloud builds submit --substitutions={settings}\n")
+        sys.stderr.write(f"Not set: {', '.join(missing)}. Submit with --substitutions={settings}\n")
         sys.stderr.write("infra/bootstrap.sh prints the whole command.\n")
         return CALLED_WRONGLY
     return _told(check(outside.connect(), asked, options.folder or CLUSTERS / options.project))

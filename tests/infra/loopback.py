@@ -19,6 +19,8 @@ class Request:
     """Without the query, decoded."""
     query: dict[str, str]
     data: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """By their names in small letters."""
 
     @property
     def body(self) -> Any:
@@ -43,7 +45,8 @@ def _handler(answer: Callable[[Request], Response]) -> type[BaseHTTPRequestHandl
         def _respond(self) -> None:
             data = self.rfile.read(int(self.headers.get("content-length") or 0))
             url = urlsplit(self.path)
-            response = answer(Request(self.command, unquote(url.path), dict(parse_qsl(url.query)), data))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            response = answer(Request(self.command, unquote(url.path), dict(parse_qsl(url.query)), data, headers))
             plain = isinstance(response.body, bytes)
             told = response.body if plain else json.dumps(response.body).encode()
             self.send_response(response.status)

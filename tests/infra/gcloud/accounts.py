@@ -26,7 +26,7 @@ class Accounts:
     """`PROJECT/API`."""
     agents: set[str] = field(default_factory=set)
     policies: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By project, or by the address of a service account."""
+    """By project, by the address of a service account, or by bucket."""
     accounts: dict[str, dict[str, Any]] = field(default_factory=dict)
     roles: dict[str, dict[str, Any]] = field(default_factory=dict)
     buckets: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -88,6 +88,11 @@ class Accounts:
     def _change_bucket(self, request: Request, name: str) -> Response:
         self.buckets[name] = {**self.buckets[name], **request.body}
         return Response(self.buckets[name])
+
+    def _bucket_policy(self, request: Request, name: str) -> Response:
+        if request.method == "PUT":
+            self.policies[f"gs://{name}"] = request.body
+        return Response(self.policies.get(f"gs://{name}", {"etag": _etag(0)}))
 
     def _account(self, _: Request, __: str, email: str) -> Response:
         return Response(self.accounts[email]) if email in self.accounts else refusal(NOT_FOUND)
@@ -151,6 +156,7 @@ _ROUTES = {
     r"GET /storage/v1/b/([a-z-]+)": "_bucket",
     r"POST /storage/v1/b": "_make_bucket",
     r"PATCH /storage/v1/b/([a-z-]+)": "_change_bucket",
+    r"(?:GET|PUT) /storage/v1/b/([a-z-]+)/iam": "_bucket_policy",
     f"GET {_ACCOUNT}": "_account",
     f"POST {_PROJECT}/serviceAccounts": "_make_account",
     f"DELETE {_ACCOUNT}": "_delete_account",

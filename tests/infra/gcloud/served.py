@@ -5,7 +5,8 @@
 A command of its own takes gcloud a second, most of it to load; this way it takes some 30 ms. It says on which port it
 listens. A command is the id of the process that stands for it, whose arguments, environment and folder it has; the
 answer is what that process says and how it ends (tests/infra/builds/played.py). It reads nothing. With
-GCLOUD_ONLY_PARSES in its environment, a command is understood or refused as ever, and then does nothing.
+GCLOUD_ONLY_PARSES in its environment, a command is understood or refused as ever, and then does nothing. The logs of
+builds, for whose address gcloud has no setting, are read at GCLOUD_LOGS_AT.
 """
 
 import gc
@@ -21,6 +22,7 @@ LIB = Path(sys.argv[1]).parent
 sys.path[:0] = [str(LIB), str(LIB / "third_party")]
 
 from googlecloudsdk import gcloud_main  # type: ignore[import-not-found]  # noqa: E402 - it is in gcloud's folder
+from googlecloudsdk.api_lib.cloudbuild import logs  # type: ignore[import-not-found]  # noqa: E402 - as above
 from googlecloudsdk.calliope import backend  # type: ignore[import-not-found]  # noqa: E402 - as above
 
 
@@ -31,6 +33,10 @@ def run(cli: Any, arguments: list[str], environment: dict[str, str], folder: Pat
     os.environ.update(environment)
     if "GCLOUD_ONLY_PARSES" in environment:
         backend.Command.Run = lambda *_, **__: None
+    read, at = logs.RequestsLogTailer.Request, environment.get("GCLOUD_LOGS_AT", "http://localhost:1")
+    logs.RequestsLogTailer.Request = lambda self, url, cursor: read(
+        self, url.replace("https://storage.googleapis.com", at), cursor
+    )
     try:
         cli.Execute(arguments)
     except SystemExit as ended:

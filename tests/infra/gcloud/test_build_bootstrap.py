@@ -67,12 +67,17 @@ def test_two_projects_are_made_ready_and_left_as_they_are_the_second_time(bed: B
     assert bucket["versioning"]["enabled"] is True
     assert bucket["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"] is True
     assert bucket["iamConfiguration"]["publicAccessPrevention"] == "enforced"
+    logs = google.buckets["shop-tpu-build-logs"]
+    assert "versioning" not in logs
+    assert logs["softDeletePolicy"]["retentionDurationSeconds"] in {0, "0"}
+    assert google.members("gs://shop-tpu-build-logs") == {("roles/storage.objectViewer", f"user:{PERSON}")}
     assert len(google.agents) == 6
 
     google.changes.clear()
     again = bed.run(*COMMAND, *CLUSTERS)
     assert again.returncode == 0, again.stderr
     assert google.changes == []
+    assert "add-iam-policy-binding" not in again.stdout
 
 
 def test_what_was_made_is_taken_away_but_for_the_state(bed: Bed) -> None:
@@ -96,7 +101,7 @@ def test_what_was_made_is_taken_away_but_for_the_state(bed: Bed) -> None:
     assert ("roles/run.admin", f"user:{PERSON}") in google.members("shop")
     assert google.roles[CUSTOM]["deleted"] is True
     assert list(google.buckets) == ["shop-tpu-slice-state"]
-    assert "gs://shop-tpu-slice-state" in removed.stdout
+    assert "gcloud storage rm --recursive gs://shop-tpu-slice-state gs://shop-tpu-build-logs" in removed.stdout
 
 
 def test_a_provisioner_that_stands_is_not_robbed_of_its_account(bed: Bed) -> None:
@@ -153,7 +158,7 @@ def test_the_command_that_comes_next_sets_what_the_build_needs(bed: Bed) -> None
     pool = "projects/shop/locations/us-east5/workerPools/w"
     dry = bed.run(*COMMAND, "--worker-pool", pool, "--dry-run")
 
-    command = dry.stdout.splitlines()[-1]
+    [command] = [line for line in dry.stdout.splitlines() if line.startswith("  gcloud builds submit")]
     given = dict(pair.split("=", 1) for pair in re.findall(r"--substitutions=(\S+),_COMMIT", command)[0].split(","))
     assert given == {
         "_STATE_BUCKET": "shop-tpu-slice-state",

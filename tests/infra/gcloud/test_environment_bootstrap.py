@@ -20,6 +20,7 @@ SCRIPT = "infra/environments/bootstrap.sh"
 BUILDER = "tpu-training-builder@shop.iam.gserviceaccount.com"
 MEMBER = f"serviceAccount:{BUILDER}"
 BUCKET = "shop-tf-state"
+LOGS = "shop-tpu-build-logs"
 COMMAND = (SCRIPT, "training", "--project", "shop", "--region", "us-central2")
 
 
@@ -55,7 +56,8 @@ def test_a_project_is_made_ready_and_left_as_it_is_the_second_time(bed: Bed) -> 
     assert not roles(bed) & {"roles/owner", "roles/editor"}
     assert google.members(BUILDER) == {("roles/iam.serviceAccountUser", f"user:{PERSON}")}
     bucket = google.buckets[BUCKET]
-    assert bucket["location"].lower() == "us-central2"
+    assert bucket["location"].lower() == google.buckets[LOGS]["location"].lower() == "us-central2"
+    assert google.members(f"gs://{LOGS}") == {("roles/storage.objectViewer", f"user:{PERSON}")}
     assert bucket["versioning"]["enabled"] is True
     assert bucket["iamConfiguration"]["uniformBucketLevelAccess"]["enabled"] is True
     assert bucket["iamConfiguration"]["publicAccessPrevention"] == "enforced"
@@ -106,8 +108,8 @@ def test_what_was_made_is_taken_away_but_for_the_state(bed: Bed) -> None:
     assert removed.returncode == 0, removed.stderr
     assert bed.accounts.accounts == {}
     assert bed.accounts.members("shop") == {("roles/owner", f"user:{PERSON}")}
-    assert list(bed.accounts.buckets) == [BUCKET]
-    assert f"gcloud storage rm --recursive gs://{BUCKET}" in removed.stdout
+    assert list(bed.accounts.buckets) == [BUCKET, LOGS]
+    assert f"gcloud storage rm --recursive gs://{BUCKET} gs://{LOGS}" in removed.stdout
 
 
 @pytest.mark.parametrize(
