@@ -2,6 +2,7 @@
 
     check      what the projects and the clusters lack
     dropped    whether a cluster whose file was removed may be dropped
+    indexes    wait until Firestore has made the indexes that Terraform has asked it for
     held       whether any cluster may hold node pools when all is taken away
     inside     what a self-managed cluster lacks inside: FILE has its settings, kubectl reaches it
     clusters   the clusters that have a file: lines CLUSTER PROJECT LOCATION NAME, for scripts;
@@ -14,11 +15,12 @@ Exit codes: 0 nothing is fatal, 1 something is, 2 it was called wrongly.
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.preflight import inside, questions, records
+from infra.preflight import indexes, inside, questions, records
 from infra.preflight.answers import Missing
 from infra.preflight.api import Api, NoCredentials, connect
 from infra.preflight.findings import Finding, Section, Severity, count, error, report, warning
@@ -89,6 +91,7 @@ class Outside:
 
     connect: Callable[[], Api] = connect
     store: Callable[[str], SliceStore] = lambda project: wiring.build_intake_deps(Settings(project=project)).store
+    pause: Callable[[float], None] = time.sleep
 
 
 OUTSIDE = Outside()
@@ -126,6 +129,27 @@ def _check(options: argparse.Namespace, outside: Outside) -> int:
 def _dropped(options: argparse.Namespace, outside: Outside) -> int:
     files = [path.stem for path in (options.folder or CLUSTERS / options.project).glob("*.yaml")]
     return _told(judged(options.project, outside, lambda books: records.dropped(books, files, options.project)))
+
+
+def _indexes(options: argparse.Namespace, outside: Outside) -> int:
+    api, declared = outside.connect(), indexes.Declared.read()
+    parts: list[indexes.Index | indexes.Field] = [*declared.indexes, *declared.fields]
+    awaited, told = parts, ""
+    for _ in range(indexes.ROUNDS):
+        fields = [part for part in awaited if isinstance(part, indexes.Field)]
+        seen = indexes.ask(api, options.project, fields)
+        standing = indexes.standings(declared, seen)
+        if findings := tuple(indexes.fatal_findings(seen, standing, options.project)):
+            return _told([Section("indexes", findings)])
+        awaited = [part for part, how in standing.items() if how is not indexes.Standing.READY]
+        if (now := indexes.progress(awaited, len(parts))) != told:
+            told = now
+            sys.stdout.write(f"{told}\n")
+            sys.stdout.flush()
+        if not awaited:
+            return 0
+        outside.pause(indexes.PAUSE_SECONDS)
+    return _told([Section("indexes", (indexes.overdue(awaited, options.project),))])
 
 
 def _inside(options: argparse.Namespace, _: Outside) -> int:
@@ -184,6 +208,9 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--state-bucket", default="", help="_STATE_BUCKET of the build")
             command.add_argument("--firestore-location", default="", help="_FIRESTORE_LOCATION of the build")
             command.add_argument("--worker-pool", default="", help="_WORKER_POOL of the build, if it has one")
+    waiting = commands.add_parser("indexes")
+    waiting.set_defaults(run=_indexes)
+    waiting.add_argument("--project", required=True, help="the project that the provisioner runs in")
     within = commands.add_parser("inside")
     within.set_defaults(run=_inside)
     within.add_argument("file", type=Path, help="the cluster's settings")

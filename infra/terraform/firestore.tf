@@ -33,18 +33,25 @@ import {
 
 locals {
   records_go = var.destroy == "yes" && var.database == "new"
+  # With the database goes what it has: to delete its indexes before, one after another, would take an hour.
+  left_to_database = local.records_go ? "ABANDON" : "DELETE"
+  # Of a request, which is repeated while Firestore is busy with another; and of a deletion, which is waited for.
+  firestore_patience = "90m"
 }
 
-# From ../firestore.indexes.json; a test compares that file with the queries.
+# From ../firestore.indexes.json; a test compares that file with the queries. Firestore makes them one after another, each in
+# minutes: nothing here waits for that. The build's step `indexes` does.
 resource "google_firestore_index" "index" {
   for_each = {
     for index in local.firestore.indexes :
     join("/", concat([index.collectionGroup], index.fields[*].fieldPath)) => index
   }
 
-  database    = google_firestore_database.records.name
-  collection  = each.value.collectionGroup
-  query_scope = each.value.queryScope
+  database        = google_firestore_database.records.name
+  collection      = each.value.collectionGroup
+  query_scope     = each.value.queryScope
+  skip_wait       = true
+  deletion_policy = local.left_to_database
 
   dynamic "fields" {
     for_each = each.value.fields
@@ -54,24 +61,67 @@ resource "google_firestore_index" "index" {
       order      = fields.value.order
     }
   }
+
+  timeouts {
+    create = local.firestore_patience
+    delete = local.firestore_patience
+  }
 }
 
 resource "google_firestore_field" "field" {
   for_each = {
     for field in local.firestore.fieldOverrides :
-    "${field.collectionGroup}/${field.fieldPath}" => field
+    "${field.collectionGroup}/${field.fieldPath}" => field if field.fieldPath != "*"
   }
 
-  database   = google_firestore_database.records.name
-  collection = each.value.collectionGroup
-  field      = each.value.fieldPath
+  database        = google_firestore_database.records.name
+  collection      = each.value.collectionGroup
+  field           = each.value.fieldPath
+  skip_wait       = true
+  deletion_policy = local.left_to_database
 
   # Empty: this field is not indexed.
-  index_config {}
+  index_config {
+    dynamic "indexes" {
+      for_each = each.value.indexes
+
+      content {
+        order       = indexes.value.order
+        query_scope = indexes.value.queryScope
+      }
+    }
+  }
 
   dynamic "ttl_config" {
     for_each = lookup(each.value, "ttl", false) ? [true] : []
 
     content {}
   }
+
+  timeouts {
+    create = local.firestore_patience
+    update = local.firestore_patience
+    delete = local.firestore_patience
+  }
+}
+
+# No field but those above is indexed. It comes after them, so that none of them is ever without its index.
+resource "google_firestore_field" "rest" {
+  for_each = toset([for field in local.firestore.fieldOverrides : field.collectionGroup if field.fieldPath == "*"])
+
+  database        = google_firestore_database.records.name
+  collection      = each.key
+  field           = "*"
+  skip_wait       = true
+  deletion_policy = local.left_to_database
+
+  index_config {}
+
+  timeouts {
+    create = local.firestore_patience
+    update = local.firestore_patience
+    delete = local.firestore_patience
+  }
+
+  depends_on = [google_firestore_field.field]
 }

@@ -37,9 +37,9 @@ variable "commit" {
   }
 }
 
-# Removal takes two steps, since Terraform destroys by what is in its state: `terraform apply -var=destroy=yes
-# -target=google_firestore_database.records`, which fails while slices stand, then `terraform destroy -var=destroy=yes`.
-# Both read the functions' source in build/functions, as a plan does.
+# Removal takes two steps, since Terraform destroys by what is in its state: `terraform apply -var=destroy=yes`, with
+# `-target` for the database, its indexes and its fields, which fails while slices stand; then `terraform destroy
+# -var=destroy=yes`. Both read the functions' source in build/functions, as a plan does.
 variable "destroy" {
   description = "yes: the records may be deleted. Anything but the two steps of a removal leaves it at no."
   type        = string

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, settings, some_hosts
 from tests.domain.cases import ELSEWHERE, GUEST, REJECTION, terminating
 from tpu_slices.adapters import firestore_queries
-from tpu_slices.adapters.firestore_queries import EXPIRING, QUERIES, UNINDEXED, Query
+from tpu_slices.adapters.firestore_queries import EXPIRING, INDEXED, QUERIES, Query
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, Refusal, SlotAwaited
 from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
@@ -18,9 +20,10 @@ from tpu_slices.wire.documents import encode, key_of
 DECLARED = json.loads((Path(__file__).parents[2] / "infra" / "firestore.indexes.json").read_text())
 
 
-def declared(override: dict[str, Any]) -> tuple[str, str, bool]:
-    assert override["indexes"] == []
-    return override["collectionGroup"], override["fieldPath"], override.get("ttl", False)
+def declared(override: dict[str, Any]) -> tuple[str, str, bool, bool]:
+    """Return collection, path, whether it is indexed, and whether documents expire by it."""
+    assert override["indexes"] in ([], [{"order": "ASCENDING", "queryScope": "COLLECTION"}])
+    return override["collectionGroup"], override["fieldPath"], bool(override["indexes"]), override.get("ttl", False)
 
 
 def test_every_query_is_in_the_list() -> None:
@@ -43,26 +46,36 @@ def test_the_declared_indexes_are_those_that_the_queries_need() -> None:
     assert DECLARED["indexes"] == [index for at, index in enumerate(needed) if index not in needed[:at]]
 
 
-def test_the_declared_overrides_are_the_expiring_and_the_unindexed_fields() -> None:
-    expiring = [(collection, "expire_at", True) for collection in EXPIRING]
-    unindexed = [(collection, field, False) for collection, names in UNINDEXED.items() for field in names]
+def test_the_declared_overrides_are_the_expiring_fields_the_indexed_ones_and_all_others_of_their_collections() -> None:
+    expiring = [(collection, "expire_at", False, True) for collection in EXPIRING]
+    indexed = [(collection, field, True, False) for collection, names in INDEXED.items() for field in names]
+    others = [(collection, "*", False, False) for collection in INDEXED]
 
-    assert [declared(override) for override in DECLARED["fieldOverrides"]] == [*expiring, *unindexed]
+    assert [declared(override) for override in DECLARED["fieldOverrides"]] == [*expiring, *indexed, *others]
 
 
-def test_no_query_uses_a_field_without_an_index() -> None:
-    queried = {
-        (query.collection, field.partition(".")[0])
-        for query in QUERIES
-        for field in (*(name for name, _ in query.where), query.order, *query.then)
+def test_the_fields_with_an_index_of_their_own_are_those_of_queries_on_one_field() -> None:
+    queried = {(query.collection, query.own) for query in QUERIES if query.own}
+    by_people = {("workloads", "owner")}  # in the console
+    assert {(collection, field) for collection, names in INDEXED.items() for field in names} == queried | by_people
+
+
+def test_every_query_has_an_index_by_which_firestore_answers_it() -> None:
+    """Firestore's guide: a composite index, the index of a single field, or the documents' names."""
+    made = {
+        (index["collectionGroup"], *(field["fieldPath"] for field in index["fields"])) for index in DECLARED["indexes"]
     }
-    without = {(collection, field) for collection, names in UNINDEXED.items() for field in names}
+    made |= {
+        (collection, path)
+        for collection, path, is_indexed, _ in map(declared, DECLARED["fieldOverrides"])
+        if is_indexed
+    }
+    for query in QUERIES:
+        fields = query.index or ((query.own,) if query.own else ())
+        assert not fields or (query.collection, *fields) in made, query
 
-    assert not queried & without
-    assert not queried & {(collection, "expire_at") for collection in EXPIRING}
 
-
-def test_every_map_and_array_is_queried_or_has_no_index() -> None:
+def test_every_collection_with_maps_and_arrays_indexes_chosen_fields_alone() -> None:
     documents: list[tuple[str, dict[str, Any]]] = [
         (collection, encode_settings(settings())) for collection in ("clusters", "accepted")
     ]
@@ -81,12 +94,25 @@ def test_every_map_and_array_is_queried_or_has_no_index() -> None:
         ConcurrencyLimiter(cluster=CLUSTER, limit=5, changed_at=NOW, shortages={}),
     ]
     documents += [(key_of(record).collection, encode(record)) for record in records]
-    queried = {(query.collection, name.partition(".")[0]) for query in QUERIES for name, _ in query.where}
-    queried.add(("workloads", "owner"))  # by people, in the console
 
-    for collection, document in documents:
-        large = {name for name, value in document.items() if isinstance(value, dict | list)}
-        assert large <= {*UNINDEXED[collection], *(name for place, name in queried if place == collection)}
+    large = {
+        collection for collection, document in documents if any(isinstance(v, dict | list) for v in document.values())
+    }
+    assert large <= INDEXED.keys()
+
+
+@pytest.mark.parametrize(
+    ("query", "own"),
+    [
+        (Query(collection="slices", order="__name__"), ""),
+        (Query(collection="slices", where=(("cluster", "=="),), order="__name__"), "cluster"),
+        (Query(collection="slices", where=(("since", "<="),), order="since"), "since"),
+        (Query(collection="slices", where=(("cluster", "=="),), order="since"), ""),
+    ],
+    ids=["all", "by one field", "by one field in its order", "by two"],
+)
+def test_a_query_on_one_field_needs_an_index_of_it(query: Query, own: str) -> None:
+    assert query.own == own
 
 
 def test_a_composite_index_is_needed_from_two_fields_on() -> None:

@@ -159,7 +159,9 @@ def test_every_index_and_every_field_override_has_its_own_resource(folder: Path)
     found = instances(folder)
 
     assert len(found["google_firestore_index.index"]) == len(declared["indexes"])
-    assert len(found["google_firestore_field.field"]) == len(declared["fieldOverrides"])
+    assert len(found["google_firestore_field.field"]) + len(found["google_firestore_field.rest"]) == len(
+        declared["fieldOverrides"]
+    )
 
 
 def test_a_project_without_clusters_has_functions_and_no_relay(folder: Path) -> None:

@@ -254,8 +254,9 @@ def test_terraform_reads_every_field_of_the_index_declarations() -> None:
         assert all(set(field) == {"fieldPath", "order"} for field in index["fields"])
     for override in declared["fieldOverrides"]:
         assert set(override) - {"ttl"} == {"collectionGroup", "fieldPath", "indexes"}
-        assert override["indexes"] == []
-    assert resource("google_firestore_field", "field")["index_config"] == [{}]
+        assert all(set(index) == {"order", "queryScope"} for index in override["indexes"])
+        assert override["fieldPath"] != "*" or set(override) == {"collectionGroup", "fieldPath", "indexes"}
+    assert resource("google_firestore_field", "rest")["index_config"] == [{}]
 
 
 def test_versions_are_exact() -> None:

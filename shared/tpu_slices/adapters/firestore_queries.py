@@ -33,6 +33,12 @@ class Query:
         fields = tuple(field for field in asked if field != "__name__")
         return fields if len(fields) > 1 else ()
 
+    @property
+    def own(self) -> str:
+        """Return the one field that it needs an index of; "" if it needs another index, or none."""
+        asked = {*(field for field, _ in self.where), self.order, *self.then} - {"__name__"}
+        return asked.pop() if len(asked) == 1 else ""
+
 
 _DUE: tuple[tuple[str, Operator], ...] = (("cluster", "=="), ("next_reconcile_at", "<="))
 DEMAND = Query(collection="workloads", where=(("cluster", "=="), (DEMAND_DIGEST, ">")), order=DEMAND_DIGEST)
@@ -126,27 +132,16 @@ QUERIES = (
 EXPIRING = ("workloads", "slices", "rejected")
 """The collections whose documents Firestore deletes once their `expire_at` has passed."""
 
-UNINDEXED: Mapping[str, tuple[str, ...]] = {
-    "accepted": ("limits", "pod_to_node_labels", "policy", "pools", "reservation_zones", "zones"),
-    "clusters": ("limits", "note", "pod_to_node_labels", "policy", "pools", "reservation_zones", "zones"),
-    "limiters": ("shortages",),
-    "workloads": ("report", "demand"),
-    "rejected": ("data", "error"),
-    "slices": (
-        "terminating",
-        "note",
-        "hosts",
-        "runs_on",
-        "rejection",
-        "setbacks",
-        "pinned_settings",
-        "message",
-        "spec",
-        "transitions",
-        "refusal",
-    ),
+INDEXED: Mapping[str, tuple[str, ...]] = {
+    "accepted": (),
+    "clusters": ("path",),
+    "limiters": (),
+    "rejected": (),
+    "slices": ("cluster",),
+    "workloads": ("owner",),
 }
-"""Fields that no query uses, by collection.
+"""The fields with an index of their own, in collections where no other field has one.
 
-If they were indexed, each entry of a map or an array would cost index writes with every change of its document.
+Those of queries on one field, and `owner`, by which people look in the console. If all were indexed, as Firestore does
+by itself, each change of a document would be written to an index for each of its fields, and for each entry of a map.
 """

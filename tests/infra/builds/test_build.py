@@ -9,7 +9,7 @@ import pytest
 from tests.infra.sources import BUILD, DESTROY, DESTROY_STEPS, ROOT, STEPS, blocks, resource
 
 BUILDS = pytest.mark.parametrize("build", [BUILD, DESTROY], ids=["deploy", "destroy"])
-APPLYING = ("apply", "configure", "image", "bill-of-materials", "overlays", "roll-out", "doctor")
+APPLYING = ("apply", "indexes", "configure", "image", "bill-of-materials", "overlays", "roll-out", "doctor")
 """What a build leaves out that only plans."""
 REQUIRED = {"_STATE_BUCKET", "_REGION", "_FIRESTORE_LOCATION"}
 

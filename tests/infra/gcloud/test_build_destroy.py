@@ -182,8 +182,10 @@ def test_the_records_are_unprotected_first_and_then_all_is_destroyed(bed: Bed) -
         "terraform -chdir=infra/terraform",
         "-var=project=shop -var=region=us-central1 -var=firestore_location=nam5",
     )
+    targets = ("database.records", "index.index", "field.field", "field.rest")
+    unprotected = " ".join(f"-target=google_firestore_{target}" for target in targets)
     assert bed.calls[1:] == [
-        f"{at} apply -input=false -auto-approve -target=google_firestore_database.records {variables} -var=destroy=yes",
+        f"{at} apply -input=false -auto-approve {unprotected} {variables} -var=destroy=yes",
         f"{at} destroy -input=false -auto-approve {variables} -var=destroy=yes",
     ]
 
