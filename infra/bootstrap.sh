@@ -23,8 +23,8 @@ ACCOUNT=tpu-slice-deployer
 APIS=(artifactregistry cloudbuild cloudfunctions cloudquotas cloudresourcemanager cloudscheduler compute container
   firestore iam iamcredentials logging monitoring pubsub run serviceusage storage)
 CLUSTER_APIS=(cloudquotas cloudresourcemanager compute container iam logging monitoring serviceusage)
-ROLES=(artifactregistry.admin cloudfunctions.developer cloudscheduler.admin datastore.owner iam.serviceAccountAdmin
-  iam.serviceAccountUser logging.configWriter logging.logWriter monitoring.alertPolicyEditor
+ROLES=(artifactregistry.admin cloudfunctions.developer cloudquotas.viewer cloudscheduler.admin datastore.owner
+  iam.serviceAccountAdmin iam.serviceAccountUser logging.configWriter logging.logWriter monitoring.alertPolicyEditor
   monitoring.dashboardEditor pubsub.admin resourcemanager.projectIamAdmin run.admin serviceusage.serviceUsageAdmin
   storage.admin)
 CLUSTER_ROLES=(container.admin iam.roleAdmin iam.serviceAccountAdmin logging.configWriter

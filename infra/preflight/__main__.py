@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.preflight import indexes, inside, questions, records
+from infra.preflight import indexes, inside, instances, questions, records
 from infra.preflight.answers import Missing
 from infra.preflight.api import Api, NoCredentials, connect
 from infra.preflight.findings import Finding, Section, Severity, count, error, report, warning
@@ -39,6 +39,7 @@ from tpu_slices_cli.settings_file import SettingsFile, read_settings
 FATAL, CALLED_WRONGLY = 1, 2
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = ROOT / "infra" / "clusters"
+TERRAFORM = ROOT / "infra" / "terraform"
 
 
 def files_of(folder: Path) -> tuple[list[SettingsFile], list[Section]]:
@@ -117,6 +118,7 @@ def _check(options: argparse.Namespace, outside: Outside) -> int:
         state_bucket=options.state_bucket,
         firestore_location=options.firestore_location,
         worker_pool=options.worker_pool,
+        max_instances=instances.wanted(TERRAFORM),
     )
     if missing := asked.missing():
         settings = ",".join(f"{name}=..." for name in missing)

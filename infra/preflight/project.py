@@ -21,6 +21,7 @@ CLUSTER_APIS = (
 ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/artifactregistry.admin": ("artifactregistry.repositories.create",),
     "roles/cloudfunctions.developer": ("cloudfunctions.functions.create",),
+    "roles/cloudquotas.viewer": ("cloudquotas.quotas.get",),
     "roles/cloudscheduler.admin": ("cloudscheduler.jobs.create",),
     "roles/datastore.owner": ("datastore.databases.create", "datastore.entities.get"),
     "roles/iam.serviceAccountAdmin": ("iam.serviceAccounts.create", "iam.serviceAccounts.setIamPolicy"),
@@ -63,13 +64,15 @@ CUSTOM_PERMISSIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The substitutions of a build."""
+    """What a build is told: its substitutions, and the variables of Terraform that preflight judges."""
 
     project: str
     region: str
     state_bucket: str
     firestore_location: str
     worker_pool: str = ""
+    max_instances: int
+    """A variable of the Terraform root: infra/terraform/variables.tf."""
 
     def missing(self) -> list[str]:
         """Return the names of those that must be set and are not."""

@@ -7,6 +7,7 @@ from infra.preflight import (
     accounts,
     gke,
     inside,
+    instances,
     kubernetes,
     kueue,
     network,
@@ -55,6 +56,10 @@ class Questions:
             database(self._api, asked.project),
             deployed=deployed(self._api, asked.project),
         )
+        allowed = self._api.get(
+            "cloudquotas", quotas.path_of(instances.QUOTA.id, asked.project, service=instances.SERVICE)
+        )
+        yield from instances.instance_findings(asked.project, asked.region, asked.max_instances, allowed)
 
     def cluster_project(self, name: str) -> Iterator[Finding]:
         """Yield what is missing in a project with clusters."""
@@ -113,7 +118,7 @@ class Questions:
 
     def _quotas(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:
         ids = dict.fromkeys(quota.id for quota in quotas.quotas_of(settings).values())
-        answers = {id_: self._api.get("cloudquotas", quotas.path_of(id_, place)) for id_ in ids}
+        answers = {id_: self._api.get("cloudquotas", quotas.path_of(id_, place.project)) for id_ in ids}
         return quotas.quota_findings(settings, answers)
 
     def _workload_policies(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:

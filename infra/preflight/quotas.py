@@ -47,10 +47,9 @@ def quotas_of(settings: ClusterSettings) -> dict[tuple[str, CapacityKind], Quota
     }
 
 
-def path_of(quota_id: str, place: Place) -> str:
+def path_of(quota_id: str, project: str, service: str = "compute") -> str:
     """Return where Cloud Quotas shows a quota of a project."""
-    services = f"v1/projects/{place.project}/locations/global/services"
-    return f"{services}/compute.googleapis.com/quotaInfos/{quota_id}"
+    return f"v1/projects/{project}/locations/global/services/{service}.googleapis.com/quotaInfos/{quota_id}"
 
 
 def quota_findings(settings: ClusterSettings, answers: Mapping[str, Answer]) -> Iterator[Finding]:
@@ -63,7 +62,7 @@ def quota_findings(settings: ClusterSettings, answers: Mapping[str, Answer]) -> 
     if unanswered is not None:
         yield from unread(f"which quotas for TPUs {place.region} has", unanswered)
     quotas = quotas_of(settings)
-    chips = {asked: _chips(answers.get(quota.id), quota, place.region) for asked, quota in quotas.items()}
+    chips = {asked: limit_of(answers.get(quota.id), quota, place.region) for asked, quota in quotas.items()}
     lacking = [asked for asked, limit in chips.items() if limit == 0]
     if len(lacking) < len(chips):
         named = {label for each in _tenants(settings) for label in each.accelerators}
@@ -83,7 +82,7 @@ def _allows(allowed: Allowed, label: str, kind: CapacityKind, settings: ClusterS
     return kind in capacity and any(fnmatchcase(label, pattern) for pattern in allowed.accelerators)
 
 
-def _chips(answer: Answer | None, quota: Quota, region: str) -> int | None:
+def limit_of(answer: Answer | None, quota: Quota, region: str) -> int | None:
     """Return the limit by the most specific of what is told for the region, -1 for none; None: nothing is told."""
     if not isinstance(answer, Found):
         return None

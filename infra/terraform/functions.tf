@@ -18,14 +18,14 @@ locals {
   functions = {
     receive = {
       memory        = "512Mi"
-      max_instances = 20
+      max_instances = var.max_instances
       publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
       gke           = {}
       compute       = {}
     }
     reconcile = {
       memory        = "512Mi"
-      max_instances = 20
+      max_instances = var.max_instances
       publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
       gke = {
         project = [

@@ -77,6 +77,19 @@ variable "role_prefix" {
   }
 }
 
+# An instance has one CPU and serves 4 requests at once. Preflight says how many Cloud Run's quota of the region allows.
+variable "max_instances" {
+  description = "How many instances receive and reconcile have at most, each of them."
+  type        = number
+  default     = 10
+  nullable    = false
+
+  validation {
+    condition     = var.max_instances >= 1 && var.max_instances <= 1000 && floor(var.max_instances) == var.max_instances
+    error_message = "max_instances is a whole number from 1 to 1000."
+  }
+}
+
 variable "existing_workload_policies" {
   description = "Names of workload policies that somebody else makes: see workload_policies.tf."
   type        = set(string)

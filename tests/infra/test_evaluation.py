@@ -142,6 +142,8 @@ def test_each_relay_gets_the_updates_of_its_own_cluster_only(folder: Path) -> No
         ("commit", "main", "7 to 40 characters"),
         ("destroy", "maybe", "no, or yes"),
         ("database", "old", "new, or existing"),
+        ("max_instances", "0", "a whole number from 1 to 1000"),
+        ("max_instances", "2.5", "a whole number from 1 to 1000"),
         ("role_prefix", "tpu-slice", "1 to 16 letters and digits"),
         ("role_prefix", "t" * 17, "1 to 16 letters and digits"),
     ],

@@ -12,6 +12,8 @@ from infra.preflight.accounts import image_findings, node_account_findings
 from infra.preflight.answers import Found, Missing
 from infra.preflight.findings import Finding
 from infra.preflight.gke import cluster_findings, endpoint
+from infra.preflight.indexes import Declared, Field, Index, Seen, Standing, fatal_findings, overdue
+from infra.preflight.instances import instance_findings
 from infra.preflight.network import Subnetwork, network_findings
 from infra.preflight.project import APIS, api_findings, bucket_findings
 from infra.preflight.quotas import quota_findings, quotas_of
@@ -47,11 +49,20 @@ def of_self_managed() -> Iterator[Finding]:
     none = Found({"dimensionsInfos": [{"details": {"value": "0"}}]})
     yield from quota_findings(settings(), {quota.id: none for quota in quotas_of(settings()).values()})
     yield from agent_findings("shop", "4711", Found({}))
+    yield from instance_findings("shop", "us-central1", 10, none)
+
+
+def of_indexes() -> Iterator[Finding]:
+    declared = Declared.read()
+    broken: dict[Index | Field, Standing] = dict.fromkeys((*declared.indexes, *declared.fields), Standing.BROKEN)
+    yield from fatal_findings(Seen(Found({}), {}), broken, "shop")
+    yield overdue(declared.indexes, "shop")
 
 
 def findings() -> Iterator[Finding]:
     """Yield what is told of a project and of clusters that lack all that they can lack."""
     yield from of_self_managed()
+    yield from of_indexes()
     lacking = dict.fromkeys(("workloadIdentityConfig", "controlPlaneEndpointsConfig", "maintenancePolicy"))
     bare = changed(CLUSTER, nodePools=[], **lacking)
     yield from cluster_findings(settings(), bare)
@@ -91,7 +102,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud) -> None:
             if ran.returncode == WRONG_USAGE:
                 wrong[command] = ran.stderr
     assert wrong == {}
-    assert len(commands("gcloud")) == 27
+    assert len(commands("gcloud")) == 31
 
 
 @pytest.mark.parametrize("command", commands("slices"))

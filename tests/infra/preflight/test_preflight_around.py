@@ -242,7 +242,9 @@ def test_a_role_is_lacking_if_any_of_its_permissions_is() -> None:
 
 
 def test_the_remedy_for_projects_names_those_with_clusters() -> None:
-    asked = Asked(project="shop", region="us-central1", state_bucket="state", firestore_location="nam5")
+    asked = Asked(
+        project="shop", region="us-central1", state_bucket="state", firestore_location="nam5", max_instances=10
+    )
     assert bootstrap(asked, ["shop", "other"]) == (
         "infra/bootstrap.sh --project shop --region us-central1 --firestore-location nam5 --state-bucket state "
         "--cluster-project shop --cluster-project other"

@@ -42,7 +42,7 @@ from tpu_slices_simulator.fakes.store import FakeStore
 
 pytestmark = pytest.mark.enable_socket
 
-ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5")
+ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5", max_instances=10)
 ADMISSION = {"resources": [{"kind": "MutatingAdmissionPolicy"}, {"kind": "ValidatingAdmissionPolicy"}]}
 WHOLE: dict[str, Any] = {
     "/v1/projects/shop/services:batchGet": SERVICES,
@@ -103,6 +103,17 @@ def test_a_cloud_that_lacks_nothing_has_no_finding(api: Api, folder: Path) -> No
         f"cluster blue ({PATH}): nothing is missing\n"
         "0 errors, 0 warnings.\n"
     )
+
+
+def test_more_instances_than_the_region_has_cpus_for_are_told_with_what_fits(
+    api: Api, cloud: Cloud, folder: Path
+) -> None:
+    path = "/v1/projects/shop/locations/global/services/run.googleapis.com/quotaInfos/CpuAllocPerProjectRegion"
+    rows = [{"dimensions": {"region": "us-central1"}, "details": {"value": "8000"}}]
+    cloud.documents[path] = {"dimensionsInfos": rows}
+    told = report(preflight.check(api, ASKED, folder))
+    assert "ERROR    Cloud Run's quota of us-central1 has 8 CPUs" in told
+    assert "max_instances = 3 # in infra/terraform/terraform.tfvars" in told
 
 
 def test_what_clusters_share_is_asked_once(api: Api, cloud: Cloud, folder: Path) -> None:

@@ -22,7 +22,7 @@ from tests.infra.preflight.google_rest import Cloud
 
 pytestmark = pytest.mark.enable_socket
 
-ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5")
+ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5", max_instances=10)
 HOSTS = "tpu-hosts@shop.iam.gserviceaccount.com"
 AGENT = "4711@cloudservices.gserviceaccount.com"
 HERE = "/compute/v1/projects/shop"
