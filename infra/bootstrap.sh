@@ -9,6 +9,7 @@
 #   --firestore-location PLACE    of the records: a region, or nam5 or eur3; default: REGION. It cannot be changed later
 #   --state-bucket BUCKET         of Terraform's state; default: PROJECT-tpu-slice-state
 #   --cluster-project PROJECT     has clusters; can be repeated; default: the provisioner's project
+#   --notify EMAIL                is told of alerts, by a notification channel in each project; can be repeated
 #   --worker-pool POOL            projects/P/locations/REGION/workerPools/W, if builds are to run in a private pool
 #   --dry-run                     print each command that would be run if nothing was there yet, and run none
 #   --remove                      take away what this made, but for the buckets; after infra/cloudbuild.destroy.yaml
@@ -25,16 +26,18 @@ APIS=(artifactregistry cloudbuild cloudfunctions cloudquotas cloudresourcemanage
 CLUSTER_APIS=(cloudquotas cloudresourcemanager compute container iam logging monitoring serviceusage)
 ROLES=(artifactregistry.admin cloudfunctions.developer cloudquotas.viewer cloudscheduler.admin datastore.owner
   iam.serviceAccountAdmin iam.serviceAccountUser logging.configWriter logging.logWriter monitoring.alertPolicyEditor
-  monitoring.dashboardEditor pubsub.admin resourcemanager.projectIamAdmin run.admin serviceusage.serviceUsageAdmin
-  storage.admin)
+  monitoring.dashboardEditor monitoring.notificationChannelViewer pubsub.admin resourcemanager.projectIamAdmin
+  run.admin serviceusage.serviceUsageAdmin storage.admin)
 CLUSTER_ROLES=(container.admin iam.roleAdmin iam.serviceAccountAdmin logging.configWriter
-  monitoring.alertPolicyEditor resourcemanager.projectIamAdmin)
+  monitoring.alertPolicyEditor monitoring.notificationChannelViewer resourcemanager.projectIamAdmin)
 # Predefined roles that have these can create machines, too.
 CUSTOM_PERMISSIONS=cloudquotas.quotas.get,compute.images.get,compute.images.getFromFamily,compute.regionOperations.get
 CUSTOM_PERMISSIONS+=,compute.resourcePolicies.create,compute.resourcePolicies.delete,compute.resourcePolicies.get
 CUSTOM_PERMISSIONS+=,compute.routers.list,compute.subnetworks.get,compute.zones.get,serviceusage.services.get
 # Google's own accounts, by which these services act in the project. Else they appear some time after the first use.
 AGENTS=(artifactregistry cloudbuild cloudfunctions cloudscheduler pubsub run)
+# Alerts notify the channels that have this label with the project's id: infra/preflight/spending.py.
+MARK=tpu-slice-provisioner
 
 fail() {
   printf 'bootstrap: %s\n' "$*" >&2
@@ -46,7 +49,7 @@ usage() {
 }
 
 project="" region="" firestore_location="" state_bucket="" worker_pool="" dry_run="" remove=""
-cluster_projects=()
+cluster_projects=() notify=()
 while (($#)); do
   option=$1
   case "$option" in
@@ -61,6 +64,7 @@ while (($#)); do
         --firestore-location) firestore_location=$value ;;
         --state-bucket) state_bucket=$value ;;
         --cluster-project) cluster_projects+=("$value") ;;
+        --notify) notify+=("$value") ;;
         --worker-pool) worker_pool=$value ;;
         *) fail "there is no option $option; --help has all" ;;
       esac
@@ -69,6 +73,9 @@ while (($#)); do
       ;;
   esac
   shift
+done
+for each in ${notify[@]+"${notify[@]}"}; do
+  [[ "$each" == *?@?* && "$each" != *[[:space:],]* ]] || fail "--notify $each: that is no e-mail address"
 done
 [[ -z "$dry_run" || -z "$remove" ]] || fail "--dry-run shows what is made: it does not go with --remove"
 
@@ -203,12 +210,37 @@ make_role() { # PROJECT
     --title "TPU slice provisioner of $project: deploys it" --permissions "$CUSTOM_PERMISSIONS"
 }
 
+# Print a field of each channel that this made in a project.
+channels() { # PROJECT FIELD
+  read_only gcloud beta monitoring channels list --project "$1" --type email --format "value($2)" \
+    --filter "displayName='$channel' AND userLabels.$MARK='$project'" || true
+}
+
+make_channels() { # PROJECT
+  ((${#notify[@]})) || return 0
+  local before email
+  before="$(channels "$1" labels.email_address)"
+  for email in "${notify[@]}"; do
+    grep -qxF -- "$email" <<< "$before" ||
+      patiently gcloud beta monitoring channels create --project "$1" --type email --enabled \
+        --display-name "$channel" --channel-labels "email_address=$email" --user-labels "$MARK=$project"
+  done
+}
+
+remove_channels() { # PROJECT
+  local name
+  for name in $(channels "$1" name); do
+    run gcloud beta monitoring channels delete "$name" --project "$1" --quiet
+  done
+}
+
 remove_all() {
   ! read_only gcloud storage buckets describe "gs://$project-tpu-slice-functions" > /dev/null ||
     fail "the provisioner still stands: submit infra/cloudbuild.destroy.yaml, as it says there"
   local each
   for each in "$project" "${cluster_projects[@]}"; do
     revoke "$each"
+    remove_channels "$each"
     [[ "$(role_state "$each")" != there ]] || run gcloud iam roles delete "$custom_role" --project "$each"
   done
   ! read_only gcloud iam service-accounts describe "$deployer" --project "$project" > /dev/null ||
@@ -226,8 +258,12 @@ make_all() {
   for each in "${AGENTS[@]}"; do
     run gcloud beta services identity create --service "$each.googleapis.com" --project "$project"
   done
+  make_channels "$project"
   for each in "${cluster_projects[@]}"; do
-    [[ "$each" == "$project" ]] || enable "$each" "${CLUSTER_APIS[@]}"
+    if [[ "$each" != "$project" ]]; then
+      enable "$each" "${CLUSTER_APIS[@]}"
+      make_channels "$each"
+    fi
     make_role "$each"
     grant "$each" "${CLUSTER_ROLES[@]/#/roles/}" "projects/$each/roles/$custom_role"
   done
@@ -259,6 +295,7 @@ logs_bucket="$project-tpu-build-logs"
 ((${#cluster_projects[@]})) || cluster_projects=("$project")
 deployer="$ACCOUNT@$project.iam.gserviceaccount.com"
 custom_role="tpuSliceDeployer_${project//-/_}"
+channel="TPU slice provisioner of $project"
 
 if [[ -z "$dry_run" ]]; then
   check_project "$project"

@@ -7,6 +7,7 @@
     inside     what a self-managed cluster lacks inside: FILE has its settings, kubectl reaches it
     clusters   the clusters that have a file: lines CLUSTER PROJECT LOCATION NAME, for scripts;
                NAME is `-` of a self-managed one
+    channels   whom alerts notify, as variables for Terraform
     recorded   the clusters that the records know: their ids, a line each, for scripts
     objects    what it makes in a cluster outside of namespaces: lines KIND.GROUP/NAME, in the order to delete them
 
@@ -14,14 +15,15 @@ Exit codes: 0 nothing is fatal, 1 something is, 2 it was called wrongly.
 """
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.preflight import indexes, inside, instances, questions, records
-from infra.preflight.answers import Missing
+from infra.preflight import indexes, inside, instances, questions, records, spending
+from infra.preflight.answers import Found, Missing, unknown
 from infra.preflight.api import Api, NoCredentials, connect
 from infra.preflight.findings import Finding, Section, Severity, count, error, report, warning
 from infra.preflight.kubectl import Kubectl
@@ -60,11 +62,18 @@ def check(api: Api, asked: Asked, folder: Path) -> list[Section]:
     """Return what is missing: in the provisioner's project, in each project with clusters, and in each cluster."""
     files, wrong = files_of(folder)
     questions_ = Questions(api, asked, tuple(manifests()))
+    others = with_alerts(asked.project, files) - {asked.project}
     places = {file.cluster: Place.of(file.settings.path) for file in files}
     projects = sorted({place.project for place in places.values()})
     return [
-        Section(f"project {asked.project}", tuple(questions_.provisioner(projects))),
-        *(Section(f"project {name}, of clusters", tuple(questions_.cluster_project(name))) for name in projects),
+        Section(f"project {asked.project}", (*questions_.provisioner(projects), *questions_.alerts(asked.project))),
+        *(
+            Section(
+                f"project {name}, of clusters",
+                (*questions_.cluster_project(name), *(questions_.alerts(name) if name in others else ())),
+            )
+            for name in projects
+        ),
         *wrong,
         *(
             Section(
@@ -73,6 +82,12 @@ def check(api: Api, asked: Asked, folder: Path) -> list[Section]:
             for file in files
         ),
     ]
+
+
+def with_alerts(project: str, files: Sequence[SettingsFile]) -> set[str]:
+    """Return the projects that Terraform makes alerts in: the provisioner's, and those with clusters of GKE."""
+    places = [Place.of(file.settings.path) for file in files]
+    return {project, *(place.project for place in places if place.name)}
 
 
 def _notes(file: SettingsFile) -> list[Finding]:
@@ -182,6 +197,26 @@ def _clusters(options: argparse.Namespace, _: Outside) -> int:
     return 0
 
 
+def _channels(options: argparse.Namespace, outside: Outside) -> int:
+    files, wrong = files_of(options.folder or CLUSTERS / options.project)
+    if count(wrong, Severity.ERROR):
+        sys.stderr.write(report(wrong))
+        return FATAL
+    api, names = outside.connect(), []
+    for project in sorted(with_alerts(options.project, files)):
+        match questions.channels(api, project):
+            case Found(found):
+                names += [channel["name"] for channel in spending.marked(found, options.project)]
+            case Missing():
+                sys.stderr.write(f"There is no project {project} that has notification channels.\n")
+                return FATAL
+            case refused:
+                sys.stderr.write(f"It could not be read whom alerts in {project} notify: {unknown(refused)}\n")
+                return FATAL
+    sys.stdout.write(json.dumps({"notification_channels": names}) + "\n")
+    return 0
+
+
 def _recorded(options: argparse.Namespace, outside: Outside) -> int:
     sys.stdout.write("".join(f"{books.cluster}\n" for books in known(options.project, outside)))
     return 0
@@ -199,7 +234,14 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    named = {"check": _check, "dropped": _dropped, "held": _held, "clusters": _clusters, "recorded": _recorded}
+    named = {
+        "check": _check,
+        "dropped": _dropped,
+        "held": _held,
+        "clusters": _clusters,
+        "channels": _channels,
+        "recorded": _recorded,
+    }
     for name, run in named.items():
         command = commands.add_parser(name)
         command.set_defaults(run=run)

@@ -30,6 +30,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/logging.logWriter": ("logging.logEntries.create",),
     "roles/monitoring.alertPolicyEditor": ("monitoring.alertPolicies.create",),
     "roles/monitoring.dashboardEditor": ("monitoring.dashboards.create",),
+    "roles/monitoring.notificationChannelViewer": ("monitoring.notificationChannels.list",),
     "roles/pubsub.admin": ("pubsub.topics.setIamPolicy",),
     "roles/resourcemanager.projectIamAdmin": ("resourcemanager.projects.setIamPolicy",),
     "roles/run.admin": ("run.services.setIamPolicy",),
@@ -43,6 +44,7 @@ CLUSTER_ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/iam.serviceAccountAdmin": ("iam.serviceAccounts.setIamPolicy",),
     "roles/logging.configWriter": ("logging.sinks.create",),
     "roles/monitoring.alertPolicyEditor": ("monitoring.alertPolicies.create",),
+    "roles/monitoring.notificationChannelViewer": ("monitoring.notificationChannels.list",),
     "roles/resourcemanager.projectIamAdmin": ("resourcemanager.projects.setIamPolicy",),
 }
 """The same in each project with clusters."""

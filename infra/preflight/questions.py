@@ -14,6 +14,7 @@ from infra.preflight import (
     project,
     quotas,
     self_managed,
+    spending,
     workload_policies,
 )
 from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable, unknown
@@ -68,9 +69,15 @@ class Questions:
         found = self._permissions(name, project.CLUSTER_ROLES, project.CUSTOM_PERMISSIONS)
         yield from project.permission_findings(found, project.CLUSTER_ROLES, remedy, project.CUSTOM_PERMISSIONS)
 
+    def alerts(self, name: str) -> Iterator[Finding]:
+        """Yield whether alerts in a project notify nobody."""
+        remedy = project.bootstrap(self._asked, [] if name == self._asked.project else [name])
+        yield from spending.channel_findings(name, self._asked.project, channels(self._api, name), remedy)
+
     def cluster(self, settings: ClusterSettings) -> Iterator[Finding]:
         """Yield what is missing in a cluster."""
         place = Place.of(settings.path)
+        yield from spending.limit_findings(settings)
         yield from self._node_accounts(settings, place)
         yield from self._quotas(settings, place)
         if settings.pools.compute is not None:
@@ -204,6 +211,11 @@ def of_api_server(kubectl: Kubectl, settings: ClusterSettings, applied: Collecti
 
 def database(api: Api, name: str) -> Answer:
     return api.get("firestore", f"v1/projects/{name}/databases/(default)")
+
+
+def channels(api: Api, name: str) -> Answer:
+    """Return the notification channels of a project."""
+    return api.get("monitoring", spending.channels_path(name), pageSize=1000)
 
 
 def deployed(api: Api, name: str) -> bool:

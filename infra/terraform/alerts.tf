@@ -1,5 +1,5 @@
 # Alerts. Each is named after its paragraph in ../../docs/runbook.md, which its notifications carry.
-# Without `notification_channels` they are shown in the console, and nobody is notified.
+# They notify every channel of their project with the label tpu-slice-provisioner = PROJECT; without one, nobody.
 
 locals {
   # By heading, the paragraphs of the runbook.

@@ -129,7 +129,7 @@ variable "relay_members" {
 }
 
 variable "notification_channels" {
-  description = "Who is notified of alerts: see alerts.tf. `gcloud beta monitoring channels list` has their names."
+  description = "Who is notified of alerts. The build finds out: python -m infra.preflight channels."
   type        = set(string)
   default     = []
   nullable    = false

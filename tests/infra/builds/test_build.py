@@ -34,7 +34,19 @@ def given(script: str) -> set[str]:
 
 
 def test_preflight_comes_before_anything_is_changed_and_the_plan_before_it_is_applied() -> None:
-    order = ["restore", "preflight", "check", "fetch", "stage", "init", "dropped", "plan", "keep", *APPLYING]
+    order = [
+        "restore",
+        "preflight",
+        "check",
+        "fetch",
+        "stage",
+        "init",
+        "dropped",
+        "channels",
+        "plan",
+        "keep",
+        *APPLYING,
+    ]
     assert list(scripts(BUILD)) == order
 
 

@@ -1,5 +1,6 @@
 """The scripts of cloudbuild.yaml, run on copies of the sources with stand-ins for the tools that they call."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -134,7 +135,7 @@ def test_a_build_that_only_plans_changes_nothing(folder: Path, step: str) -> Non
     assert not (folder / "calls").exists()
 
 
-@pytest.mark.parametrize("step", ["check", "fetch", "stage", "plan", "keep"])
+@pytest.mark.parametrize("step", ["check", "fetch", "stage", "channels", "plan", "keep"])
 def test_a_build_that_applies_an_earlier_plan_makes_none(folder: Path, step: str) -> None:
     environment = {**cluster_tools(folder), "_PLAN": "b-0"}
     shutil.copy(folder / "tools" / "kubectl", folder / "tools" / "make")
@@ -159,6 +160,20 @@ def test_preflight_is_told_what_the_build_was_told(folder: Path) -> None:
         f"python -m infra.preflight check --project shop {told}",
         "python -m infra.preflight dropped --project shop",
     ]
+
+
+def test_terraform_plans_with_the_channels_that_were_found_and_not_without_them(folder: Path) -> None:
+    environment = cluster_tools(folder, fails_on="--project office")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / "infra" / "terraform").mkdir()
+    python = folder / ".venv" / "bin" / "python"
+    python.write_text(RECORDER.replace("[[", "echo '{\"notification_channels\": []}'\n[["))
+    python.chmod(0o755)
+    assert run("channels", folder, environment).returncode == 0
+    assert (folder / "calls").read_text() == "python -m infra.preflight channels --project shop\n"
+    written = folder / "infra" / "terraform" / "channels.auto.tfvars.json"
+    assert json.loads(written.read_text()) == {"notification_channels": []}
+    assert run("channels", folder, {**environment, "PROJECT_ID": "office"}).returncode != 0
 
 
 def test_the_settings_of_every_cluster_of_the_project_are_written(folder: Path) -> None:

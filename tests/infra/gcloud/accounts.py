@@ -30,6 +30,7 @@ class Accounts:
     accounts: dict[str, dict[str, Any]] = field(default_factory=dict)
     roles: dict[str, dict[str, Any]] = field(default_factory=dict)
     buckets: dict[str, dict[str, Any]] = field(default_factory=dict)
+    channels: dict[str, dict[str, Any]] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     """What changed something, as `METHOD PATH`."""
     unknown: list[str] = field(default_factory=list)
@@ -49,7 +50,7 @@ class Accounts:
 
     @property
     def _state(self) -> tuple[object, ...]:
-        return self.apis, self.agents, self.policies, self.accounts, self.roles, self.buckets
+        return self.apis, self.agents, self.policies, self.accounts, self.roles, self.buckets, self.channels
 
     def members(self, where: str) -> set[tuple[str, str]]:
         """Return the grants of a policy, as (role, member)."""
@@ -93,6 +94,19 @@ class Accounts:
         if request.method == "PUT":
             self.policies[f"gs://{name}"] = request.body
         return Response(self.policies.get(f"gs://{name}", {"etag": _etag(0)}))
+
+    def _channels(self, _: Request, project: str) -> Response:
+        """Whatever filter is sent: gcloud applies it to the answer, too."""
+        of_project = [each for name, each in self.channels.items() if name.startswith(f"projects/{project}/")]
+        return Response({"notificationChannels": of_project} if of_project else {})
+
+    def _make_channel(self, request: Request, project: str) -> Response:
+        name = f"projects/{project}/notificationChannels/{len(self.channels) + 1}"
+        self.channels[name] = {**request.body, "name": name}
+        return Response(self.channels[name])
+
+    def _delete_channel(self, _: Request, name: str) -> Response:
+        return Response({}) if self.channels.pop(name, None) else refusal(NOT_FOUND)
 
     def _account(self, _: Request, __: str, email: str) -> Response:
         return Response(self.accounts[email]) if email in self.accounts else refusal(NOT_FOUND)
@@ -157,6 +171,9 @@ _ROUTES = {
     r"POST /storage/v1/b": "_make_bucket",
     r"PATCH /storage/v1/b/([a-z-]+)": "_change_bucket",
     r"(?:GET|PUT) /storage/v1/b/([a-z-]+)/iam": "_bucket_policy",
+    r"GET /v3/projects/([a-z-]+)/notificationChannels": "_channels",
+    r"POST /v3/projects/([a-z-]+)/notificationChannels": "_make_channel",
+    r"DELETE /v3/(projects/[a-z-]+/notificationChannels/[0-9]+)": "_delete_channel",
     f"GET {_ACCOUNT}": "_account",
     f"POST {_PROJECT}/serviceAccounts": "_make_account",
     f"DELETE {_ACCOUNT}": "_delete_account",

@@ -7,10 +7,12 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
 from infra.preflight.project import APIS, CLUSTER_APIS, CLUSTER_ROLES, CUSTOM_PERMISSIONS, ROLES
+from infra.preflight.spending import MARK, marked
 from tests.infra.gcloud.accounts import Accounts
 from tests.infra.gcloud.conftest import PERSON, Gcloud
 from tests.infra.loopback import serving
@@ -113,9 +115,68 @@ def test_a_provisioner_that_stands_is_not_robbed_of_its_account(bed: Bed) -> Non
     assert bed.accounts.changes == []
 
 
+NOTIFY = ("--notify", "ops@example.com", "--notify", "on.call+tpu@example.com")
+
+
+def told(google: Accounts) -> list[tuple[str, str, str]]:
+    """Return project, address and mark of each channel."""
+    return sorted(
+        (name.split("/")[1], each["labels"]["email_address"], each.get("userLabels", {}).get(MARK, ""))
+        for name, each in google.channels.items()
+    )
+
+
+def test_who_is_to_be_told_of_alerts_gets_a_channel_in_each_project_once(bed: Bed) -> None:
+    google = bed.accounts
+    for _ in range(2):
+        made = bed.run(*COMMAND, *CLUSTERS, *NOTIFY)
+        assert made.returncode == 0, made.stderr
+        assert told(google) == [
+            (project, email, "shop") for project in ("other", "shop") for email in sorted(NOTIFY[1::2])
+        ]
+    for name, channel in google.channels.items():
+        assert marked({"notificationChannels": [channel]}, "shop") == [channel]
+        assert re.fullmatch(r"projects/[a-z]+/notificationChannels/[0-9]+", name)
+        assert channel["type"] == "email"
+        assert channel["enabled"] is True
+
+    google.changes.clear()
+    assert bed.run(*COMMAND, *CLUSTERS, "--notify", "new@example.com").returncode == 0
+    assert google.changes == [f"POST /v3/projects/{project}/notificationChannels" for project in ("shop", "other")]
+
+
+def test_without_an_address_no_channel_is_made_or_asked_about(bed: Bed) -> None:
+    dry = bed.run(*COMMAND, "--dry-run")
+    assert "channels" not in dry.stdout
+
+
+def test_only_the_channels_that_were_made_here_are_taken_away(bed: Bed) -> None:
+    google = bed.accounts
+    google.accounts[DEPLOYER] = {"email": DEPLOYER}
+    ours: dict[str, Any] = {
+        "type": "email",
+        "displayName": "TPU slice provisioner of shop",
+        "userLabels": {MARK: "shop"},
+    }
+    others: dict[str, dict[str, Any]] = {
+        "another provisioner's": {**ours, "userLabels": {MARK: "office"}},
+        "marked by somebody": {**ours, "displayName": "On call"},
+        "nobody's": {"type": "email", "displayName": "On call"},
+    }
+    for number, channel in enumerate([ours, *others.values()]):
+        name = f"projects/shop/notificationChannels/{number}"
+        google.channels[name] = {**channel, "name": name, "labels": {"email_address": f"{number}@example.com"}}
+
+    removed = bed.run(*COMMAND, "--remove")
+    assert removed.returncode == 0, removed.stderr
+    assert list(google.channels) == [f"projects/shop/notificationChannels/{number}" for number in (1, 2, 3)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "message"),
     [
+        (["--project", "shop", "--region", "r", "--notify", "ops"], {}, "--notify ops: that is no e-mail address"),
+        (["--project", "shop", "--region", "r", "--notify", "a@b,c@d"], {}, "--notify a@b,c@d: that is no e-mail"),
         (["--project", "nobody", "--region", "us-central1"], {}, f"{PERSON} cannot read the project nobody"),
         (["--project", "poor", "--region", "us-central1"], {}, "the project poor has no billing account"),
         (["--region", "us-central1"], {}, "which project? --project PROJECT"),

@@ -61,6 +61,16 @@ PERMISSIONS: dict[str, Any] = {
         *CUSTOM_PERMISSIONS,
     ]
 }
+CHANNELS: dict[str, Any] = {
+    "notificationChannels": [
+        {
+            "name": "projects/shop/notificationChannels/7",
+            "type": "email",
+            "userLabels": {"tpu-slice-provisioner": "shop"},
+            "enabled": True,
+        }
+    ]
+}
 KUEUE = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration

@@ -25,6 +25,7 @@ from tests.builders import settings as demo_settings
 from tests.infra.preflight import google_rest
 from tests.infra.preflight.clouds import (
     BUCKET,
+    CHANNELS,
     CLUSTER,
     KUEUE,
     NODES,
@@ -50,6 +51,7 @@ WHOLE: dict[str, Any] = {
     "/v3/projects/shop:getIamPolicy": POLICY,
     "/v3/projects/shop": {"name": "projects/4711"},
     "/storage/v1/b/state": BUCKET,
+    "/v3/projects/shop/notificationChannels": CHANNELS,
     f"/v1/projects/-/serviceAccounts/{NODES}": {"email": NODES},
     f"/v1/{PATH}": CLUSTER,
     "/compute/v1/projects/net/regions/us-central2/subnetworks/hosts": SUBNETWORK,
@@ -89,7 +91,7 @@ def outside(api: Api) -> Outside:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return a folder with one cluster's settings."""
-    settings = {"path": PATH, "pools": {"service_account": NODES}}
+    settings = {"path": PATH, "pools": {"service_account": NODES}, "policy": {"chips_per_cluster": 16}}
     (tmp_path / "blue.yaml").write_text(json.dumps(settings))
     return tmp_path
 
@@ -129,6 +131,7 @@ def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Pat
     bare = changed(CLUSTER, workloadIdentityConfig=None, nodePools=[], controlPlaneEndpointsConfig=None)
     cloud.documents[f"/v1/{PATH}"] = bare
     cloud.documents["/v3/projects/shop"] = 403
+    cloud.documents["/v3/projects/shop/notificationChannels"] = {}
     (folder / "green.yaml").write_text("path: somewhere")
     (folder / "red.yaml").write_text(json.dumps({"path": PATH.replace("/b", "/r")}))
 
@@ -144,6 +147,7 @@ def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Pat
             "Whether the APIs of",
             "The permissions of the",
             "The bucket gs://state of",
+            "Alerts in shop notify",
         ],
         "project shop, of clusters": ["Whether the APIs of", "The permissions of the"],
         "cluster green": [beginnings["cluster green"][0]],
@@ -154,7 +158,7 @@ def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Pat
             "Whether private nodes reach",
             "The build cannot reach",
         ],
-        "cluster red": ["TPU nodes have no", "GKE has no cluster"],
+        "cluster red": ["Nothing but quota limits", "TPU nodes have no", "GKE has no cluster"],
     }
     assert "projects/P/locations/L/clusters/C" in told["cluster green"][0]
 
@@ -230,6 +234,86 @@ def test_no_cluster_is_listed_if_the_file_of_any_is_wrong(folder: Path, capsys: 
     (folder / "red.yaml").write_text("path: somewhere")
     assert preflight.main(["clusters", "--project", PROJECT, "--folder", str(folder)]) == 1
     assert capsys.readouterr().out == ""
+
+
+def channels_of(project: str, mark: str, *numbers: int) -> dict[str, Any]:
+    return {
+        "notificationChannels": [
+            {"name": f"projects/{project}/notificationChannels/{number}", "userLabels": {"tpu-slice-provisioner": mark}}
+            for number in numbers
+        ]
+    }
+
+
+CHANNELS_COMMAND = ["channels", "--project", PROJECT, "--folder"]
+
+
+def test_terraform_is_told_of_the_channels_in_each_project_with_alerts(
+    outside: Outside, cloud: Cloud, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "red.yaml").write_text("path: projects/other/locations/us-east5/clusters/r\n")
+    (folder / "own.yaml").write_text(
+        "path: projects/machines/locations/us-east5\ncompute: {image: projects/p/global/images/i}\n"
+    )
+    cloud.documents["/v3/projects/shop/notificationChannels"] = {
+        "notificationChannels": [
+            *channels_of("shop", "office", 1)["notificationChannels"],
+            {"name": "projects/shop/notificationChannels/2"},
+            *CHANNELS["notificationChannels"],
+        ]
+    }
+    cloud.documents["/v3/projects/other/notificationChannels"] = channels_of("other", PROJECT, 8, 9)
+
+    assert preflight.main([*CHANNELS_COMMAND, str(folder)], outside) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "notification_channels": [
+            "projects/other/notificationChannels/8",
+            "projects/other/notificationChannels/9",
+            "projects/shop/notificationChannels/7",
+        ]
+    }
+    assert not [asked for asked in cloud.asked if "machines" in asked], "alerts on relays are on GKE's log"
+
+
+def test_nobody_to_notify_is_no_reason_to_fail(
+    outside: Outside, cloud: Cloud, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloud.documents["/v3/projects/shop/notificationChannels"] = {}
+    assert preflight.main([*CHANNELS_COMMAND, str(folder)], outside) == 0
+    assert json.loads(capsys.readouterr().out) == {"notification_channels": []}
+
+
+@pytest.mark.parametrize("status", [403, 404, 500])
+def test_channels_that_cannot_be_read_end_the_build_and_are_not_taken_from_the_alerts(
+    outside: Outside, cloud: Cloud, folder: Path, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloud.documents["/v3/projects/shop/notificationChannels"] = status
+    assert preflight.main([*CHANNELS_COMMAND, str(folder)], outside) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "shop" in told.err
+
+
+def test_each_project_with_alerts_is_told_once_if_they_notify_nobody(api: Api, cloud: Cloud, folder: Path) -> None:
+    for name, path in {"red": "other/locations/us-east5/clusters/r", "own": "machines/locations/us-east5"}.items():
+        compute = "compute: {image: projects/p/global/images/i}\n" if name == "own" else ""
+        (folder / f"{name}.yaml").write_text(f"path: projects/{path}\n{compute}")
+    cloud.documents |= {f"/v3/projects/{name}/notificationChannels": {} for name in ("shop", "other", "machines")}
+
+    told = [
+        (section.subject, finding.remedies)
+        for section in preflight.check(api, ASKED, folder)
+        for finding in section.findings
+        if "notify nobody" in finding.message
+    ]
+    command = (
+        "infra/bootstrap.sh --project shop --region us-central1 --firestore-location nam5 --state-bucket state"
+        "{} --notify EMAIL"
+    )
+    assert told == [
+        ("project shop", (command.format(""),)),
+        ("project other, of clusters", (command.format(" --cluster-project other"),)),
+    ]
 
 
 @pytest.mark.parametrize("command", ["dropped", "held"])

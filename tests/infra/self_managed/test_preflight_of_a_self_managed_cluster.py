@@ -30,6 +30,7 @@ AT = f"{HERE}/regions/us-central1"
 SETTINGS: dict[str, Any] = {
     "path": "projects/shop/locations/us-central1",
     "zone": "us-central1-c",
+    "policy": {"chips_per_cluster": 64},
     "compute": {
         "image": "projects/images/global/images/family/tpu",
         "subnetwork": "hosts",
