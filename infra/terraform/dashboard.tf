@@ -70,14 +70,15 @@ locals {
   # Each sweep logs one line for each cluster: the mean over a minute is the number itself.
   counted = { aligner = "ALIGN_DELTA", reducer = "REDUCE_MEAN", group_by = ["metric.label.cluster"], period = "60s" }
 
+  # As the API answers it, which leaves out positions of 0 and empty lists: with them, each plan would change it.
   dashboard = {
     displayName = "TPU slices"
     labels      = { tpu-slice-provisioner = "" }
     mosaicLayout = {
       columns = 48
-      tiles = [for at, chart in local.charts : {
-        xPos   = at % 2 * 24
-        yPos   = floor(at / 2) * 16
+      tiles = [for at, chart in local.charts : merge({
+        for axis, position in { xPos = at % 2 * 24, yPos = floor(at / 2) * 16 } : axis => position if position != 0
+        }, {
         width  = 24
         height = 16
         widget = {
@@ -90,18 +91,17 @@ locals {
               timeSeriesQuery = {
                 timeSeriesFilter = {
                   filter = line.filter
-                  aggregation = {
+                  aggregation = merge({
                     alignmentPeriod    = line.period
                     perSeriesAligner   = line.aligner
                     crossSeriesReducer = line.reducer
-                    groupByFields      = line.group_by
-                  }
+                  }, length(line.group_by) == 0 ? {} : { groupByFields = line.group_by })
                 }
               }
             }]
           }
         }
-      }]
+      })]
     }
   }
 }

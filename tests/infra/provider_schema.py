@@ -29,6 +29,10 @@ _CLASS = re.compile(r"providers/hashicorp/([\w-]+)/([\d.]+)/docs(?:/(resources|d
 _NAME = re.compile(r"#([a-z0-9_]+) \w+#")
 _KINDS = {"resources": "resource", "data-sources": "data", None: "provider"}
 _PRIMITIVES = {"boolean": "bool", "number": "number", "string": "string"}
+_WORD = r"""["'`]?[A-Za-z][A-Za-z0-9_]*["'`]?"""
+_WORDS = rf"{_WORD}(?:(?:, (?:and )?| and | or ){_WORD})*"
+_LISTED = re.compile(rf"(?:Possible|Valid|Supported|Accepted) values(?: are| include)?:? \[?({_WORDS})\]?\.")
+_POINTS = re.compile(r"Accepted values are:((?: ?\* [A-Z_]+:[^*]*)+)")
 _LEFT_OUT = re.compile(r"id|\w+_custom_endpoint")
 """Nobody sets an `id`, which every schema of the older SDK has; endpoints are for tests of the provider."""
 
@@ -88,6 +92,7 @@ def extract(wheels: Iterable[Path], wanted: set[tuple[str, str]]) -> dict[str, A
 def arguments(types: Types, name: str) -> dict[str, Any]:
     """Return the arguments of a block by name; those of a nested block are in its `block`.
 
+    `values` are all that one can have, where its documentation names them.
     What is in braces, but after `=`, has an `attribute` beside it: newer providers have no nested blocks.
     """
     found: dict[str, Any] = {}
@@ -97,10 +102,21 @@ def arguments(types: Types, name: str) -> dict[str, Any]:
         argument = named[1] if named else snake_case(declared["name"])
         if not _LEFT_OUT.fullmatch(argument):
             entry = _argument(types, declared["type"])
+            if entry.get("type") in {"string", "list"} and (values := values_in(text)):
+                entry["values"] = values
             if "block" in entry and not re.search(r"\bblock\.(?!\w)", text):
                 entry["attribute"] = True
             found[argument] = entry if declared.get("optional") else {**entry, "required": True}
     return dict(sorted(found.items()))
+
+
+def values_in(text: str) -> list[str]:
+    """Return the values that the documentation of an argument names as all that it can have; none where it does not."""
+    text = " ".join(text.partition("Docs at")[0].split()) + "."
+    if points := _POINTS.search(text):
+        return re.findall(r"\* ([A-Z_]+):", points[1])
+    listed = _LISTED.search(text)
+    return [word for word in re.findall(r"\w+", listed[1]) if word not in {"and", "or"}] if listed else []
 
 
 def _argument(types: Types, declared: Mapping[str, Any]) -> dict[str, Any]:

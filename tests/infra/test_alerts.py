@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import shutil
+from functools import reduce
 from itertools import chain
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import ParseError
 
 from infra.local import messaging
+from tests.infra.dashboards import as_answered
 from tests.infra.evaluation import PROJECT, evaluated, prepared, terraform
+from tests.infra.provider_schema import EXTRACT
 from tests.infra.sources import ROOT, attributes, blocks, resource
 from tests.infra.test_log_metrics import COUNTED
 from tpu_slices.ports.log_events import MEASURED
@@ -117,11 +123,41 @@ def test_the_charts_of_the_dashboard_lie_side_by_side(found: dict[str, Any]) -> 
     squares = [
         (x, y)
         for tile in layout["tiles"]
-        for x in range(tile["xPos"], tile["xPos"] + tile["width"])
-        for y in range(tile["yPos"], tile["yPos"] + tile["height"])
+        for x in range(tile.get("xPos", 0), tile.get("xPos", 0) + tile["width"])
+        for y in range(tile.get("yPos", 0), tile.get("yPos", 0) + tile["height"])
     ]
     assert len(squares) == len(set(squares))
     assert max(x for x, _ in squares) < layout["columns"] <= 48
+
+
+def test_the_dashboard_is_written_as_the_api_answers_it(found: dict[str, Any]) -> None:
+    """So a second apply changes nothing."""
+    assert as_answered(found["dashboard"]) == found["dashboard"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["mosaicLayout", "tiles", 0, "xPos"], 0),
+        (["mosaicLayout", "tiles", 0, "yPos"], 0),
+        (["mosaicLayout", "tiles", 0, "widget", "xyChart", "dataSets", 0, "timeSeriesQuery", "timeSeriesFilter",
+          "aggregation", "groupByFields"], []),
+        (["mosaicLayout", "tiles", 0, "widget", "xyChart", "dataSets", 0, "minAlignmentPeriod"], "60.0s"),
+    ],
+)  # fmt: skip
+def test_what_the_api_would_answer_otherwise_is_found(found: dict[str, Any], path: list[Any], value: object) -> None:
+    dashboard = copy.deepcopy(found["dashboard"])
+    *above, name = path
+    reduce(getitem, above, dashboard)[name] = value
+    assert as_answered(dashboard) != dashboard
+
+
+@pytest.mark.parametrize(("name", "value"), [("plotType", "LINES"), ("plottype", "LINE"), ("legend", "a")])
+def test_what_the_api_does_not_have_is_refused(found: dict[str, Any], name: str, value: str) -> None:
+    dashboard = copy.deepcopy(found["dashboard"])
+    dashboard["mosaicLayout"]["tiles"][0]["widget"]["xyChart"]["dataSets"][0][name] = value
+    with pytest.raises(ParseError):
+        as_answered(dashboard)
 
 
 def test_a_number_of_a_cluster_is_compared_cluster_by_cluster(found: dict[str, Any]) -> None:
@@ -136,6 +172,14 @@ def test_numbers_are_means_or_percentiles_and_lines_are_summed(found: dict[str, 
         [metric] = metrics([condition["filter"]])
         number = metric.removeprefix(OF_LINES) in MEASURED_METRICS
         assert condition["reducer"].startswith(("REDUCE_MEAN", "REDUCE_PERCENTILE")) == number, condition["name"]
+
+
+def test_severities_aligners_and_reducers_are_those_that_the_provider_names(found: dict[str, Any]) -> None:
+    policy = json.loads(EXTRACT.read_text())["resource"]["google_monitoring_alert_policy"]["arguments"]
+    assert {alert["severity"] for alert in found["alerts"].values()} <= {*policy["severity"]["values"]}
+    threshold = policy["conditions"]["block"]["condition_threshold"]["block"]["aggregations"]["block"]
+    for name, argument in {"aligner": "per_series_aligner", "reducer": "cross_series_reducer"}.items():
+        assert {each[name] for each in conditions(found)} <= {*threshold[argument]["values"]}
 
 
 def test_durations_are_what_cloud_monitoring_takes(found: dict[str, Any]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.infra.provider_schema import EXTRACT, arguments, used_anywhere
+from tests.infra.provider_schema import EXTRACT, arguments, used_anywhere, values_in
 from tests.infra.schema_check import REFERENCE, problems
-from tests.infra.sources import ENVIRONMENTS, FILES, TERRAFORM, blocks, parsed
+from tests.infra.sources import ENVIRONMENTS, FILES, ROOT, TERRAFORM, blocks, parsed
 
 SCHEMA: dict[str, Any] = json.loads(EXTRACT.read_text())
 
@@ -61,6 +61,20 @@ ACCELERATOR = (
     'resource "google_container_node_pool" "p" {\n cluster = "c"\n count = 1\n'
     ' node_config {\n guest_accelerator {\n type = "t"\n %s\n }\n }\n}'
 )
+ALERT = 'resource "google_monitoring_alert_policy" "a" {\n display_name = "a"\n combiner = "OR"\n severity = %s\n%s}'
+THRESHOLD = 'condition_threshold {\n comparison = "COMPARISON_GT"\n duration = "0s"\n aggregations {\n %s\n }\n }'
+CONDITIONS = 'conditions {\n display_name = "c"\n %s\n }'
+SEVERITY = (
+    'variable "severity" {\n default = "%s"\n'
+    ' validation {\n condition = contains(["ERROR", "%s"], var.severity)\n }\n}\n'
+)
+CHOSEN = ALERT % ("var.severity", "")
+AGGREGATIONS = "google_monitoring_alert_policy.a.conditions.condition_threshold.aggregations"
+WRONG = "google_monitoring_alert_policy.a.severity cannot be LOUD: CRITICAL, ERROR, WARNING"
+NAT = (
+    'resource "google_compute_router_nat" "n" {\n name = "n"\n router = "r"\n'
+    ' source_subnetwork_ip_ranges_to_nat = "%s"\n}'
+)
 READS = 'output "o" {\n value = %s\n}'
 
 
@@ -91,6 +105,81 @@ READS = 'output "o" {\n value = %s\n}'
 )
 def test_what_a_provider_would_refuse_is_named(text: str, found: str) -> None:
     assert found in problems_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (ALERT % ('"LOUD"', ""), [WRONG]),
+        (ALERT % ('"ERROR"', ""), []),
+        (ALERT % ('var.x ? "ERROR" : "LOUD"', ""), [WRONG]),
+        (ALERT % ('var.x == "LOUD" ? "ERROR" : "WARNING"', ""), []),
+        (ALERT % ("each.value.severity", ""), []),
+        (SEVERITY % ("ERROR", "WARNING") + CHOSEN, []),
+        (SEVERITY % ("LOUD", "WARNING") + CHOSEN, [WRONG]),
+        (SEVERITY % ("ERROR", "LOUD") + CHOSEN, [WRONG]),
+        (
+            ALERT % ('"ERROR"', CONDITIONS % (THRESHOLD % 'per_series_aligner = "ALIGN_MODE"')),
+            [f"{AGGREGATIONS}.per_series_aligner cannot be ALIGN_MODE: ALIGN_NONE, "],
+        ),
+        (
+            NAT % "ALL",
+            ["google_compute_router_nat.n.source_subnetwork_ip_ranges_to_nat cannot be ALL: ALL_SUBNETWORKS_"],
+        ),
+    ],
+)
+def test_a_value_that_the_documentation_does_not_name_is_found(text: str, found: list[str]) -> None:
+    told = [each for each in problems_of(text) if " cannot be " in each]
+    assert len(told) == len(found)
+    assert all(each.startswith(expected) for each, expected in zip(told, found, strict=True))
+
+
+def test_the_values_that_are_read_are_those_that_the_files_use() -> None:
+    """Of each form of documentation one: a list in brackets, words, points."""
+    known = SCHEMA["resource"]
+    conditions = known["google_monitoring_alert_policy"]["arguments"]["conditions"]["block"]["condition_threshold"]
+    assert "ALIGN_DELTA" in conditions["block"]["aggregations"]["block"]["per_series_aligner"]["values"]
+    assert "STANDARD" in known["google_storage_bucket"]["arguments"]["storage_class"]["values"]
+    channel = known["google_container_cluster"]["arguments"]["release_channel"]["block"]["channel"]
+    assert channel["values"] == ["UNSPECIFIED", "RAPID", "REGULAR", "STABLE", "EXTENDED"]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ('How. Possible values: ["A_B", "C"] Docs at Terraform Registry: {@link x}', ["A_B", "C"]),
+        ('How. Default value: "A" Possible values: ["A", "B"].', ["A", "B"]),
+        ("Logs. Valid values include SYSTEM, POD, and WORK. More.", ["SYSTEM", "POD", "WORK"]),
+        ("It is on. Possible values: `TRUE`, `FALSE`.", ["TRUE", "FALSE"]),
+        ("The channel. Accepted values are: * SLOW: Seldom, or never. * FAST: Weekly.", ["SLOW", "FAST"]),
+        ("Having multiple values is not supported.", []),
+        ("Possible values are described in the API package (https://x).", []),
+        ("Valid values are 'A' for what is seldom, or 'B' for the rest.", []),
+    ],
+)
+def test_values_are_read_where_the_documentation_names_all(text: str, values: list[str]) -> None:
+    assert values_in(text) == values
+
+
+def test_every_body_that_terraform_sends_as_json_is_a_dashboard() -> None:
+    """Each root's is held to its API: test_the_dashboard_is_written_as_the_api_answers_it."""
+    kinds = {
+        kind
+        for files in (FILES, *ENVIRONMENTS.values())
+        for file in files.values()
+        for block in file.get("resource", [])
+        for kind, named in block.items()
+        if "jsonencode(" in json.dumps(named) or re.search(r"\w_json\"", json.dumps(named))
+    }
+    assert kinds == {"google_monitoring_dashboard"}
+
+
+def test_the_indexes_have_scopes_and_orders_of_the_provider() -> None:
+    index = SCHEMA["resource"]["google_firestore_index"]["arguments"]
+    declared = json.loads((ROOT / "infra" / "firestore.indexes.json").read_text())["indexes"]
+    assert {each["queryScope"] for each in declared} <= {*index["query_scope"]["values"]}
+    orders = {field["order"] for each in declared for field in each["fields"]}
+    assert orders <= {*index["fields"]["block"]["order"]["values"]}
 
 
 def test_a_block_may_have_an_argument_that_is_terraforms_own_elsewhere() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.infra.dashboards import as_answered
 from tests.infra.environments.planned import Plan, plan_of
 
 pytestmark = [
@@ -134,14 +135,21 @@ def test_the_dashboard_shows_metrics_that_gke_has_of_this_cluster(planned: Plan)
     assert json.dumps(found).count('resource.labels.cluster_name=\\"trainer\\"') == len(filters)
 
 
+def test_the_dashboard_is_written_as_the_api_answers_it(planned: Plan) -> None:
+    """So a second apply changes nothing."""
+    [dashboard] = planned.all("google_monitoring_dashboard").values()
+    written = json.loads(dashboard["dashboard_json"])
+    assert as_answered(written) == written
+
+
 def test_the_tiles_of_the_dashboard_do_not_overlap(planned: Plan) -> None:
     [dashboard] = planned.all("google_monitoring_dashboard").values()
     layout = json.loads(dashboard["dashboard_json"])["mosaicLayout"]
     cells = [
         (x, y)
         for tile in layout["tiles"]
-        for x in range(tile["xPos"], tile["xPos"] + tile["width"])
-        for y in range(tile["yPos"], tile["yPos"] + tile["height"])
+        for x in range(tile.get("xPos", 0), tile.get("xPos", 0) + tile["width"])
+        for y in range(tile.get("yPos", 0), tile.get("yPos", 0) + tile["height"])
     ]
     assert len(cells) == len(set(cells))
     assert max(x for x, _ in cells) < layout["columns"]

@@ -20,6 +20,8 @@ class Cloud:
     url: str = ""
     documents: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    bodies: dict[str, Any] = field(default_factory=dict)
+    """What was sent, by path."""
 
     @property
     def hosts(self) -> dict[str, str]:
@@ -27,6 +29,8 @@ class Cloud:
 
     def answer(self, request: Request) -> Response:
         self.asked.append(f"{request.method} {request.path}")
+        if request.data:
+            self.bodies[request.path] = request.body
         document = self.documents.get(request.path, NOT_FOUND)
         return refusal(document) if isinstance(document, int) else Response(document)
 

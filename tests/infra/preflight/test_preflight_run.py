@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
+from google.iam.v1 import iam_policy_pb2 as iam
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 from infra.preflight import __main__ as preflight
 from infra.preflight.__main__ import Outside
@@ -124,6 +126,19 @@ def test_what_clusters_share_is_asked_once(api: Api, cloud: Cloud, folder: Path)
 
     assert cloud.asked.count("POST /v3/projects/shop:getIamPolicy") == 1
     assert cloud.asked.count(f"GET /v1/{PATH}") == 2
+
+
+BODIES = {
+    "/v3/projects/shop:testIamPermissions": iam.TestIamPermissionsRequest,
+    "/v3/projects/shop:getIamPolicy": iam.GetIamPolicyRequest,
+}
+
+
+def test_what_is_sent_is_what_the_apis_read(api: Api, cloud: Cloud, folder: Path) -> None:
+    preflight.check(api, ASKED, folder)
+    assert cloud.bodies.keys() == BODIES.keys()
+    for path, message in BODIES.items():
+        assert MessageToDict(ParseDict(cloud.bodies[path], message())) == cloud.bodies[path]
 
 
 def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Path) -> None:

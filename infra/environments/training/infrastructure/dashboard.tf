@@ -40,15 +40,16 @@ locals {
     })
   ]
 
+  # As the API answers it, which leaves out positions of 0: with them, each plan would change it.
   dashboard = {
     displayName = "TPUs of ${var.cluster_name}"
     labels      = { tpu-slice-provisioner = "" }
     mosaicLayout = {
       columns = 48
       tiles = [
-        for index, chart in local.charts : {
-          xPos   = 24 * (index % 2)
-          yPos   = 16 * floor(index / 2)
+        for index, chart in local.charts : merge({
+          for axis, position in { xPos = 24 * (index % 2), yPos = 16 * floor(index / 2) } : axis => position if position != 0
+          }, {
           width  = 24
           height = 16
           widget = {
@@ -60,7 +61,7 @@ locals {
               }]
             }
           }
-        }
+        })
       ]
     }
   }
