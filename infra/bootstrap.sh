@@ -22,7 +22,7 @@ set -euo pipefail
 
 ACCOUNT=tpu-slice-deployer
 APIS=(artifactregistry cloudbuild cloudfunctions cloudquotas cloudresourcemanager cloudscheduler compute container
-  firestore iam iamcredentials logging monitoring pubsub run serviceusage storage)
+  firestore iam iamcredentials logging monitoring orgpolicy pubsub run serviceusage storage)
 CLUSTER_APIS=(cloudquotas cloudresourcemanager compute container iam logging monitoring serviceusage)
 ROLES=(artifactregistry.admin cloudfunctions.developer cloudquotas.viewer cloudscheduler.admin datastore.owner
   iam.serviceAccountAdmin iam.serviceAccountUser logging.configWriter logging.logWriter monitoring.alertPolicyEditor
@@ -33,7 +33,8 @@ CLUSTER_ROLES=(container.admin iam.roleAdmin iam.serviceAccountAdmin logging.con
 # Predefined roles that have these can create machines, too.
 CUSTOM_PERMISSIONS=cloudquotas.quotas.get,compute.images.get,compute.images.getFromFamily,compute.regionOperations.get
 CUSTOM_PERMISSIONS+=,compute.resourcePolicies.create,compute.resourcePolicies.delete,compute.resourcePolicies.get
-CUSTOM_PERMISSIONS+=,compute.routers.list,compute.subnetworks.get,compute.zones.get,serviceusage.services.get
+CUSTOM_PERMISSIONS+=,compute.routers.list,compute.subnetworks.get,compute.zones.get,orgpolicy.policy.get
+CUSTOM_PERMISSIONS+=,serviceusage.services.get
 # Google's own accounts, by which these services act in the project. Else they appear some time after the first use.
 AGENTS=(artifactregistry cloudbuild cloudfunctions cloudscheduler pubsub run)
 # Alerts notify the channels that have this label with the project's id: infra/preflight/spending.py.

@@ -29,6 +29,14 @@ def private_subnetwork(cluster: Body) -> Subnetwork | None:
     return Subnetwork(project, region, name)
 
 
+def public_nodes(cluster: Body) -> bool:
+    """Return whether pools that say nothing of it, as those of slices, have nodes with external addresses."""
+    return not (
+        cluster.get("networkConfig", {}).get("defaultEnablePrivateNodes")
+        or cluster.get("privateClusterConfig", {}).get("enablePrivateNodes")
+    )
+
+
 def network_findings(subnetwork: Subnetwork, found: Answer, routers: Answer) -> Iterator[Finding]:
     """Yield what is missing, by what Compute Engine says of the subnetwork and of the routers of its region."""
     yield from unread("whether private nodes reach Google's APIs", found)

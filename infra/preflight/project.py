@@ -9,10 +9,10 @@ from infra.preflight.findings import Finding, error, unread, warning
 ACCOUNT = "tpu-slice-deployer"
 APIS = (
     "artifactregistry", "cloudbuild", "cloudfunctions", "cloudquotas", "cloudresourcemanager", "cloudscheduler",
-    "compute", "container", "firestore", "iam", "iamcredentials", "logging", "monitoring", "pubsub", "run",
-    "serviceusage", "storage",
+    "compute", "container", "firestore", "iam", "iamcredentials", "logging", "monitoring", "orgpolicy",
+    "pubsub", "run", "serviceusage", "storage",
 )  # fmt: skip
-"""In the provisioner's project. `compute`, `cloudquotas` too: Google counts some calls of the build's account there."""
+"""In the provisioner's project. `compute`, `cloudquotas`, `orgpolicy` too: Google counts what the build asks there."""
 CLUSTER_APIS = (
     "cloudquotas", "cloudresourcemanager", "compute", "container", "iam", "logging", "monitoring", "serviceusage",
 )  # fmt: skip
@@ -59,6 +59,7 @@ CUSTOM_PERMISSIONS = (
     "compute.routers.list",
     "compute.subnetworks.get",
     "compute.zones.get",
+    "orgpolicy.policy.get",
     "serviceusage.services.get",
 )
 """Of a custom role in each project with clusters: predefined ones that have these can create machines, too."""

@@ -11,6 +11,7 @@ from infra.preflight import (
     kubernetes,
     kueue,
     network,
+    org_policies,
     project,
     quotas,
     self_managed,
@@ -43,6 +44,7 @@ class Questions:
         self._manifests = manifests
         self._policy = cache(self._ask_policy)
         self._number = cache(self._ask_number)
+        self._org_policy = cache(self._ask_org_policy)
 
     def provisioner(self, cluster_projects: Sequence[str]) -> Iterator[Finding]:
         """Yield what is missing in the provisioner's project."""
@@ -52,15 +54,18 @@ class Questions:
         yield from project.bucket_findings(
             asked.state_bucket, self._api.get("storage", f"storage/v1/b/{asked.state_bucket}"), remedy
         )
+        stands = deployed(self._api, asked.project)
         yield from project.database_findings(
-            asked.firestore_location,
-            database(self._api, asked.project),
-            deployed=deployed(self._api, asked.project),
+            asked.firestore_location, database(self._api, asked.project), deployed=stands
         )
         allowed = self._api.get(
             "cloudquotas", quotas.path_of(instances.QUOTA.id, asked.project, service=instances.SERVICE)
         )
         yield from instances.instance_findings(asked.project, asked.region, asked.max_instances, allowed)
+        policies = self._org_policies(asked.project, org_policies.OF_PROVISIONER)
+        places = {"functions and images": asked.region, "the records": asked.firestore_location}
+        yield from org_policies.unread_findings(asked.project, policies)
+        yield from org_policies.provisioner_findings(asked.project, places, policies, deployed=stands)
 
     def cluster_project(self, name: str) -> Iterator[Finding]:
         """Yield what is missing in a project with clusters."""
@@ -68,6 +73,10 @@ class Questions:
         yield from project.api_findings(name, self._services(name, project.CLUSTER_APIS), project.CLUSTER_APIS)
         found = self._permissions(name, project.CLUSTER_ROLES, project.CUSTOM_PERMISSIONS)
         yield from project.permission_findings(found, project.CLUSTER_ROLES, remedy, project.CUSTOM_PERMISSIONS)
+        if name != self._asked.project:
+            policies = self._org_policies(name, org_policies.OF_CLUSTERS)
+            yield from org_policies.unread_findings(name, policies)
+            yield from org_policies.project_findings(name, policies)
 
     def alerts(self, name: str) -> Iterator[Finding]:
         """Yield whether alerts in a project notify nobody."""
@@ -82,6 +91,7 @@ class Questions:
         yield from self._quotas(settings, place)
         if settings.pools.compute is not None:
             yield from self._self_managed(settings, settings.pools.compute, place)
+            yield from self._policies_of_cluster(settings, place, public_nodes=False)
             return
         yield from self._workload_policies(settings, place)
         found = self._api.get("container", f"v1/{settings.path}")
@@ -90,6 +100,8 @@ class Questions:
                 yield from gke.cluster_findings(settings, cluster)
                 yield from self._relay_accounts(cluster, place)
                 yield from self._network(cluster)
+                public = network.public_nodes(cluster)
+                yield from self._policies_of_cluster(settings, place, public_nodes=public)
                 match gke.endpoint(settings, cluster, self._asked.worker_pool):
                     case Endpoint() as endpoint:
                         yield from self._kubernetes(endpoint)
@@ -100,6 +112,7 @@ class Questions:
                     f"GKE has no cluster {settings.path}: make it, or mend `path` in its file.",
                     f"gcloud container clusters list --project {place.project}",
                 )
+                yield from self._without_network(place)
             case Denied() | Unreachable():
                 yield error(f"GKE does not show the cluster: {unknown(found)}")
 
@@ -109,12 +122,28 @@ class Questions:
         subnetwork = self_managed.subnetwork_of(compute, place)
         found, routers = self._subnetwork(subnetwork)
         yield from self_managed.subnetwork_findings(compute, subnetwork, found, routers)
+        if isinstance(found, Missing):
+            yield from self._without_network(place)
         yield from self_managed.image_findings(compute.image, self._api.get("compute", f"compute/v1/{compute.image}"))
         if settings.zone is not None:
             zone = self._api.get("compute", f"{here}/zones/{settings.zone}")
             yield from self_managed.zone_findings(settings, zone)
         policy = self._policy(place.project)
         yield from self_managed.agent_findings(place.project, self._number(place.project), policy)
+
+    def _policies_of_cluster(self, settings: ClusterSettings, place: Place, *, public_nodes: bool) -> Iterator[Finding]:
+        policies = self._org_policies(place.project, org_policies.OF_CLUSTERS)
+        return org_policies.cluster_findings(settings, policies, public_nodes=public_nodes)
+
+    def _without_network(self, place: Place) -> Iterator[Finding]:
+        policies = self._org_policies(place.project, [org_policies.NO_DEFAULT_NETWORK])
+        return org_policies.network_findings(place.project, policies)
+
+    def _org_policies(self, name: str, constraints: Sequence[str]) -> dict[str, Answer]:
+        return {constraint: self._org_policy(name, constraint) for constraint in constraints}
+
+    def _ask_org_policy(self, name: str, constraint: str) -> Answer:
+        return self._api.get("orgpolicy", org_policies.path(name, constraint))
 
     def _node_accounts(self, settings: ClusterSettings, place: Place) -> Iterator[Finding]:
         answers = {

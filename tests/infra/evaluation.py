@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from google.cloud.monitoring_dashboard_v1 import Dashboard
+from google.protobuf.json_format import MessageToDict, ParseDict
+
 from tests.infra.sources import ROOT, TERRAFORM, blocks
 
 PROJECT = "shop-project"
@@ -139,3 +142,12 @@ def conditions(kind: str, name: str) -> list[str]:
     """Return the expressions of a resource's preconditions."""
     [body] = [block[kind][name] for block in blocks("resource") if name in block.get(kind, {})]
     return [expression(each["condition"]) for each in body["lifecycle"][0]["precondition"]]
+
+
+def as_answered(dashboard: dict[str, Any]) -> dict[str, Any]:
+    """Return a dashboard as the API answers it. Raises ParseError for a field or a value of an enum that it has not.
+
+    Zeros and empty lists are left out of the answer: written, each would be a change in every plan.
+    """
+    found: dict[str, Any] = MessageToDict(ParseDict(dashboard, Dashboard.pb()()))
+    return found

@@ -23,7 +23,7 @@ Files = Mapping[str, Mapping[str, Any]]
 
 
 def problems(files: Files, schema: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a message for each argument that is unknown, missing, of another type or value, and each false attribute."""
+    """Yield a message for each argument that is unknown, missing, of another type or value, or attribute not there."""
     allowed = _variables(files)
     for kind, kind_of_resource, name, body in _blocks(files):
         known = schema[kind].get(kind_of_resource)

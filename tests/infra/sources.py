@@ -48,6 +48,15 @@ ENVIRONMENTS = {
 """The roots of the environments, by their folders."""
 
 
+HUB = "${_HUB}/"
+"""Where builds pull images of Docker Hub from."""
+
+
+def on_hub(image: str) -> str:
+    """Return how Docker Hub calls the image of a step, which comes by way of `_HUB`."""
+    return image.removeprefix(HUB).removeprefix("library/")
+
+
 def blocks(kind: str) -> Iterator[Any]:
     for file in FILES.values():
         yield from file.get(kind, [])

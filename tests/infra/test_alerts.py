@@ -16,8 +16,7 @@ import pytest
 from google.protobuf.json_format import ParseError
 
 from infra.local import messaging
-from tests.infra.dashboards import as_answered
-from tests.infra.evaluation import PROJECT, evaluated, prepared, terraform
+from tests.infra.evaluation import PROJECT, as_answered, evaluated, prepared, terraform
 from tests.infra.provider_schema import EXTRACT
 from tests.infra.sources import ROOT, attributes, blocks, resource
 from tests.infra.test_log_metrics import COUNTED

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from infra.local.prerequisites import Prerequisite
-from tests.infra.sources import ROOT, STEPS
+from tests.infra.sources import ROOT, STEPS, on_hub
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 EACH = pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
@@ -35,7 +35,7 @@ def test_forks_run_the_whole_gate_and_each_night_the_proof() -> None:
 
 @EACH
 def test_a_workflow_runs_in_the_builds_python(workflow: Path) -> None:
-    assert job(workflow)["container"] == STEPS["check"]["name"]
+    assert job(workflow)["container"] == on_hub(STEPS["check"]["name"])
 
 
 @EACH

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.infra.sources import BUILD, DESTROY, DESTROY_STEPS, ROOT, STEPS, blocks, resource
+from tests.infra.sources import BUILD, DESTROY, DESTROY_STEPS, ROOT, STEPS, blocks, on_hub, resource
 
 BUILDS = pytest.mark.parametrize("build", [BUILD, DESTROY], ids=["deploy", "destroy"])
 APPLYING = ("apply", "indexes", "configure", "image", "bill-of-materials", "overlays", "roll-out", "doctor")
@@ -69,7 +69,10 @@ def test_every_steps_image_has_an_exact_version(build: dict[str, Any]) -> None:
 def test_terraform_has_one_version_everywhere() -> None:
     [terraform] = blocks("terraform")
     images = {
-        step["name"] for build in (BUILD, DESTROY) for step in build["steps"] if "terraform -chdir" in step["script"]
+        on_hub(step["name"])
+        for build in (BUILD, DESTROY)
+        for step in build["steps"]
+        if "terraform -chdir" in step["script"]
     }
 
     assert images == {f"hashicorp/terraform:{terraform['required_version'].removeprefix('~> ')}"}
@@ -78,7 +81,7 @@ def test_terraform_has_one_version_everywhere() -> None:
 def test_the_functions_run_on_the_python_that_checked_them() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     [config] = resource("google_cloudfunctions2_function", "function")["build_config"]
-    [version] = re.findall(r"^python:(\d+\.\d+)\.", STEPS["check"]["name"])
+    [version] = re.findall(r"^python:(\d+\.\d+)\.", on_hub(STEPS["check"]["name"]))
 
     assert config["runtime"] == f"python{version.replace('.', '')}"
     assert project["tool"]["mypy"]["python_version"] == version
@@ -97,9 +100,10 @@ def test_every_variable_that_is_given_exists_and_none_that_is_needed_is_missing(
 @BUILDS
 def test_every_substitution_is_declared_with_a_meaning_and_used(build: dict[str, Any]) -> None:
     used = set(re.findall(r"\$\{?(_[A-Z_]+)", "".join(map(with_called, scripts(build).values()))))
+    used |= {"_HUB"} & {name for step in build["steps"] for name in re.findall(r"\$\{(\w+)\}", step["name"])}
     defaults = {name for name, value in build["substitutions"].items() if value}
     assert set(build["substitutions"]) == used
-    assert defaults <= {"_APPLY", "_ADMISSION"}, "somebody's own value"
+    assert defaults <= {"_APPLY", "_ADMISSION", "_HUB"}, "somebody's own value"
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,9 @@ def test_the_image_goes_to_the_repository_that_terraform_declares() -> None:
 @BUILDS
 def test_every_script_stops_at_its_first_error(build: dict[str, Any]) -> None:
     for step in build["steps"]:
-        alpine = step["name"].startswith("hashicorp/terraform:")  # it has no bash, and its scripts have no pipes
+        alpine = on_hub(step["name"]).startswith(
+            "hashicorp/terraform:"
+        )  # it has no bash, and its scripts have no pipes
         first = "#!/bin/sh\nset -eu\n" if alpine else "#!/usr/bin/env bash\nset -euo pipefail\n"
         assert step["script"].startswith(first), step["id"]
         assert not (alpine and re.search(r"[^|][|][^|]", step["script"])), step["id"]

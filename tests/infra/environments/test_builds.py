@@ -20,12 +20,14 @@ from tests.infra.sources import (
     DESTROY_TRAINING,
     DESTROY_TRITON,
     ENVIRONMENTS,
+    HUB,
     PROVISION_TRAINING,
     PROVISION_TRITON,
     ROOT,
     TRAINING,
     TRITON,
     blocks,
+    on_hub,
 )
 
 Build = Mapping[str, Any]
@@ -110,10 +112,13 @@ EACH_BUILD = pytest.mark.parametrize(
 
 
 @EACH_BUILD
-def test_the_substitutions_are_those_of_the_reference(environment: Environment, build: Build) -> None:
-    assert build["substitutions"].keys() == environment.reference
+def test_the_substitutions_are_those_of_the_reference_and_where_images_come_from(
+    environment: Environment, build: Build
+) -> None:
+    assert build["substitutions"].keys() == environment.reference | {"_HUB"}
     assert {name: value for name, value in build["substitutions"].items() if value} == {
-        "_TF_STATE_PREFIX": environment.prefix
+        "_TF_STATE_PREFIX": environment.prefix,
+        "_HUB": "mirror.gcr.io",
     }
 
 
@@ -135,7 +140,7 @@ def test_every_variable_that_must_be_set_can_be(environment: Environment) -> Non
 @EACH
 def test_the_page_has_every_substitution(environment: Environment) -> None:
     table = environment.page.partition("| substitution |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"`(_[A-Z_]+)`", table)) == environment.reference
+    assert set(re.findall(r"`(_[A-Z_]+)`", table)) == environment.reference | {"_HUB"}
 
 
 @EACH
@@ -155,14 +160,14 @@ def test_every_image_is_one_of_the_deployments(environment: Environment, build: 
     assert {step["name"] for step in build["steps"]} <= {step["name"] for step in BUILD["steps"]}
     [terraform] = blocks("terraform")
     exact = terraform["required_version"].removeprefix("~> ")
-    assert f"hashicorp/terraform:{exact}" in {step["name"] for step in build["steps"]}
+    assert f"{HUB}hashicorp/terraform:{exact}" in {step["name"] for step in build["steps"]}
 
 
 @EACH_BUILD
 def test_every_script_stops_at_its_first_error_and_runs_alone(environment: Environment, build: Build) -> None:
     del environment
     for step in build["steps"]:
-        alpine = step["name"].startswith("hashicorp/terraform:")  # it has no bash
+        alpine = on_hub(step["name"]).startswith("hashicorp/terraform:")  # it has no bash
         first = "#!/bin/sh\nset -eu\n" if alpine else "#!/usr/bin/env bash\nset -euo pipefail\n"
         assert step["script"].startswith(first), step["id"]
         assert not {"waitFor", "allowFailure"} & step.keys()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.infra.dashboards import as_answered
 from tests.infra.environments.planned import Plan, plan_of
+from tests.infra.evaluation import as_answered
 
 pytestmark = [
     pytest.mark.emulators,

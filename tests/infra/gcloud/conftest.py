@@ -17,7 +17,8 @@ from tests.infra.sources import ROOT
 HERE = Path(__file__).parent
 SERVICES = (
     "artifactregistry", "cloudbilling", "cloudbuild", "cloudfunctions", "cloudresourcemanager", "cloudscheduler",
-    "compute", "container", "firestore", "gkehub", "iam", "logging", "monitoring", "pubsub", "serviceusage", "storage",
+    "compute", "container", "firestore", "gkehub", "iam", "logging", "monitoring", "orgpolicy", "pubsub",
+    "serviceusage", "storage",
 )  # fmt: skip
 PERSON = "me@example.com"
 

@@ -70,7 +70,10 @@ def test_every_image_is_built_of_its_folder_and_pushed_by_the_tag(docker: Tools,
     assert docker.calls == [
         f"docker {each}"
         for name in named
-        for each in (f"build --platform linux/amd64 --tag {name} {name[len(REGISTRY) + 1 : -4]}", f"push {name}")
+        for each in (
+            f"build --platform linux/amd64 --build-arg HUB=mirror.gcr.io --tag {name} {name[len(REGISTRY) + 1 : -4]}",
+            f"push {name}",
+        )
     ]
 
 
@@ -98,7 +101,7 @@ def test_the_command_in_the_header_sets_what_is_required() -> None:
 @pytest.mark.parametrize("image", IMAGES["substitutions"]["_IMAGES"].split())
 def test_an_image_has_a_release_as_its_base_and_no_root(image: str) -> None:
     dockerfile = (FOLDER / image / "Dockerfile").read_text()
-    assert re.findall(r"^FROM python:(\d+\.\d+\.\d+)-slim-bookworm$", dockerfile, re.MULTILINE)
+    assert re.findall(r"^FROM \$\{HUB\}/library/python:(\d+\.\d+\.\d+)-slim-bookworm$", dockerfile, re.MULTILINE)
     (user,) = re.findall(r"^USER (\d+):\d+$", dockerfile, re.MULTILINE)
     assert int(user) > 0
     assert dockerfile.index("USER ") > dockerfile.rindex("RUN ")

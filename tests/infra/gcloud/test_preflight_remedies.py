@@ -15,6 +15,16 @@ from infra.preflight.gke import cluster_findings, endpoint
 from infra.preflight.indexes import Declared, Field, Index, Seen, Standing, fatal_findings, overdue
 from infra.preflight.instances import instance_findings
 from infra.preflight.network import Subnetwork, network_findings
+from infra.preflight.org_policies import (
+    EXTERNAL,
+    IMAGES,
+    INGRESS,
+    LOCATIONS,
+    NO_DEFAULT_NETWORK,
+    provisioner_findings,
+)
+from infra.preflight.org_policies import cluster_findings as policies_of_cluster
+from infra.preflight.org_policies import network_findings as without_network
 from infra.preflight.project import APIS, api_findings, bucket_findings
 from infra.preflight.quotas import quota_findings, quotas_of
 from infra.preflight.records import Books, dropped, held
@@ -59,10 +69,20 @@ def of_indexes() -> Iterator[Finding]:
     yield overdue(declared.indexes, "shop")
 
 
+def of_policies() -> Iterator[Finding]:
+    """Yield what is told where an organisation's policies refuse what they can."""
+    refused = Found({"spec": {"rules": [{"denyAll": True}, {"enforce": True}]}})
+    policies = dict.fromkeys((*INGRESS, LOCATIONS, EXTERNAL, IMAGES, NO_DEFAULT_NETWORK), refused)
+    yield from provisioner_findings("shop", {"functions": "us-central1"}, policies, deployed=False)
+    yield from policies_of_cluster(settings(), policies, public_nodes=True)
+    yield from without_network("shop", policies)
+
+
 def findings() -> Iterator[Finding]:
     """Yield what is told of a project and of clusters that lack all that they can lack."""
     yield from of_self_managed()
     yield from of_indexes()
+    yield from of_policies()
     lacking = dict.fromkeys(("workloadIdentityConfig", "controlPlaneEndpointsConfig", "maintenancePolicy"))
     bare = changed(CLUSTER, nodePools=[], **lacking)
     yield from cluster_findings(settings(), bare)
@@ -102,7 +122,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud) -> None:
             if ran.returncode == WRONG_USAGE:
                 wrong[command] = ran.stderr
     assert wrong == {}
-    assert len(commands("gcloud")) == 31
+    assert len(commands("gcloud")) == 37
 
 
 @pytest.mark.parametrize("command", commands("slices"))

@@ -3,13 +3,14 @@
 from copy import deepcopy
 from typing import Any
 
-from infra.preflight.project import APIS, CLUSTER_ROLES, CUSTOM_PERMISSIONS, ROLES
+from infra.preflight.project import APIS, CLUSTER_ROLES, CUSTOM_PERMISSIONS, ROLES, Asked
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.slices import ClusterId
 
 PROJECT, NUMBER, PATH = "shop", "4711", "projects/shop/locations/us-central2/clusters/b"
 NODES, RELAY = "tpu-nodes@shop.iam.gserviceaccount.com", "nodes@shop.iam.gserviceaccount.com"
 
+ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5", max_instances=10)
 POOL: dict[str, Any] = {
     "name": "cpu",
     "status": "RUNNING",

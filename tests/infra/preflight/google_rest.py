@@ -9,7 +9,7 @@ from tests.infra.loopback import NOT_FOUND, Request, Response, refusal, serving
 
 SERVICES = (
     "artifactregistry", "cloudquotas", "cloudresourcemanager", "compute", "container", "firestore", "iam",
-    "monitoring", "serviceusage", "storage",
+    "monitoring", "orgpolicy", "serviceusage", "storage",
 )  # fmt: skip
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -20,82 +18,12 @@ from infra.preflight.answers import Denied, Found, Missing, Unreachable
 from infra.preflight.api import Api
 from infra.preflight.findings import Section, Severity, error, report, warning
 from infra.preflight.gke import Endpoint
-from infra.preflight.project import Asked
 from tests.builders import CLUSTER as DEMO
-from tests.builders import NOW, a_record
-from tests.builders import settings as demo_settings
 from tests.infra.preflight import google_rest
-from tests.infra.preflight.clouds import (
-    BUCKET,
-    CHANNELS,
-    CLUSTER,
-    KUEUE,
-    NODES,
-    PATH,
-    PERMISSIONS,
-    POLICY,
-    PROJECT,
-    SERVICES,
-    SUBNETWORK,
-    changed,
-    config_map,
-)
+from tests.infra.preflight.clouds import ASKED, CLUSTER, NODES, PATH, PROJECT, changed
 from tests.infra.preflight.google_rest import Cloud
-from tpu_slices_simulator.fakes.store import FakeStore
 
 pytestmark = pytest.mark.enable_socket
-
-ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5", max_instances=10)
-ADMISSION = {"resources": [{"kind": "MutatingAdmissionPolicy"}, {"kind": "ValidatingAdmissionPolicy"}]}
-WHOLE: dict[str, Any] = {
-    "/v1/projects/shop/services:batchGet": SERVICES,
-    "/v3/projects/shop:testIamPermissions": PERMISSIONS,
-    "/v3/projects/shop:getIamPolicy": POLICY,
-    "/v3/projects/shop": {"name": "projects/4711"},
-    "/storage/v1/b/state": BUCKET,
-    "/v3/projects/shop/notificationChannels": CHANNELS,
-    f"/v1/projects/-/serviceAccounts/{NODES}": {"email": NODES},
-    f"/v1/{PATH}": CLUSTER,
-    "/compute/v1/projects/net/regions/us-central2/subnetworks/hosts": SUBNETWORK,
-    "/compute/v1/projects/net/regions/us-central2/routers": {},
-    "/version": {"major": "1"},
-    "/apis/jobset.x-k8s.io/v1alpha2": {},
-    "/apis/admissionregistration.k8s.io/v1": ADMISSION,
-    "/apis/kueue.x-k8s.io": {},
-    "/api/v1/namespaces/kueue-system/configmaps/kueue-manager-config": config_map(KUEUE),
-}
-
-
-@pytest.fixture
-def cloud() -> Iterator[Cloud]:
-    """Return a cloud that lacks nothing."""
-    with google_rest.served() as cloud:
-        cloud.documents.update(WHOLE)
-        yield cloud
-
-
-@pytest.fixture
-def api(cloud: Cloud) -> Iterator[Api]:
-    """Return an edge whose addresses all lead to the cloud, the API server's too."""
-    with AuthorizedSession(AnonymousCredentials()) as session:  # type: ignore[no-untyped-call]
-        yield Api(session, {**cloud.hosts, "https://gke-c0ffee.us-central2.gke.goog": cloud.url})
-
-
-@pytest.fixture
-def outside(api: Api) -> Outside:
-    """Return outside to that cloud, and to records with one slice that may have a node pool."""
-    store = FakeStore()
-    store.put_settings(demo_settings())
-    store.put(a_record(create_requested_at=NOW))
-    return Outside(lambda: api, lambda _: store)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder with one cluster's settings."""
-    settings = {"path": PATH, "pools": {"service_account": NODES}, "policy": {"chips_per_cluster": 16}}
-    (tmp_path / "blue.yaml").write_text(json.dumps(settings))
-    return tmp_path
 
 
 def test_a_cloud_that_lacks_nothing_has_no_finding(api: Api, folder: Path) -> None:
@@ -249,86 +177,6 @@ def test_no_cluster_is_listed_if_the_file_of_any_is_wrong(folder: Path, capsys: 
     (folder / "red.yaml").write_text("path: somewhere")
     assert preflight.main(["clusters", "--project", PROJECT, "--folder", str(folder)]) == 1
     assert capsys.readouterr().out == ""
-
-
-def channels_of(project: str, mark: str, *numbers: int) -> dict[str, Any]:
-    return {
-        "notificationChannels": [
-            {"name": f"projects/{project}/notificationChannels/{number}", "userLabels": {"tpu-slice-provisioner": mark}}
-            for number in numbers
-        ]
-    }
-
-
-CHANNELS_COMMAND = ["channels", "--project", PROJECT, "--folder"]
-
-
-def test_terraform_is_told_of_the_channels_in_each_project_with_alerts(
-    outside: Outside, cloud: Cloud, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "red.yaml").write_text("path: projects/other/locations/us-east5/clusters/r\n")
-    (folder / "own.yaml").write_text(
-        "path: projects/machines/locations/us-east5\ncompute: {image: projects/p/global/images/i}\n"
-    )
-    cloud.documents["/v3/projects/shop/notificationChannels"] = {
-        "notificationChannels": [
-            *channels_of("shop", "office", 1)["notificationChannels"],
-            {"name": "projects/shop/notificationChannels/2"},
-            *CHANNELS["notificationChannels"],
-        ]
-    }
-    cloud.documents["/v3/projects/other/notificationChannels"] = channels_of("other", PROJECT, 8, 9)
-
-    assert preflight.main([*CHANNELS_COMMAND, str(folder)], outside) == 0
-    assert json.loads(capsys.readouterr().out) == {
-        "notification_channels": [
-            "projects/other/notificationChannels/8",
-            "projects/other/notificationChannels/9",
-            "projects/shop/notificationChannels/7",
-        ]
-    }
-    assert not [asked for asked in cloud.asked if "machines" in asked], "alerts on relays are on GKE's log"
-
-
-def test_nobody_to_notify_is_no_reason_to_fail(
-    outside: Outside, cloud: Cloud, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cloud.documents["/v3/projects/shop/notificationChannels"] = {}
-    assert preflight.main([*CHANNELS_COMMAND, str(folder)], outside) == 0
-    assert json.loads(capsys.readouterr().out) == {"notification_channels": []}
-
-
-@pytest.mark.parametrize("status", [403, 404, 500])
-def test_channels_that_cannot_be_read_end_the_build_and_are_not_taken_from_the_alerts(
-    outside: Outside, cloud: Cloud, folder: Path, status: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cloud.documents["/v3/projects/shop/notificationChannels"] = status
-    assert preflight.main([*CHANNELS_COMMAND, str(folder)], outside) == 1
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert "shop" in told.err
-
-
-def test_each_project_with_alerts_is_told_once_if_they_notify_nobody(api: Api, cloud: Cloud, folder: Path) -> None:
-    for name, path in {"red": "other/locations/us-east5/clusters/r", "own": "machines/locations/us-east5"}.items():
-        compute = "compute: {image: projects/p/global/images/i}\n" if name == "own" else ""
-        (folder / f"{name}.yaml").write_text(f"path: projects/{path}\n{compute}")
-    cloud.documents |= {f"/v3/projects/{name}/notificationChannels": {} for name in ("shop", "other", "machines")}
-
-    told = [
-        (section.subject, finding.remedies)
-        for section in preflight.check(api, ASKED, folder)
-        for finding in section.findings
-        if "notify nobody" in finding.message
-    ]
-    command = (
-        "infra/bootstrap.sh --project shop --region us-central1 --firestore-location nam5 --state-bucket state"
-        "{} --notify EMAIL"
-    )
-    assert told == [
-        ("project shop", (command.format(""),)),
-        ("project other, of clusters", (command.format(" --cluster-project other"),)),
-    ]
 
 
 @pytest.mark.parametrize("command", ["dropped", "held"])

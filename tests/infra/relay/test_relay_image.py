@@ -23,7 +23,7 @@ from packaging.utils import canonicalize_name
 
 from tests.infra.builds.libraries import install
 from tests.infra.metadata import GET_TOKEN, TOKEN, asking, metadata
-from tests.infra.sources import ROOT, STEPS, pins
+from tests.infra.sources import ROOT, STEPS, on_hub, pins
 from tests.local.served import serving
 from tests.relay.attack.stage import Sources, running
 from tests.relay.objects import Json
@@ -189,7 +189,7 @@ def test_nothing_but_sources_and_the_lock_is_copied() -> None:
 def test_the_base_is_a_release_of_the_python_that_checks_the_sources() -> None:
     assert re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE) == ["${BASE}", "${BASE}"]
     (base,) = re.findall(r"^ARG BASE=(\S+)$", DOCKERFILE, re.MULTILINE)
-    assert base == STEPS["check"]["name"].replace("-bookworm", "-slim-bookworm")
+    assert base == on_hub(STEPS["check"]["name"]).replace("-bookworm", "-slim-bookworm")
 
 
 def test_it_does_not_run_as_root() -> None:

@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 REPOSITORY = IMAGE.partition("@")[0]
 TAG = f"{REPOSITORY}:b-1"
 BASE = "python:3.11.14-slim-bookworm"
+PULLED = f"mirror.example/library/{BASE}"
 BASE_DIGEST = f"sha256:{'ab' * 32}"
 BILL = '{"spdxVersion": "SPDX-2.3"}'
 
@@ -27,7 +28,7 @@ BILL = '{"spdxVersion": "SPDX-2.3"}'
 def docker(tmp_path: Path) -> Tools:
     """A Docker whose images have these digests; the base came by another registry's mirror, too."""
     made = tools(tmp_path / "tools", "docker", "gcloud")
-    made.answer(f".RepoDigests 0}}}} {BASE}", f"python@{BASE_DIGEST}")
+    made.answer(f".RepoDigests 0}}}} {PULLED}", f"mirror.example/library/python@{BASE_DIGEST}")
     made.answer(f"{{{{println .}}}}{{{{end}}}} {TAG}", f"mirror.example/relay@{BASE_DIGEST}\\n{IMAGE}\\n")
     made.answer("docker run", BILL)
     return made
@@ -42,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(step: str, made: Tools, folder: Path, image: str = "") -> CompletedProcess[str]:
-    environment = SUBSTITUTIONS | {"_IMAGE": image}
+    environment = SUBSTITUTIONS | {"_IMAGE": image, "_HUB": "mirror.example"}
     return made.run(STEPS[step]["script"], folder, **environment)
 
 
@@ -56,10 +57,10 @@ def test_the_base_is_resolved_to_a_digest_which_is_built_on_and_recorded(docker:
 
     assert built.returncode == 0, built.stderr
     build = call(docker, "docker build")
-    assert f"--build-arg BASE=python@{BASE_DIGEST} " in build
+    assert f"--build-arg BASE=mirror.example/library/python@{BASE_DIGEST} " in build
     assert f"org.opencontainers.image.base.digest={BASE_DIGEST} " in build
     assert f"org.opencontainers.image.base.name=docker.io/library/{BASE} " in build
-    assert docker.calls.index(f"docker pull --platform linux/amd64 {BASE}") < docker.calls.index(build)
+    assert docker.calls.index(f"docker pull --platform linux/amd64 {PULLED}") < docker.calls.index(build)
 
 
 def test_what_was_pushed_is_known_by_its_digest(docker: Tools, folder: Path) -> None:
@@ -73,7 +74,7 @@ def test_what_was_pushed_is_known_by_its_digest(docker: Tools, folder: Path) -> 
 def test_the_bill_of_materials_is_made_of_that_image_and_kept_with_it(docker: Tools, folder: Path) -> None:
     run("image", docker, folder)
     assert (folder / "build" / "relay.spdx.json").read_text() == BILL
-    assert re.search(rf" anchore/syft:v\d+\.\d+\.\d+ scan docker:{TAG} ", call(docker, "docker run"))
+    assert re.search(rf" mirror\.example/anchore/syft:v\d+\.\d+\.\d+ scan docker:{TAG} ", call(docker, "docker run"))
 
     attached = run("bill-of-materials", docker, folder)
     assert attached.returncode == 0, attached.stderr
