@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import a_request
+from tests.builders import a_request, settings
 from tests.journeys.serving import deletions, reason, serving
 from tests.manifests import a_manifest
 from tests.world import World
+from tpu_slices.domain.model.clusters import Policy
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import OwnerKind
@@ -152,6 +153,20 @@ def test_a_group_that_waits_for_another_shape_gets_it_at_once_when_nobody_is_on_
     assert (serve.served, len(created)) == (True, 3)
     world.settle(minutes=3)
     assert len(world.pools) == 2, "the old slice of the group is gone, that of the other stays"
+
+
+def test_a_group_gets_another_shape_only_within_the_limit_of_chips_beside_its_old_slice() -> None:
+    world = World(of_cluster=settings(policy=Policy(chips_per_cluster=40)))
+    serve = world.other_appears(OwnerKind.LEADER_WORKER_SET, slices=1)
+    world.settle(minutes=20, until=lambda: serve.served)
+    world.edits(serve, edited(serve))
+    world.leaves(serve)
+    most = 0
+    for _ in range(30):
+        world.settle(minutes=1)
+        orders = [pool.order for pool in world.backend.pools.values()]
+        most = max(most, sum(order.spec.chips for order in orders if order is not None and order.spec is not None))
+    assert (serve.served, most) == (True, 32)
 
 
 def without_tpu(serve: LiveWorkload) -> Json:

@@ -22,6 +22,9 @@ class Held:
     """Those that the Jobs of the namespace use, whoever bought them."""
     in_cluster: int
 
+    def plus(self, chips: int) -> Held:
+        return Held(self.in_namespace + chips, self.in_cluster + chips)
+
 
 def disallowed(spec: SliceSpec, namespace: str, policy: Policy) -> Iterator[Obstacle]:
     """Yield why tenants of the namespace may not request this slice, whatever else is held.

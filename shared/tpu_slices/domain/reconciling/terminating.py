@@ -35,7 +35,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.model.vendors import Vendor
-from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess
 from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
@@ -100,9 +100,17 @@ def without_current(case: Situation, ended: GivingUp) -> Situation:
     nothing_bought = failed and not hosts.joined and not hosts.occupants
     made_for = case.seen.current.fingerprint if isinstance(case.seen.current, Running) else None
     record = given_up(case.record, fits=ended.fits, empty=nothing_bought, fingerprint=made_for)
-    return case.with_record(
-        record, PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current})
+    seen = PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current})
+    return replace(
+        case.with_record(record, seen), known=_known_beside(case, 0 if nothing_bought else case.record.own_chips)
     )
+
+
+def _known_beside(case: Situation, chips: int) -> Known:
+    """Return what is known, the chips of the attempt that was given up among those that other pools hold."""
+    if case.known.held is None or case.record.lent(case.record.hosts):  # then they are among them
+        return case.known
+    return replace(case.known, held=case.known.held.plus(chips))
 
 
 def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
