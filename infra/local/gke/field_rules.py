@@ -88,7 +88,8 @@ FIELD_RULES = (
     ),
 )
 
-_UPDATES = frozenset({"name", "etag", "labels", "resource_labels"})
+_CHANGED = frozenset({"labels", "resource_labels"})
+_UPDATES = _CHANGED | {"name", "etag"}
 
 
 def updated(spec: NodePool, update: UpdateNodePoolRequest) -> NodePool:
@@ -106,14 +107,16 @@ def _update_not_covered(ask: Ask) -> str | None:
     return f"Not implemented by the local GKE: {', '.join(strays)}." if strays else None
 
 
+def _changes(ask: Ask) -> frozenset[str]:
+    return _CHANGED.intersection(_set_in(ask.update)) if ask.update else frozenset()
+
+
 def _nothing_to_update(ask: Ask) -> str | None:
-    changes = set(_set_in(ask.update)) & {"labels", "resource_labels"} if ask.update else set()
-    return None if changes else "Must specify a field to update."
+    return None if _changes(ask) else "Must specify a field to update."
 
 
 def _two_at_once(ask: Ask) -> str | None:
-    changes = set(_set_in(ask.update)) & {"labels", "resource_labels"} if ask.update else set()
-    return "Only one field can be updated at a time." if len(changes) > 1 else None
+    return "Only one field can be updated at a time." if len(_changes(ask)) > 1 else None
 
 
 def _outdated(ask: Ask) -> str | None:

@@ -27,7 +27,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import ClusterId, PoolName, attempt_named
+from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.domain.planning.joining import kubeadm_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
@@ -299,8 +299,7 @@ def _listed(pool: FakePool, cluster: ClusterSettings) -> PoolSeen | None:
     if order is not None and not pool.lacking:
         here = order.cluster_path == cluster.path and order.job.cluster == cluster.cluster
         return PoolSeen(name=pool.name, slice_id=order.slice_id, attempt=order.attempt, job=order.job) if here else None
-    named = attempt_named(pool.name)
-    return PoolSeen(name=pool.name, slice_id=named[0], attempt=named[1], job=None) if named else None
+    return PoolSeen.named(pool.name)
 
 
 def _is_ours(pool: FakePool, order: PoolOrder) -> bool:

@@ -301,10 +301,8 @@ class GkeBackend:
         """Return the operation that creates, or created, the pool: the one on record, else found by the pool's name."""
         if order.operation is not None:
             return self._noted(order)
-        return next(
-            (op for op in self._operations(order.cluster_path) if operations.creates(op, operations.target_of(order))),
-            None,
-        )
+        target = operations.target_of(order)
+        return next((each for each in self._operations(order.cluster_path) if operations.creates(each, target)), None)
 
     def _noted(self, order: PoolOrder) -> Operation | None:
         """Return the operation on record; None if there is none, or GKE no longer has it."""

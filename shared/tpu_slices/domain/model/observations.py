@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
-from tpu_slices.domain.model.slices import SliceId, WorkloadJob
+from tpu_slices.domain.model.slices import SliceId, WorkloadJob, attempt_named
 
 
 class FailureKind(StrEnum):
@@ -153,6 +154,12 @@ class PoolSeen:
     attempt: int
     job: WorkloadJob | None
     """What its labels say that it was made for; None: they do not say it, so that nothing but its name is known."""
+
+    @classmethod
+    def named(cls, name: str) -> Self | None:
+        """Return a pool of which nothing but its name is known; None if that is none of ours."""
+        named = attempt_named(name)
+        return None if named is None else cls(name=name, slice_id=named[0], attempt=named[1], job=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from tpu_slices.domain.model.slices import (
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
-    attempt_named,
     pool_name,
     slice_id,
 )
@@ -90,10 +89,7 @@ def pool_seen(name: str, description: str, cluster: ClusterId) -> PoolSeen | Non
     if proof is not None and proof.get("cluster") != cluster:
         return None
     known = _described(name, proof, cluster) if proof is not None else None
-    if known is not None:
-        return known
-    named = attempt_named(name)
-    return None if named is None else PoolSeen(name=name, slice_id=named[0], attempt=named[1], job=None)
+    return known or PoolSeen.named(name)
 
 
 def _described(name: str, proof: Mapping[str, Any], cluster: ClusterId) -> PoolSeen | None:

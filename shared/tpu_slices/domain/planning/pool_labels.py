@@ -19,7 +19,6 @@ from tpu_slices.domain.model.slices import (
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
-    attempt_named,
     pool_name,
     slice_id,
 )
@@ -146,11 +145,7 @@ def pool_seen(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolS
     A slice id covers cluster, UID, replicated job and index, so labels that were copied, edited or written for
     another cluster do not match it. The workload's name may be shortened: the slice id shows only its beginning.
     """
-    described = _described(name, labels, cluster)
-    if described is not None:
-        return described
-    named = attempt_named(name)
-    return None if named is None else PoolSeen(name=name, slice_id=named[0], attempt=named[1], job=None)
+    return _described(name, labels, cluster) or PoolSeen.named(name)
 
 
 def _described(name: str, labels: Mapping[str, str], cluster: ClusterId) -> PoolSeen | None:
