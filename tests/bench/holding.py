@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from types import FunctionType, ModuleType
-from typing import Self, TypeVar
+from typing import Self
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
@@ -35,24 +34,15 @@ from relay.objects import (
 from tests.bench.measures import Measure, measure
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, bound_pod, jobset, node, replicated_job
-from tests.relay.watched import START, a_relay, looking_up, read
+from tests.relay.watched import START, a_relay, looking_up, objects_kept, read_as
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 
 JOBS_EACH = 100
 STEP = timedelta(seconds=5)
-S = TypeVar("S", Workload, Leader, Host)
-
-
-def _read_as(kind: type[S], obj: Json) -> S:
-    seen = read(obj)
-    assert isinstance(seen, kind)
-    return seen
-
-
-WORKLOAD = _read_as(Workload, jobset(spec={"replicatedJobs": [replicated_job(replicas=JOBS_EACH)]}))
-LEADER = _read_as(Leader, bound_pod(0, "host"))
-HOST = _read_as(Host, node())
+WORKLOAD = read_as(Workload, jobset(spec={"replicatedJobs": [replicated_job(replicas=JOBS_EACH)]}))
+LEADER = read_as(Leader, bound_pod(0, "host"))
+HOST = read_as(Host, node())
 
 
 def rows() -> Iterator[Measure]:
@@ -156,14 +146,7 @@ class Held:
 
     def objects(self) -> int:
         """Return the number of objects that the relay keeps, however deep."""
-        found: dict[int, object] = {}
-        new: list[object] = [self.relay_, self.queue]
-        while new:
-            one = new.pop()
-            if id(one) not in found and not isinstance(one, type | ModuleType | FunctionType):
-                found[id(one)] = one
-                new += gc.get_referents(one)
-        return len(found)
+        return objects_kept(self.relay_, self.queue)
 
     def traced(self) -> float:
         """Return the memory in use since tracing began, in MiB."""

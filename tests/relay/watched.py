@@ -1,9 +1,11 @@
 """A fact queue whose time is stepped by the test, and ways to read its facts."""
 
+import gc
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Self
+from types import FunctionType, ModuleType
+from typing import Any, Self, TypeVar
 
 from relay import translate
 from relay.agenda import Timing
@@ -11,10 +13,10 @@ from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups.threads import Claims, Due, LookedUp, Mounted
 from relay.lookups.users import Looks, PodsOn, Users
-from relay.objects import Kind, Seen, Workload
+from relay.objects import Host, Kind, Leader, Seen, Workload
 from relay.relay import Event, Relay
 from tests.builders import CLUSTER
-from tests.relay.objects import node, read_jobset
+from tests.relay.objects import Json, node, read_jobset
 from tpu_slices.domain.model.facts import (
     DemandListed,
     Fact,
@@ -190,3 +192,24 @@ def occupants(facts: Sequence[Fact]) -> list[list[str]]:
 
 def nodes(count: int, **parts: Any) -> list[dict[str, Any]]:
     return [node(number, **parts) for number in range(count)]
+
+
+S = TypeVar("S", Workload, Leader, Host)
+
+
+def read_as(kind: type[S], obj: Json) -> S:
+    seen = read(obj)
+    assert isinstance(seen, kind)
+    return seen
+
+
+def objects_kept(*parts: object) -> int:
+    """Return the number of objects that these parts keep, however deep."""
+    found: dict[int, object] = {}
+    new = [*parts]
+    while new:
+        one = new.pop()
+        if id(one) not in found and not isinstance(one, type | ModuleType | FunctionType):
+            found[id(one)] = one
+            new += gc.get_referents(one)
+    return len(found)

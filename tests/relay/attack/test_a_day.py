@@ -1,12 +1,10 @@
 """A day in which thousands of JobSets come and go: the relay keeps no more than what exists."""
 
-import gc
 import random
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from types import FunctionType, ModuleType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pytest
 
@@ -33,7 +31,7 @@ from relay.outbox import Outbox
 from tests.builders import CLUSTER
 from tests.relay.closing import question
 from tests.relay.objects import Json, jobset, node, pod
-from tests.relay.watched import START, a_relay, looking_up, read
+from tests.relay.watched import START, a_relay, looking_up, objects_kept, read_as
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
@@ -46,13 +44,6 @@ REPORTS = 2
 
 
 Thing = Workload | Leader | Host
-S = TypeVar("S", Workload, Leader, Host)
-
-
-def read_as(kind: type[S], obj: Json) -> S:
-    seen = read(obj)
-    assert isinstance(seen, kind)
-    return seen
 
 
 BEGUN = read_as(Workload, jobset())
@@ -175,14 +166,7 @@ class Day:
 
     def objects(self) -> int:
         """Return the number of objects that the parts keep, however deep."""
-        found: dict[int, object] = {}
-        new: list[object] = [self.relay_, self.queue, self.claims, self.patcher, self.outbox]
-        while new:
-            one = new.pop()
-            if id(one) not in found and not isinstance(one, type | ModuleType | FunctionType):
-                found[id(one)] = one
-                new += gc.get_referents(one)
-        return len(found)
+        return objects_kept(self.relay_, self.queue, self.claims, self.patcher, self.outbox)
 
     def entries(self) -> dict[str, int]:
         """Return the number of entries in each field of each part."""
