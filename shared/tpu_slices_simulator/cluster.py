@@ -285,7 +285,7 @@ class FakeCluster:
         pools = {self.nodes[pod.node].pool for pod in pods if pod.node is not None}
         taken = {each.node for each in (*self.pods.values(), *self.followers.values()) if not each.ended}
         nodes = (node for node in self.nodes.values() if node.pool in pools and node.name not in taken)
-        return next((node.pool for node in nodes if node.seen.usable), None)
+        return next((node.pool for node in nodes if node.seen.usable and self._selects(leader, node.pool)), None)
 
     def _own(self, pod: Pod, pool: Pool) -> bool:
         replicated_job, index = pod.job
@@ -293,13 +293,15 @@ class FakeCluster:
         job = WorkloadJob(cluster=self._cluster, owner=owner, replicated_job=replicated_job, job_index=index)
         return isinstance(pool, PoolKey) and pool.slice_id == slice_id(job)
 
-    def _may_use(self, pod: Pod, pool: Pool, owner: str | None) -> bool:
-        uid = pod.jobset.ref.owner.uid
+    def _selects(self, pod: Pod, pool: Pool) -> bool:
         labels = self.nodes[min(self.nodes_of(pool))].raw["metadata"]["labels"]
         selector = pod.template["spec"].get("nodeSelector") or {}
-        if any(selector.get(key, labels.get(key)) != labels.get(key) for key in (ACCELERATOR, TOPOLOGY)):
-            return False
-        return self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
+        return all(selector.get(key, labels.get(key)) == labels.get(key) for key in (ACCELERATOR, TOPOLOGY))
+
+    def _may_use(self, pod: Pod, pool: Pool, owner: str | None) -> bool:
+        uid = pod.jobset.ref.owner.uid
+        its_own = self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
+        return its_own and self._selects(pod, pool)
 
     def _free_pools(self) -> dict[Pool, str | None]:
         """Return the pools whose hosts are all usable, open, and without a leader, with the UIDs of their workloads."""

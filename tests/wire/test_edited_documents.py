@@ -90,13 +90,15 @@ SEEN = (Absent(), Creating(operation_runs=False), Running(fingerprint=None), Bus
 SETTINGS = settings()
 
 AWAITED = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW)
+SPEC = a_spec(
+    node_labels=(("team", "vision"),),
+    taints=(Taint("a", "b"),),
+    networks=(Network("n", "s"),),
+    copied_labels=("team",),
+)
 WHOLE = a_record(
-    spec=a_spec(
-        node_labels=(("team", "vision"),),
-        taints=(Taint("a", "b"),),
-        networks=(Network("n", "s"),),
-        copied_labels=("team",),
-    ),
+    spec=SPEC,
+    ordered=SPEC,
     pinned_settings=SETTINGS.pools,
     create_requested_at=NOW - MINUTE,
     attempt=3,
@@ -108,6 +110,7 @@ WHOLE = a_record(
     terminating=(
         TerminatingAttempt(
             attempt=2,
+            ordered=SPEC,
             delete_requested_at=NOW - MINUTE,
             spared_until=NOW,
             hosts=some_hosts(occupants=(an_occupant("gemma"),), answered=NOW),
@@ -270,6 +273,13 @@ def test_an_edit_that_no_flow_could_work_on_is_named_by_its_field(field: str, ed
     way = tuple(int(part) if part.isdigit() else part for part in field.split("."))
     with pytest.raises(Permanent, match=f"^SliceRecord: {field}: "):
         decode(SliceRecord, edited(encode(WHOLE), way, edit))
+
+
+@pytest.mark.parametrize("field", ["spec.topology", "ordered.topology", "terminating.0.ordered.topology"])
+def test_an_edited_topology_that_is_none_is_named_by_its_field(field: str) -> None:
+    way = tuple(int(part) if part.isdigit() else part for part in field.split("."))
+    with pytest.raises(Permanent, match=f" {field}: "):
+        decode(SliceRecord, edited(encode(WHOLE), way, "4x"))
 
 
 def test_attempt_0_is_that_of_an_adopted_pool() -> None:

@@ -24,6 +24,28 @@ SIBLING_POD = {
     "pod_uid": "pod-llama-1",
 }
 SHORTAGE = {"at": NOW, "reason": "Stockout", "what": "such hosts", "again_at": None}
+SPEC = {
+    "accelerator": "tpu-v6e-slice",
+    "topology": "4x4",
+    "machine_type": "ct6e-standard-4t",
+    "hosts": 4,
+    "chips_per_host": 4,
+    "placement": "COMPACT",
+    "boot_disk": "hyperdisk-balanced",
+    "zone": "us-central2-b",
+    "capacity": {"kind": "ON_DEMAND", "reservation": None, "max_run_duration": None},
+    "node_labels": {"team": "research"},
+    "copied_labels": [],
+    "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],
+    "service_account": None,
+    "networks": [{"network": "vpc-2", "subnetwork": "subnet-2"}],
+    "exclusive_nodes": False,
+    "workload_policy": None,
+    "instance": None,
+    "jobset_chips": 64,
+    "caveat": "",
+    "fingerprint": "v1-abcdefghijklm",
+}
 A_SLICE = {
     "schema": 1,
     "id": "tpu-llama-slice-0-oahqlz77blgqd",
@@ -33,28 +55,8 @@ A_SLICE = {
     "owner": OWNER,
     "replicated_job": "slice",
     "job_index": 0,
-    "spec": {
-        "accelerator": "tpu-v6e-slice",
-        "topology": "4x4",
-        "machine_type": "ct6e-standard-4t",
-        "hosts": 4,
-        "chips_per_host": 4,
-        "placement": "COMPACT",
-        "boot_disk": "hyperdisk-balanced",
-        "zone": "us-central2-b",
-        "capacity": {"kind": "ON_DEMAND", "reservation": None, "max_run_duration": None},
-        "node_labels": {"team": "research"},
-        "copied_labels": [],
-        "taints": [{"key": "cloud.google.com/gke-spot", "value": "true"}],
-        "service_account": None,
-        "networks": [{"network": "vpc-2", "subnetwork": "subnet-2"}],
-        "exclusive_nodes": False,
-        "workload_policy": None,
-        "instance": None,
-        "jobset_chips": 64,
-        "caveat": "",
-        "fingerprint": "v1-abcdefghijklm",
-    },
+    "spec": SPEC,
+    "ordered": SPEC,
     "refusal": None,
     "rejection": {"reason": "ImpossibleShape", "message": "No.", "settings_version": "settings-1"},
     "rebuild_allowed": False,
@@ -136,6 +138,7 @@ A_SLICE = {
         {
             "attempt": 1,
             "create_requested_at": NOW - 60 * MINUTE,
+            "ordered": SPEC,
             "ours_since": None,
             "operation": None,
             "slot": None,
@@ -208,8 +211,14 @@ def a_slice() -> SliceRecord:
         occupants=(SIBLING,),
         departures=(Departure(user=an_occupant("guest"), at=NOW - MINUTE),),
     )
+    spec = a_spec(
+        node_labels=(("team", "research"),),
+        taints=(Taint("cloud.google.com/gke-spot", "true"),),
+        networks=(Network("vpc-2", "subnet-2"),),
+        fingerprint="v1-abcdefghijklm",
+    )
     earlier = TerminatingAttempt(
-        attempt=1, create_requested_at=NOW - 60 * MINUTE, chips=16, fits=True, close_requested_at=NOW
+        attempt=1, create_requested_at=NOW - 60 * MINUTE, ordered=spec, chips=16, fits=True, close_requested_at=NOW
     )
     record = a_record(
         pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
@@ -225,12 +234,8 @@ def a_slice() -> SliceRecord:
         runs_on=replace(ELSEWHERE, left_at=NOW),
         rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="No.", settings_version="settings-1"),
         slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW, shortage=a_shortage(), number=3),
-        spec=a_spec(
-            node_labels=(("team", "research"),),
-            taints=(Taint("cloud.google.com/gke-spot", "true"),),
-            networks=(Network("vpc-2", "subnet-2"),),
-            fingerprint="v1-abcdefghijklm",
-        ),
+        spec=spec,
+        ordered=spec,
     )
     queued = record.transitioned(NOW - 5 * MINUTE, Reason.OPERATION_LIMIT, "Waiting for an operation to end.")
     return queued.transitioned(NOW, Reason.HOSTS_JOINING, "3 of 4 hosts are ready.")

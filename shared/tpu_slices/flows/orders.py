@@ -15,6 +15,7 @@ def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Po
     """Return the order about one attempt of a slice."""
     earlier = next((each for each in record.terminating if each.attempt == attempt), None)
     known = record if attempt == record.attempt else earlier
+    made_as = (earlier.ordered or record.spec) if earlier else record.made_as
     return PoolOrder(
         cluster_path=settings.path,
         cluster_gke_id=settings.gke_id,
@@ -22,7 +23,7 @@ def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Po
         attempt=attempt,
         legacy_pool=record.legacy_pool if attempt == 0 else None,
         job=record.job,
-        spec=record.spec,
+        spec=made_as,
         settings=record.pinned_settings or settings.pools,
         operation=known.operation if known else None,
         ours_since=known.ours_since if known else None,

@@ -259,7 +259,7 @@ def _derived(record: Record) -> Fields:
         return {REPORT_QUEUE: queue_name(queue) if queue else None, DEMAND_DIGEST: record.demand_digest}
     if not isinstance(record, SliceRecord):
         return {}
-    hosts = record.spec.hosts if record.spec else "?"
+    hosts = record.made_as.hosts if record.made_as else "?"
     return {
         "hosts_usable": f"{record.hosts.usable} of {hosts}",
         "job_name": record.job.job_name,
@@ -278,23 +278,35 @@ def _pool(record: SliceRecord) -> str | None:
         return None
 
 
-def _with_parsed_spec(document: Any) -> Any:
-    """Return the document with its spec as it was before `native`."""
-    spec = document.get("spec")
-    if not isinstance(spec, dict):
-        return document
+def _with_parsed_specs(document: Any) -> Any:
+    """Return the document with its specs as they were before `native`."""
+    earlier = document.get("terminating")
+    attempts = [
+        {**each, **_parsed_in(each, ("ordered",), f"terminating.{number}.")} if isinstance(each, dict) else each
+        for number, each in enumerate(earlier if isinstance(earlier, list) else ())
+    ]
+    parsed = _parsed_in(document, ("spec", "ordered"), "")
+    return {**document, **parsed, **({"terminating": attempts} if attempts else {})}
+
+
+def _parsed_in(document: Fields, names: tuple[str, ...], path: str) -> Fields:
+    found = ((name, document.get(name)) for name in names)
+    return {name: _parsed_spec(spec, f"{path}{name}") for name, spec in found if isinstance(spec, dict)}
+
+
+def _parsed_spec(spec: Fields, field: str) -> Fields:
     exact: Fields = {}
     if isinstance(text := spec.get("topology"), str):
         try:
             exact["topology"] = Topology.parse(text)
         except ValueError as bad:
-            raise ValueError(f"spec.topology: {bad}") from bad
+            raise ValueError(f"{field}.topology: {bad}") from bad
     if isinstance(labels := spec.get("node_labels"), dict):
         exact["node_labels"] = sorted(labels.items())
     instance = spec.get("instance")
     if isinstance(instance, dict) and isinstance(metadata := instance.get("metadata"), dict):
         exact["instance"] = {**instance, "metadata": sorted(metadata.items())}
-    return {**document, "spec": {**spec, **exact}}
+    return {**spec, **exact}
 
 
 def _without_invalid_report(document: Any) -> Any:
@@ -321,7 +333,7 @@ def _impossible_attempt(record: Record) -> str | None:
 _ADAPTERS = Adapters[type[Any]](
     {
         WorkloadRecord: Annotated[WorkloadRecord, BeforeValidator(_without_invalid_report)],
-        SliceRecord: Annotated[SliceRecord, BeforeValidator(_with_parsed_spec)],
+        SliceRecord: Annotated[SliceRecord, BeforeValidator(_with_parsed_specs)],
         Slot: Slot,
         ConcurrencyLimiter: ConcurrencyLimiter,
         Budget: Budget,

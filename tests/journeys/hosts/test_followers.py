@@ -155,6 +155,26 @@ def test_a_group_that_waits_for_another_shape_gets_it_at_once_when_nobody_is_on_
     assert len(world.pools) == 2, "the old slice of the group is gone, that of the other stays"
 
 
+def test_hosts_that_others_of_a_group_run_on_while_its_leader_waits_for_another_shape_are_told_as_they_are() -> None:
+    world, serve = groups_serving()
+    world.edits(serve, edited(serve))
+    world.cluster.evicts_leader(serve, 0)
+    world.settle(minutes=3 * HOUR)
+    record = world.record(serve)
+    assert (record.reason, deletions(world)) == (Reason.SPEC_DRIFTED, [])
+    assert (record.own_chips, record.returning) == (16, None), "those of the hosts that stand, which are all there"
+
+
+def test_a_host_of_an_earlier_shape_that_is_away_is_counted_as_one_of_that_shape() -> None:
+    world, serve = groups_serving()
+    world.edits(serve, edited(serve))
+    world.cluster.evicts_leader(serve, 0)
+    world.settle(minutes=10)
+    world.a_host_breaks()
+    world.settle(minutes=10)
+    assert "3 of 4 hosts" in world.record(serve).message
+
+
 def test_a_group_gets_another_shape_only_within_the_limit_of_chips_beside_its_old_slice() -> None:
     world = World(of_cluster=settings(policy=Policy(chips_per_cluster=40)))
     serve = world.other_appears(OwnerKind.LEADER_WORKER_SET, slices=1)

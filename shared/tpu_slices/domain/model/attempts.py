@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts
+from tpu_slices.domain.model.slices import SliceSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class TerminatingAttempt:
 
     attempt: int
     create_requested_at: datetime | None = None
+    ordered: SliceSpec | None = None
+    """What was ordered when its creation was last decided; None: it was never decided, or is not known."""
     ours_since: datetime | None = None
     """Since when its pool is known to be ours, whatever labels people give it; None: only its labels can prove that."""
     operation: str | None = None

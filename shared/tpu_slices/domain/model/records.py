@@ -178,6 +178,8 @@ class SliceRecord:
     """The name of the adopted pool: attempt 0. TPU Provisioner's node pool, or TPU operator's instance group."""
     create_requested_at: datetime | None = None
     """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
+    ordered: SliceSpec | None = None
+    """Of the current attempt: see TerminatingAttempt."""
     ours_since: datetime | None = None
     """Of the current attempt: see TerminatingAttempt."""
     operation: str | None = None
@@ -290,10 +292,15 @@ class SliceRecord:
         return frozenset(number for number in numbers if number is not None)
 
     @property
+    def made_as(self) -> SliceSpec | None:
+        """What the pool of the current attempt is: the request may have changed since. None: it is not known."""
+        return (self.ordered if self.create_requested_at else None) or self.spec
+
+    @property
     def own_chips(self) -> int:
         """The chips of the current attempt, from the decision to create it on."""
-        ordered = self.create_requested_at is not None and self.phase is not Phase.GONE
-        return self.spec.chips if ordered and self.spec else 0
+        requested = self.create_requested_at is not None and self.phase is not Phase.GONE
+        return self.made_as.chips if requested and self.made_as else 0
 
     @property
     def chips_idle(self) -> int:

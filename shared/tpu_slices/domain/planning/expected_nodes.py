@@ -26,7 +26,7 @@ def nodes_expected(record: SliceRecord, settings: ClusterSettings) -> NodesExpec
     A host that joined by our startup script has its labels from the start, any other gets them from the relay: those of
     an adopted slice, too.
     """
-    spec = record.spec
+    spec = record.made_as
     if not settings.self_managed or spec is None or record.reason not in _AWAITED:
         return None
     pools = record.pinned_settings or settings.pools

@@ -119,7 +119,7 @@ class Situation:
     @property
     def whole(self) -> bool:
         """Whether all hosts of the current pool are usable."""
-        hosts, spec = self.record.hosts, self.record.spec
+        hosts, spec = self.record.hosts, self.record.made_as
         return hosts.usable >= (spec.hosts if spec else max(hosts.joined, 1))
 
     @property
@@ -128,7 +128,7 @@ class Situation:
 
         GKE does so for flex-start, Compute Engine for every group.
         """
-        spec, seen = self.record.spec, self.seen.current
+        spec, seen = self.record.made_as, self.seen.current
         if spec is None or self.record.hosts.joined:
             return False
         return spec.is_flex_start or (isinstance(seen, Running) and bool(seen.awaiting))

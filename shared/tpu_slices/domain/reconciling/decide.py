@@ -279,12 +279,13 @@ class Case(Situation):
     def _create(self, slot: int) -> Arm:
         spec = self.record.spec
         what = messages.created(spec) if spec else "hosts"
-        first = self.record.create_requested_at is None
+        first, begun = self.record.create_requested_at is None, isinstance(self.seen.current, Begun)
         changes = {
             "create_requested_at": self.now,
+            "ordered": self.record.made_as if begun else spec,
             "slot": slot,
             "operation": None,
-            "ours_since": self.record.ours_since if isinstance(self.seen.current, Begun) else None,
+            "ours_since": self.record.ours_since if begun else None,
             "retry_at": None,
             "blocked_settings_version": None,
             "rejection": None,
@@ -304,11 +305,11 @@ class Case(Situation):
         return Arm(Reason.CREATING, messages.creating(self.record, self.settings, self.now))
 
     def _running(self, seen: Running) -> Arm:
-        record = self.record
+        record, spec = self.record, self.record.made_as
         served = {"failures": 0, "retry_at": None}
         if self.runs_elsewhere:
             return self._elsewhere()
-        if record.spec is None or (record.attempt == 0 and not record.hosts.known):
+        if record.spec is None or spec is None or (record.attempt == 0 and not record.hosts.known):
             return Arm(Reason.ADOPTED, messages.adopted(record))
         if self.unfilled:
             return self._awaiting_hosts(seen.awaiting)
@@ -316,7 +317,7 @@ class Case(Situation):
             guest = record.hosts.occupants[0].owner.full_name
             return Arm(Reason.HOSTS_EXCHANGED, messages.hosts_exchanged(guest, self.known.left))
         if not self.whole:
-            return self._incomplete(record.spec, seen)
+            return self._incomplete(spec, seen)
         if not same_request(seen.fingerprint, record.spec):
             return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
         if record.lent(record.hosts) and not record.owner.kind.declares:
@@ -324,7 +325,7 @@ class Case(Situation):
             return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
         if self.leader_should_be_here:
             return Arm(Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING, served)
-        return Arm(Reason.READY, messages.ready(record, record.spec, self.now), served)
+        return Arm(Reason.READY, messages.ready(record, spec, self.now), served)
 
     def _relabelled(self, lacking: str) -> Arm:
         return Arm(Reason.LABELS_REPLACED, self._labels_replaced(lacking), {"failures": 0, "retry_at": None})
@@ -334,7 +335,7 @@ class Case(Situation):
         return labels_replaced(state, self.vendor, frozen=self.frozen() is not None)
 
     def _awaiting_hosts(self, why: str = "") -> Arm:
-        record, spec = self.record, self.record.spec
+        record, spec = self.record, self.record.made_as
         assert spec is not None
         if not spec.is_flex_start:
             return Arm(Reason.AWAITING_CAPACITY, messages.awaiting_capacity(record, spec, why, self.now))
@@ -346,10 +347,10 @@ class Case(Situation):
             return self._running(Running()) if replaced is None else self._relabelled(replaced.lacking)
         if self.unfilled:
             return self._awaiting_hosts()
-        known = returning(self)
-        if known is None or self.record.spec is None:
+        known, spec = returning(self), self.record.made_as
+        if known is None or spec is None:
             return Arm(Reason.POOL_BUSY, f"{self.vendor} is working on the {self.vendor.pool}: {says}")
-        message = messages.away(known, self.record, self.record.spec, self.settings, says)
+        message = messages.away(known, self.record, spec, self.settings, says)
         return Arm(reason_of(known.cause, self.vendor), message)
 
     def _incomplete(self, spec: SliceSpec, seen: Running) -> Arm:

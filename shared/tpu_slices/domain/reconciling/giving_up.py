@@ -132,12 +132,12 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
 
 def _hosts_missing(case: Situation) -> GivingUp | None:
     record, since = case.record, case.record.hosts_awaited_since
-    if since is None or record.spec is None:
+    if since is None or record.made_as is None:
         return None
     known = returning(case)
     if case.now < (since + case.limits.hosts_timeout if known is None else known.ends(case.limits)):
         return None
-    usable = f"{record.hosts.usable} of {record.spec.hosts} hosts"
+    usable = f"{record.hosts.usable} of {record.made_as.hosts} hosts"
     message = f"{usable} became usable within {duration(case.limits.hosts_timeout)}."
     if known is not None and known.over_at is None:
         why = what_brings_back(known, record, case.vendor)

@@ -26,7 +26,7 @@ def created(spec: SliceSpec) -> str:
 
 def creating(record: SliceRecord, settings: ClusterSettings, now: datetime) -> str:
     """Return what is being created, and the attempts before."""
-    spec, ahead = record.spec, attempt_ahead(record, settings.vendor, now)
+    spec, ahead = record.made_as, attempt_ahead(record, settings.vendor, now)
     if settings.self_managed:
         return f"Compute Engine is creating its instance group, and what that needs, step by step{ahead}."
     if spec is not None and spec.is_flex_start:

@@ -142,7 +142,7 @@ class NewCount:
         if record.made_in_steps or self.before.occupants or self.after.occupants or self.is_answer:
             return False
         if self.attempt == record.attempt:
-            missing = record.spec is not None and self.after.usable < record.spec.hosts
+            missing = record.made_as is not None and self.after.usable < record.made_as.hosts
             return missing and record.under_creation and record.operation is not None
         deleted = any(each.attempt == self.attempt and each.delete_requested_at for each in record.terminating)
         return deleted and self.after.joined > 0

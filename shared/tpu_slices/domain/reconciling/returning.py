@@ -45,7 +45,7 @@ def returning(case: Situation) -> Returning | None:
     | none of this, after one of these                                     | nobody any more: it is over     |
     """
     record, before = case.record, case.record.returning
-    if record.spec is None or case.whole or case.unfilled or not isinstance(case.seen.current, Running | Busy):
+    if record.made_as is None or case.whole or case.unfilled or not isinstance(case.seen.current, Running | Busy):
         return None
     cause = _cause(case)
     if cause is None:
@@ -70,8 +70,8 @@ def _cause(case: Situation) -> Cause | None:
     if isinstance(seen, Busy):
         return seen.work or (known if known in {Cause.UPGRADE, Cause.REPAIR} else Cause.WORK)
     assert isinstance(seen, Running)
-    assert record.spec is not None
-    gone = record.hosts.joined < record.spec.hosts
+    assert record.made_as is not None
+    gone = record.hosts.joined < record.made_as.hosts
     if record.hosts.maintained or (gone and known is Cause.MAINTENANCE):
         return Cause.MAINTENANCE
     were_there = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST or before is not None

@@ -57,6 +57,7 @@ def given_up(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprin
     previous = TerminatingAttempt(
         attempt=record.attempt,
         create_requested_at=record.create_requested_at,
+        ordered=record.ordered,
         ours_since=record.ours_since,
         operation=record.operation,
         slot=record.slot,
@@ -64,7 +65,7 @@ def given_up(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprin
         spared_until=record.spared_until,
         chips=record.own_chips,
         empty=empty,
-        fingerprint=fingerprint or (record.spec.fingerprint if record.spec else None),
+        fingerprint=fingerprint or (record.made_as.fingerprint if record.made_as else None),
         fits=fits,
     )
     following = min(record.attempts, LAST_ATTEMPT) + 1
@@ -79,6 +80,7 @@ def _with_current(
         attempt=current.attempt,
         attempts=max(record.attempts, current.attempt),
         create_requested_at=current.create_requested_at,
+        ordered=current.ordered,
         ours_since=current.ours_since,
         relabelling=None,
         operation=current.operation,
@@ -353,7 +355,7 @@ def _deleted(
     if (postponed := _postponed(each, seen, case)) is not None:
         return followed.with_attempt(each, postponed)
     if not again or (each.retry_at is not None and case.now < each.retry_at):
-        return followed.with_attempt(each, replace(why, until=_retry(case)))
+        return followed.with_attempt(each, replace(why, until=case.now + case.limits.delete_retry_after))
     slot = each.slot if each.slot is not None else case.slot_for(each.attempt)
     if slot is None:
         return _queued(followed, each, case, why)
@@ -386,10 +388,6 @@ def held_slot(each: TerminatingAttempt, case: Situation) -> int | None:
     begins = requested is not None and case.now - requested < case.limits.act_window
     runs = isinstance(seen, Deleting | Unreadable) or case.creates(seen, each.create_requested_at)
     return each.slot if begins or runs else None
-
-
-def _retry(case: Situation) -> datetime:
-    return case.now + case.limits.delete_retry_after
 
 
 def _next(case: Situation) -> datetime:

@@ -111,7 +111,7 @@ def status_of(record: SliceRecord, own: WorkloadRecord | None) -> NodeGroupStatu
     A single host needs no policy: it has no condition for one. A template of the user's is not ours to make: its
     condition is True unless Compute Engine refuses what comes of it.
     """
-    nodes = record.spec.hosts if record.spec else record.hosts.joined
+    nodes = record.made_as.hosts if record.made_as else record.hosts.joined
     ready = min(record.hosts.usable, nodes) if record.phase in {Phase.READY, Phase.PROVISIONING} else 0
     missing = nodes - ready
     lost = record.reason in _LOST
@@ -128,14 +128,14 @@ def status_of(record: SliceRecord, own: WorkloadRecord | None) -> NodeGroupStatu
 def reason_of(record: SliceRecord) -> str:
     """Return the reason of the condition Ready."""
     if record.reason is Reason.HOSTS_LOST:
-        return "NodeLost" if record.spec and record.hosts.joined < record.spec.hosts else "NodeNotReady"
-    if record.reason in _GONE and record.spec and record.spec.capacity.kind is CapacityKind.SPOT:
+        return "NodeLost" if record.made_as and record.hosts.joined < record.made_as.hosts else "NodeNotReady"
+    if record.reason in _GONE and record.made_as and record.made_as.capacity.kind is CapacityKind.SPOT:
         return "Preempted"
     return _REASONS.get(record.reason, record.reason.value)
 
 
 def _resources(record: SliceRecord) -> tuple[Condition, ...]:
-    spec = record.spec
+    spec = record.made_as
     if record.phase in {Phase.RELEASING, Phase.GONE}:
         return ()
     done = _done(record)

@@ -198,7 +198,7 @@ _RELEASE_REQUESTED = ReasonText("{detail}", "Create the {kind} again if it shoul
 
 def reason_text(record: SliceRecord, reason: Reason, vendor: Vendor = GKE, paused: str | None = None) -> ReasonText:
     """Return the text of a reason for a slice; `paused`: why its cluster is paused, or None."""
-    texts = {**REASON_TEXTS, **FLEX_START_TEXTS} if record.spec and record.spec.is_flex_start else REASON_TEXTS
+    texts = {**REASON_TEXTS, **FLEX_START_TEXTS} if record.made_as and record.made_as.is_flex_start else REASON_TEXTS
     text = _RELEASE_REQUESTED if record.release_requested else texts[reason]
     detail = f"the cluster is paused: {paused}" if reason is Reason.PAUSED and paused else record.message
     known = {**_known(record), "vendor": vendor}
@@ -208,7 +208,7 @@ def reason_text(record: SliceRecord, reason: Reason, vendor: Vendor = GKE, pause
 
 
 def _known(record: SliceRecord) -> Mapping[str, object]:
-    spec = record.spec
+    spec = record.made_as
     reservation = spec.capacity.reservation if spec else None
     return {
         "kind": record.job.owner.kind,
@@ -235,7 +235,7 @@ def _shortage(record: SliceRecord) -> str:
 
 def run_ends(records: Iterable[SliceRecord]) -> str:
     """Return what happens to ready slices of flex-start at the end of their time; empty: there is none."""
-    durations = {each.spec.run_duration for each in records if each.phase is Phase.READY and each.spec}
+    durations = {each.made_as.run_duration for each in records if each.phase is Phase.READY and each.made_as}
     ends = sorted(each for each in durations if each)
     if not ends:
         return ""

@@ -113,7 +113,7 @@ def _spans(record: SliceRecord, window: Window) -> Iterator[Span]:
     for transition, use, end in zip(history, _uses(history), ends, strict=True):
         start, latest = max(latest, transition.at), max(latest, min(end, window.until))
         if start < latest:
-            chips = record.spec.chips if record.spec else 0
+            chips = record.made_as.chips if record.made_as else 0
             yield Span(start=start, end=latest, transition=transition, use=use, chips=chips)
 
 
