@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import a_job, a_leader, a_request
+from tests.builders import a_job, a_leader, a_request, an_owner, settings
 from tests.domain.asking import EVERYTHING, SHAPE, outcome, refusal_of, selecting, spec_of
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
@@ -16,9 +17,9 @@ from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import Refusal
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, Taint
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, OwnerKind, Taint
 from tpu_slices.domain.planning.host_labels import TOPOLOGY, host_labels
-from tpu_slices.domain.planning.specs import chips_requested
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -289,3 +290,20 @@ def test_a_pod_that_selects_spot_or_a_reservation_is_refused_under_forced_on_dem
 def test_a_jobset_requests_the_chips_of_every_possible_slice() -> None:
     requests = (a_request(replicas=3), a_request(topology="2x2", replicas=2), a_request(topology="3x5", replicas=9))
     assert chips_requested(requests) == 3 * 16 + 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("now", "requests"),
+    [
+        (a_request(topology="4x8", replicated_job=""), "tpu-v6e-slice 4x8"),
+        (replace(a_request(replicated_job=""), accelerator=None, topology=None), "no TPU"),
+    ],
+)
+def test_a_group_of_an_earlier_revision_that_never_had_a_slice_is_told_of_which_it_is(
+    now: TemplateRequest, requests: str
+) -> None:
+    group = a_job(owner=an_owner(kind=OwnerKind.LEADER_WORKER_SET), replicated_job="")
+    asked = SliceRequest(job=group, request=now, leader=a_leader(node_selector=tuple(SHAPE.items())), jobset_chips=0)
+    refusal = spec_for(asked, settings())
+    assert isinstance(refusal, Refusal)
+    assert f"select tpu-v6e-slice 4x4, and the LeaderWorkerSet requests {requests}" in refusal.message

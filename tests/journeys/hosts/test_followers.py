@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.workloads import Json
+from tpu_slices_simulator import objects
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -194,6 +196,22 @@ def without_tpu(serve: LiveWorkload) -> Json:
     made = a_manifest(OwnerKind.LEADER_WORKER_SET, serve.slices)
     made["spec"]["leaderWorkerTemplate"]["workerTemplate"] = {"spec": {"containers": [{"name": "cpu"}]}}
     return made
+
+
+@pytest.mark.parametrize("now", [edited, without_tpu], ids=["another shape", "no TPU"])
+def test_a_group_that_a_rollout_has_not_come_to_gets_its_shape_again(now: Callable[[LiveWorkload], Json]) -> None:
+    """As with a partition: its pods are made of the revision that the group is of, whatever the set requests now."""
+    world, serve = groups_serving()
+    before = objects.template_of(serve.manifest, "")
+    world.edits(serve, now(serve))
+    del world.backend.pools[world.record(serve).pool]
+    world.cluster.removes_pod(serve, 0)
+    pod = world.cluster.creates_pod(serve, 0)
+    pod.template = before
+    world.cluster.saw(pod)
+    world.settle(minutes=20, until=lambda: pod.node is not None)
+    assert (reason(world, serve), len(world.pools)) == (Reason.READY, 2)
+    assert world.record(serve).made_as == world.record(serve, 1).made_as
 
 
 @pytest.mark.parametrize("relay_restarts", [False, True], ids=["", "the relay restarts"])

@@ -23,6 +23,7 @@ from tpu_slices.domain.model.slices import (
     Capacity,
     CapacityKind,
     Network,
+    OwnerKind,
     Pairs,
     SliceSpec,
     Taint,
@@ -80,18 +81,41 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     only adds node labels, and is refused if it selects labels that the hosts would not have.
     """
     found, request, selector = Obstacles(), asked.request, _selector(asked, settings)
+    if (shape := earlier_shape(asked)) is not None:
+        return _of_earlier_template(shape, request)
     if settings.self_managed:
         found.add(not_in_groups(request))
     else:
         found.add(_provisioned_by_gke(selector, dict(request.requested_annotations)))
     found.add(sliced_by_gke(request))
-    shape = _shape(request, found)
-    spec = _spec(asked, selector, shape, settings, found)
+    spec = _spec(asked, selector, _shape(request, found), settings, found)
     found.add(fit(request, selector, asked.job, spec, settings.pools))
     found.add(pool_fits(asked.job, spec, settings))
     found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
     refusal = found.refusal(f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: ")
     return refusal or replace(spec, caveat=idle_hosts(request, asked.job, spec))
+
+
+def earlier_shape(asked: SliceRequest) -> tuple[str, str] | None:
+    """Return accelerator and topology of a group's pods that are not what its LeaderWorkerSet requests; else None.
+
+    They are of an earlier revision: a rollout has not come to the group, or stops before it.
+    """
+    selects = dict(asked.leader.node_selector or ())
+    accelerator, topology = selects.get(ACCELERATOR), selects.get(TOPOLOGY)
+    if asked.job.owner.kind is not OwnerKind.LEADER_WORKER_SET or accelerator is None or topology is None:
+        return None
+    same = (accelerator, topology) == (asked.request.accelerator, asked.request.topology)
+    return None if same else (accelerator, topology)
+
+
+def _of_earlier_template(shape: tuple[str, str], request: TemplateRequest) -> Refusal:
+    now = f"{request.accelerator} {request.topology}" if request.accelerator else "no TPU"
+    message = (
+        f"{TOPOLOGY}: the group's pods are of an earlier revision and select {' '.join(shape)}, and the "
+        f"LeaderWorkerSet requests {now}: delete the group's leader pod after its rollout, or undo the edit."
+    )
+    return Refusal(reason=Reason.DOES_NOT_FIT, message=message)
 
 
 def chips_requested(requests: Iterable[TemplateRequest]) -> int:

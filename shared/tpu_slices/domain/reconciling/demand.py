@@ -27,7 +27,7 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.model.workloads import RELEASE_LASTS, WorkloadRecord
 from tpu_slices.domain.planning.node_groups import declared_slice
-from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, spec_for
 
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
@@ -134,7 +134,7 @@ def wanted(
     workload = fact.workload
     if known is not None and _is_late(workload, known, WorkloadState.ACTIVE):
         return None
-    specs = _specs(fact, settings)
+    specs = _specs(fact, slices, settings)
     updates: dict[SliceId, SliceRecord] = {}
     demand: dict[SliceId, datetime | None] = dict(known.demand) if known else {}
     for each in demands(fact, settings.cluster, slices):
@@ -150,15 +150,25 @@ def wanted(
     return Demand(replace(record, demand=demand), updates)
 
 
-def _specs(fact: SlicesWanted, settings: ClusterSettings) -> Callable[[SliceDemand], SliceSpec | Refusal]:
+def _specs(
+    fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord], settings: ClusterSettings
+) -> Callable[[SliceDemand], SliceSpec | Refusal]:
     requests = {request.replicated_job: request for request in fact.requests}
     chips = chips_requested(fact.requests)
 
     def spec(each: SliceDemand) -> SliceSpec | Refusal:
         request = requests[each.job.replicated_job]
-        return spec_for(SliceRequest(job=each.job, request=request, leader=each.leader, jobset_chips=chips), settings)
+        asked = SliceRequest(job=each.job, request=request, leader=each.leader, jobset_chips=chips)
+        return _as_before(asked, slices.get(slice_id(each.job))) or spec_for(asked, settings)
 
     return spec
+
+
+def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
+    """Return the request on record, if a group that is of an earlier revision waits for its shape again; else None."""
+    before = record.spec if record is not None else None
+    shape = (before.accelerator, str(before.topology)) if before is not None else None
+    return before if shape is not None and shape == earlier_shape(asked) else None
 
 
 def changed(
