@@ -46,6 +46,7 @@ class ClusterCache:
     def __init__(self, cluster: ClusterId) -> None:
         self._cluster = cluster
         self._workloads: dict[str, Workload] = {}
+        self._aside: dict[str, Workload] = {}
         self._leaders: dict[str, Leader] = {}
         self.hosts = HostIndex()
         self._uids: dict[WorkloadName, WorkloadUid] = {}
@@ -55,9 +56,19 @@ class ClusterCache:
         self.stays = Stays()
         self._unparseable: dict[WorkloadUid, Kind] = {}
 
-    def ignores(self, seen: Seen) -> bool:
-        """Return whether an object is none of ours: a workload that requests no TPU, and none was ever seen to."""
-        return isinstance(seen, Workload) and not seen.asks and seen.identity not in self._workloads
+    def sets_aside(self, seen: Seen) -> bool:
+        """Return whether an object is kept apart: a workload that requests no TPU, and was never seen to."""
+        if not isinstance(seen, Workload) or seen.asks or seen.identity in self._workloads:
+            return False
+        self._aside[seen.identity] = seen
+        return True
+
+    def calls_up(self, users: Iterable[Occupant]) -> list[Workload]:
+        """Store and return the workloads that were set aside, and of which pods hold chips: they requested TPU once."""
+        found = [self._aside[uid] for uid in {each.owner.uid for each in users} if uid in self._aside]
+        for each in found:
+            self.put(each)
+        return found
 
     def put(self, seen: Seen) -> Known | None:
         """Store an object as it is now; return what it was before, None if it is new."""
@@ -67,6 +78,7 @@ class ClusterCache:
                 if seen.parse_error is not None and isinstance(before, Workload):
                     seen = replace(seen, requests=before.requests)  # legacy pools are mapped to its Jobs by them
                 self._workloads[seen.identity] = seen
+                self._aside.pop(seen.identity, None)
                 self._uids[seen.name] = seen.ref.owner.uid
                 self._unparseable.pop(seen.ref.owner.uid, None)
             case Leader():
@@ -110,6 +122,7 @@ class ClusterCache:
         match kind:
             case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
                 self._unparseable.pop(WorkloadUid(identity), None)
+                self._aside.pop(identity, None)
                 workload = self._workloads.pop(identity, None)
                 if workload is not None and self._uids.get(workload.name) == identity:
                     del self._uids[workload.name]
@@ -127,7 +140,8 @@ class ClusterCache:
     def identities(self, kind: Kind) -> frozenset[str]:
         match kind:
             case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
-                known = {uid for uid, each in self._workloads.items() if each.ref.owner.kind is WORKLOADS[kind]}
+                stored = (*self._workloads.items(), *self._aside.items())
+                known = {uid for uid, each in stored if each.ref.owner.kind is WORKLOADS[kind]}
                 return frozenset(known | {uid for uid, of in self._unparseable.items() if of is kind})
             case Kind.LEADERS | Kind.GROUP_LEADERS:
                 return frozenset(uid for uid, each in self._leaders.items() if LEADERS_OF[each.workload.kind] is kind)

@@ -152,7 +152,7 @@ class FactQueue:
 
     def saw(self, seen: Seen, now: datetime) -> None:
         """Record an object that was added or modified."""
-        if self.cache.ignores(seen):
+        if self.cache.sets_aside(seen):
             return
         before = self.cache.put(seen)
         match seen:
@@ -207,7 +207,8 @@ class FactQueue:
         """Record who is on the hosts of a pool, and tell it; an answer that could not be proven is tried again."""
         assert isinstance(due.unknown, PodsOn)
         pool = due.unknown.pool
-        self._looking.looked(pool, found.users, now)
+        for workload in self._looking.looked(pool, found.users, now):
+            self._follow_workload(workload, None, now)
         if due.answers and not found.answers:
             self._agenda.schedule(Recount(pool), self.closing.unproven(pool, now))
         last = self._published.last(pool)
@@ -329,9 +330,8 @@ class FactQueue:
     def _beat(self, subject: Beat, now: datetime) -> Due:
         first, self._beaten = not self._beaten, True
         self._agenda.put(subject, now + self._timing.beat)
-        live = self.cache.live_standings()
-        digest, hosts = digest_of(live), self._published.digest
-        return Due(subject, (Heartbeat(count=len(live), digest=digest, hosts_digest=hosts, first=first),))
+        live, hosts = self.cache.live_standings(), self._published.digest
+        return Due(subject, (Heartbeat(count=len(live), digest=digest_of(live), hosts_digest=hosts, first=first),))
 
     def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)

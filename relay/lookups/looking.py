@@ -21,7 +21,7 @@ from relay.agenda import Agenda, Look, Timing
 from relay.cluster_cache import ClusterCache
 from relay.lookups.threads import Due
 from relay.lookups.users import PodsOn, Users
-from relay.objects import Leader, Pool
+from relay.objects import Leader, Pool, Workload
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.hosts import job_of
 
@@ -64,8 +64,8 @@ class Looking:
         else:
             self._cache.stays.forget(subject.pool)
 
-    def looked(self, pool: Pool, users: Users | None, now: datetime) -> None:
-        """Record who is on the hosts of a pool; None: this could not be looked up."""
+    def looked(self, pool: Pool, users: Users | None, now: datetime) -> list[Workload]:
+        """Record who is on the hosts of a pool, None: this could not be looked up; return workloads that are new."""
         cache, stays = self._cache, self._cache.stays
         if users is not None:
             found = cache.without_leader(pool, users.occupants)
@@ -74,6 +74,7 @@ class Looking:
             stays.leaves_behind(pool, behind)
         if users is None or stays.of(pool) or stays.behind(pool):
             self._agenda.schedule(Look(pool), now + self._timing.look_every)
+        return cache.calls_up(users.occupants) if users is not None else []
 
     def _is_left_behind(self, pool: Pool, occupant: Occupant, now: datetime) -> bool:
         """Return whether the pods of a Job keep no hosts: its leader waits in vain for the others of the pool."""

@@ -48,6 +48,12 @@ def test_a_first_report_is_kept_whatever_it_says() -> None:
     )
 
 
+def test_until_when_pods_have_to_end_is_known_until_the_relay_answers() -> None:
+    ends = hosts_changed(ends_by=LATER)
+    assert after(ends, hosts_changed(usable=3, sequence=2)).ends_by == LATER
+    assert after(ends, hosts_changed(usable=3, sequence=2), hosts_changed(answers=NOW, sequence=3)).ends_by is None
+
+
 @pytest.mark.parametrize(
     ("fact", "counts"),
     [

@@ -222,6 +222,7 @@ def test_groups_of_a_set_that_requests_no_tpu_any_more_keep_their_slices_until_t
         world.relay_restarts()
     world.settle(minutes=3 * HOUR)
     assert (deletions(world), len(world.pools)) == ([], 2)
+    assert [len(record.hosts.occupants) for record in world.records.values()] == [1, 1]
     world.cluster.removes_pod(serve, 1)
     world.settle(minutes=HOUR)
     assert len(world.pools) == 1, "that of the group which still runs"

@@ -35,7 +35,7 @@ def counted(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
         vacant_since=None if fact.occupants else hosts.vacant_since or now,
         sequence=max(fact.sequence, hosts.sequence),
         answered=max((at for at in (hosts.answered, fact.answers) if at is not None), default=None),
-        ends_by=fact.ends_by,
+        ends_by=fact.ends_by or (hosts.ends_by if fact.answers is None else None),
     )
     outdated = fact.sequence < hosts.sequence and replace(after, answered=hosts.answered) != hosts
     return None if outdated else after

@@ -85,7 +85,7 @@ def _with_current(
         relabelling=None,
         operation=current.operation,
         slot=current.slot,
-        hosts=replace(current.hosts, closed=0, answered=None),
+        hosts=replace(current.hosts, closed=0, answered=None, ends_by=None),
         spared_until=current.spared_until,
         hosts_awaited_since=None,
         returning=None,
