@@ -6,6 +6,9 @@ from pathlib import Path
 from infra.local.addresses import Addresses, port_of
 from infra.local.processes import Listens, Program
 
+AS_DEPLOYED = {"LOG_EXECUTION_ID": "true"}
+"""What Cloud Functions sets: functions-framework writes each line of a log anew, with the id of its execution."""
+
 
 def function(target: str, root: Path, addresses: Addresses) -> Program:
     """Return the program that serves one function of `functions/main.py` under `root`, at its allotted address."""
@@ -22,5 +25,5 @@ def function(target: str, root: Path, addresses: Addresses) -> Program:
         ),
         ready=Listens(port),
         folder=root,
-        environment=addresses.environment() | {"PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
+        environment=addresses.environment() | AS_DEPLOYED | {"PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
     )

@@ -174,6 +174,7 @@ resource "google_cloudfunctions2_function" "function" {
 
     environment_variables = {
       GOOGLE_CLOUD_PROJECT = var.project
+      LOG_EXECUTION_ID     = "true" # as Cloud Functions sets it where nobody does: so that each apply finds what it says
       VERSION              = local.version
     }
   }
