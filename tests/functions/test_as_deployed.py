@@ -101,7 +101,7 @@ def test_lines_of_executions_at_one_time_are_whole(
     handle = handlers.handle_receive
 
     def together(*arguments: Any) -> None:
-        all_are_here.wait(timeout=60)
+        all_are_here.wait()
         handle(*arguments)
 
     monkeypatch.setattr(handlers, "handle_receive", together)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from infra.local import messaging
+from infra.local.functions import AS_DEPLOYED
 from relay.settings import Settings as RelaySettings
 from tests.infra.relay.manifests import the
 from tests.infra.sources import FILES, ROOT, TERRAFORM, attributes, blocks, local, resource
@@ -81,7 +82,8 @@ def test_a_functions_environment_is_what_it_reads_without_the_local_stacks() -> 
     Settings.from_env(environment)
 
     required = {name for name in environment.names if not name.endswith("_EMULATOR_HOST")}
-    assert set(given) == {*required, "VERSION"}, "VERSION is read where logs are configured"
+    assert set(given) == {*required, "VERSION", *AS_DEPLOYED}, "VERSION is read where logs are configured"
+    assert {name: given[name] for name in AS_DEPLOYED} == AS_DEPLOYED, "functions-framework reads these"
     for name in required:
         with pytest.raises(SettingsError, match=name):
             Settings.from_env({other: "demo-project" for other in given if other != name})
