@@ -42,6 +42,7 @@ FATAL, CALLED_WRONGLY = 1, 2
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTERS = ROOT / "infra" / "clusters"
 TERRAFORM = ROOT / "infra" / "terraform"
+_FOLLOWS = "The build: this is its first step; by hand, submit it with the command that infra/bootstrap.sh prints."
 
 
 def files_of(folder: Path) -> tuple[list[SettingsFile], list[Section]]:
@@ -96,8 +97,8 @@ def _notes(file: SettingsFile) -> list[Finding]:
     return [inside.not_asked(str(path))] if file.settings.self_managed else []
 
 
-def _told(sections: Sequence[Section]) -> int:
-    sys.stdout.write(report(sections))
+def _told(sections: Sequence[Section], follows: str = "") -> int:
+    sys.stdout.write(report(sections, follows))
     return FATAL if count(sections, Severity.ERROR) else 0
 
 
@@ -140,7 +141,7 @@ def _check(options: argparse.Namespace, outside: Outside) -> int:
         sys.stderr.write(f"Not set: {', '.join(missing)}. Submit with --substitutions={settings}\n")
         sys.stderr.write("infra/bootstrap.sh prints the whole command.\n")
         return CALLED_WRONGLY
-    return _told(check(outside.connect(), asked, options.folder or CLUSTERS / options.project))
+    return _told(check(outside.connect(), asked, options.folder or CLUSTERS / options.project), _FOLLOWS)
 
 
 def _dropped(options: argparse.Namespace, outside: Outside) -> int:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from infra.preflight.answers import Answer, Denied, Unreachable, unknown
+from tpu_slices_cli.text import Step, numbered
 
 _INDENT = " " * 11
+_AGAIN = Step("Run this again, or submit the build again if this was its step.")
 
 
 class Severity(StrEnum):
@@ -56,11 +58,31 @@ def count(sections: Iterable[Section], severity: Severity) -> int:
     return sum(finding.severity is severity for section in sections for finding in section.findings)
 
 
-def report(sections: Sequence[Section]) -> str:
-    """Return all findings as text: by subject, each with its remedies below it."""
+def report(sections: Sequence[Section], follows: str = "") -> str:
+    """Return all findings as text: by subject, each with its remedies below it, and what a person does next, in order.
+
+    `follows`: what does if nothing is in the way.
+    """
     lines = [line for section in sections for line in _section(section)]
     errors, warnings = count(sections, Severity.ERROR), count(sections, Severity.WARNING)
-    return "\n".join([*lines, f"{_amount(errors, 'error')}, {_amount(warnings, 'warning')}.", ""])
+    lines.append(f"{_amount(errors, 'error')}, {_amount(warnings, 'warning')}.")
+    return "\n".join([*lines, *_next(sections, follows), ""])
+
+
+def _next(sections: Sequence[Section], follows: str) -> Iterator[str]:
+    """Yield what mends each error, then what mends what is not in the way."""
+    urgent = [Step(finding.message, finding.remedies, (about,)) for about, finding in _of(sections, Severity.ERROR)]
+    last = [_AGAIN] if urgent else [Step(follows)] if follows else []
+    yield from numbered("Next:", [*urgent, *last])
+    others = (*_of(sections, Severity.WARNING), *_of(sections, Severity.NOTE))
+    later = [Step(finding.message, finding.remedies, (about,)) for about, finding in others if finding.remedies]
+    yield from numbered("Not in the way of that:" if last else "When you can:", later)
+
+
+def _of(sections: Iterable[Section], severity: Severity) -> Iterator[tuple[str, Finding]]:
+    """Yield the findings of a severity, each with its subject."""
+    for section in sections:
+        yield from ((section.subject, each) for each in section.findings if each.severity is severity)
 
 
 def _section(section: Section) -> list[str]:

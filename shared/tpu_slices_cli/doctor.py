@@ -13,9 +13,10 @@ from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.flows import round_trip
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.store import SliceStore
-from tpu_slices_cli.examination import Finding, Seen, examine, queries, records, report, wrong
+from tpu_slices_cli.examination import Finding, Seen, all_well, examine, next_steps, queries, records, report, wrong
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
+from tpu_slices_cli.text import numbered
 
 NOT_WELL = 1
 LOOK_EVERY = 2.0  # seconds
@@ -29,26 +30,30 @@ def doctor_command(context: click.Context, cluster: str | None, patience: int) -
     """Check every part by one round trip: records and their indexes, each relay, receive, reconcile, the sweep, clocks.
 
     Nothing is created or deleted by it. What is wrong is printed with the command that shows more; then the exit code
-    is 1. It takes up to a minute if all is well: the sweep runs each minute.
+    is 1. It takes up to a minute if all is well: the sweep runs each minute. It ends with what to do next, in order.
     """
     session: Session = context.obj
     deps = session.deps
     clusters = [ClusterId(cluster)] if cluster else list(deps.store.clusters())
-    found = [_records(deps.store, clusters, deps.clock.now())]
-    _print("records", found)
+    found = {"records": [_records(deps.store, clusters, deps.clock.now())]}
+    _print("records", found["records"])
     asked = {each: round_trip.ask(each, deps) for each in clusters if _is_configured(each, found, session)}
     until = deps.clock.now() + timedelta(seconds=patience)
     for each, asked_at in asked.items():
-        of_cluster = _examined(each, asked_at, until, session)
-        _print(f"cluster {each}", of_cluster)
-        found += of_cluster
+        subject = f"cluster {each}"
+        found[subject] = _examined(each, asked_at, until, session)
+        _print(subject, found[subject])
     if not clusters:
-        echo("No cluster is configured: nothing else can be checked. `slices configure FILE`")
-    if not all(finding.is_well for finding in found):
+        echo("No cluster is configured: nothing else can be checked.")
+    well = all_well(found)
+    slices = sum(map(deps.store.slice_count, asked)) if well and asked else None
+    for line in numbered("Next:", next_steps(found, slices)):
+        echo(line)
+    if not well:
         context.exit(NOT_WELL)
 
 
-def _is_configured(cluster: ClusterId, found: list[Finding], session: Session) -> bool:
+def _is_configured(cluster: ClusterId, found: dict[str, list[Finding]], session: Session) -> bool:
     """Return whether a cluster has settings that are in force; if not, add that to what is found."""
     try:
         if session.deps.store.settings(cluster) is not None:
@@ -58,7 +63,7 @@ def _is_configured(cluster: ClusterId, found: list[Finding], session: Session) -
         problem = f"Its settings cannot be read: {invalid}"
     finding = wrong(problem, f"slices configure infra/clusters/PROJECT/{cluster}.yaml")
     _print(f"cluster {cluster}", [finding])
-    found.append(finding)
+    found[f"cluster {cluster}"] = [finding]
     return False
 
 

@@ -12,6 +12,17 @@ from tpu_slices.domain.model.workloads import ReportQueue
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip, silent_since
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.ports.store import SliceStore
+from tpu_slices_cli.text import Step
+
+_AGAIN = Step("`slices doctor` again: what comes later may have failed for what came before.")
+_CONFIGURE = Step(
+    "Write infra/clusters/PROJECT/CLUSTER.yaml, and submit the build: it configures and serves the cluster."
+)
+_FIRST = Step(
+    "Ask for a first slice: what it would be and cost, then the JobSet, then its way to READY",
+    ("slices plan -f examples/v6e-one-chip.yaml", "kubectl apply -f examples/v6e-one-chip.yaml", "slices list --watch"),
+)
+_LOOK = Step("Nothing has to be done. `slices list` has the slices, `slices explain WORKLOAD` why one waits.")
 
 CLOCKS_AGREE = timedelta(seconds=10)
 """By how much clocks may differ: far less than any time limit of the provisioner."""
@@ -110,6 +121,29 @@ def report(subject: str, findings: Sequence[Finding]) -> Iterator[str]:
     for finding in findings:
         yield f"  {'ok' if finding.is_well else 'FAILED':<6}  {finding.message}"
         yield from (f"          {remedy}" for remedy in finding.remedies)
+
+
+def all_well(found: Mapping[str, Sequence[Finding]]) -> bool:
+    """Return whether nothing is wrong with any subject."""
+    return all(finding.is_well for findings in found.values() for finding in findings)
+
+
+def next_steps(found: Mapping[str, Sequence[Finding]], slices: int | None) -> list[Step]:
+    """Return what a person does next; `slices`: how many there are, None: no cluster is configured.
+
+    | found         | next                                                                       |
+    |---------------|----------------------------------------------------------------------------|
+    | a failure     | the commands for each subject, in the order of the round trip; this again  |
+    | no cluster    | the settings of one                                                        |
+    | all well      | the first slice; or those that there are                                   |
+    """
+    if not all_well(found):
+        findings = ((about, finding) for about, of_subject in found.items() for finding in of_subject)
+        mends = [Step(finding.message, finding.remedies, (about,)) for about, finding in findings if finding.remedies]
+        return [*mends, _AGAIN]
+    if slices is None:
+        return [_CONFIGURE]
+    return [_LOOK] if slices else [_FIRST]
 
 
 def _relay(seen: Seen) -> Finding:

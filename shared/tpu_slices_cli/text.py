@@ -1,10 +1,43 @@
-"""Text of tenants, made safe to show."""
+"""Text that people read: what tenants wrote, made safe to show, and what a person does next."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 
 def plain(text: str) -> str:
     """Return a text in which control characters and those that change the direction are replaced by U+FFFD."""
     return "".join("\ufffd" if unicodedata.category(each)[0] == "C" and each != "\n" else each for each in text)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a person does next: about subjects, such as clusters, of which more was told before."""
+
+    what: str
+    commands: tuple[str, ...] = ()
+    subjects: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The subjects of commands; or else what is to be done."""
+        about = ", ".join(self.subjects)
+        if self.commands:
+            return f"{about or self.what}:"
+        return f"{about}: {self.what}" if about else self.what
+
+
+def numbered(heading: str, steps: Iterable[Step]) -> Iterator[str]:
+    """Yield a heading and the steps below it, those with the same commands as one; nothing if there are none."""
+    merged: dict[tuple[str, ...], Step] = {}
+    for step in steps:
+        before = merged.setdefault(step.commands or (step.what,), step)
+        subjects = dict.fromkeys((*before.subjects, *step.subjects))
+        merged[step.commands or (step.what,)] = replace(before, subjects=tuple(subjects))
+    if merged:
+        yield heading
+    for number, step in enumerate(merged.values(), 1):
+        yield f"{number:>3}. {step.title}"
+        yield from (f"{'':9}{command}" for command in step.commands)

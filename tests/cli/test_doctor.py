@@ -18,7 +18,7 @@ from tpu_slices.flows.round_trip import ask, echo_reconciled
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.cluster_settings import settings_key
-from tpu_slices_cli.examination import CLOCKS_AGREE, Seen, examine, queries
+from tpu_slices_cli.examination import CLOCKS_AGREE, Seen, examine, next_steps, queries, records
 from tpu_slices_simulator.fakes.store import FakeStore
 
 NOT_SILENT = "it has ended, cannot pull questions-demo, or is of an earlier release."
@@ -47,11 +47,17 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 def lines(stage: Stage, code: int) -> list[str]:
     """Return what is said of the cluster."""
+    return told(stage, code)[0]
+
+
+def told(stage: Stage, code: int) -> tuple[list[str], list[str]]:
+    """Return what is said of the cluster, and what is to be done next."""
     result = stage.slices("doctor")
     assert result.exit_code == code, result.output
     said = result.stdout.splitlines()
     assert said[0] == "records"
-    return said[said.index(f"cluster {CLUSTER}") + 1 :]
+    next_ = said.index("Next:")
+    return said[said.index(f"cluster {CLUSTER}") + 1 : next_], said[next_ + 1 :]
 
 
 def test_all_is_well_with_what_works(stage: Stage) -> None:
@@ -78,6 +84,27 @@ def test_that_jobs_are_not_pinned_or_that_nobody_knows_is_said_and_is_no_failure
 
     stage.world.cluster.pins_jobs = pins_jobs
     assert said in lines(stage, 0)[-1]
+
+
+def test_where_all_is_well_nothing_has_to_be_done(stage: Stage) -> None:
+    assert told(stage, 0)[1][0].startswith("  1. Nothing has to be done. `slices list`")
+
+
+def test_where_all_is_well_and_nothing_was_asked_for_a_first_slice_is() -> None:
+    (step,) = next_steps({"records": [records(1, {})]}, slices=0)
+    assert [command.partition(" examples")[0] for command in step.commands] == [
+        "slices plan -f",
+        "kubectl apply -f",
+        "slices list --watch",
+    ]
+
+
+def test_what_mends_a_failure_is_said_once_more_in_order_and_nothing_of_what_follows_from_it(stage: Stage) -> None:
+    stage.world.relay_is_dead = True
+    said, next_ = told(stage, 1)
+    relay, receive = (line.strip() for line in said[1:3])
+    assert [line.strip() for line in next_[:3]] == ["1. cluster demo:", relay, receive]
+    assert next_[3:] == ["  2. `slices doctor` again: what comes later may have failed for what came before."]
 
 
 def test_nothing_is_created_deleted_or_asked_of_gke_but_its_list(stage: Stage) -> None:
@@ -134,7 +161,9 @@ def test_a_cluster_without_settings_is_named_and_not_asked(stage: Stage) -> None
 def test_without_a_cluster_only_the_records_are_checked() -> None:
     stage = Stage()
     stage.world.store.remove_document(settings_key(CLUSTER))
-    assert "No cluster is configured" in stage.output_of("doctor")
+    said = stage.output_of("doctor")
+    assert "No cluster is configured" in said
+    assert "  1. Write infra/clusters/PROJECT/CLUSTER.yaml, and submit the build" in said
 
 
 def members(protocol: type) -> Iterator[str]:

@@ -123,11 +123,38 @@ def test_nobody_at_an_address_is_no_answer() -> None:
         assert isinstance(Api(session).kubernetes(Endpoint(address), "/version"), Unreachable)
 
 
-def test_a_report_has_each_finding_with_its_remedies_below() -> None:
-    sections = [Section("cluster blue", (error("It is off.", "turn it on"), warning("It is old.")))]
-    assert report(sections) == (
-        "cluster blue:\n  ERROR    It is off.\n           turn it on\n  WARNING  It is old.\n1 error, 1 warning.\n"
+def test_a_report_has_each_finding_with_its_remedies_below_and_what_is_to_be_done_in_order() -> None:
+    project = Section("project shop", (warning("It is old.", "renew it"), error("It is off.", "turn it on")))
+    cluster = Section("cluster blue", (error("It is off, too.", "turn it on"), error("Use another one.")))
+    assert report([project, cluster], "The build.") == (
+        "project shop:\n"
+        "  WARNING  It is old.\n"
+        "           renew it\n"
+        "  ERROR    It is off.\n"
+        "           turn it on\n"
+        "cluster blue:\n"
+        "  ERROR    It is off, too.\n"
+        "           turn it on\n"
+        "  ERROR    Use another one.\n"
+        "3 errors, 1 warning.\n"
+        "Next:\n"
+        "  1. project shop, cluster blue:\n"
+        "         turn it on\n"
+        "  2. cluster blue: Use another one.\n"
+        "  3. Run this again, or submit the build again if this was its step.\n"
+        "Not in the way of that:\n"
+        "  1. project shop:\n"
+        "         renew it\n"
     )
+
+
+def test_what_only_warns_is_not_in_the_way_of_what_follows() -> None:
+    sections = [Section("cluster blue", (warning("It is old.", "renew it"),))]
+    told = (
+        "0 errors, 1 warning.\nNext:\n  1. The build.\nNot in the way of that:\n  1. cluster blue:\n         renew it\n"
+    )
+    assert report(sections, "The build.").endswith(told)
+    assert "Next" not in report(sections)
 
 
 def test_only_an_error_ends_the_build(
@@ -138,10 +165,10 @@ def test_only_an_error_ends_the_build(
 
     cloud.documents["/storage/v1/b/state"] = {}
     assert preflight.main(command, outside) == 0
-    assert capsys.readouterr().out.endswith("0 errors, 1 warning.\n")
+    assert "\n0 errors, 1 warning.\nNext:\n  1. The build: " in capsys.readouterr().out
     cloud.documents["/storage/v1/b/state"] = 404
     assert preflight.main(command, outside) == 1
-    assert capsys.readouterr().out.endswith("1 error, 0 warnings.\n")
+    assert "\n1 error, 0 warnings.\nNext:\n  1. project shop:\n" in capsys.readouterr().out
 
 
 def test_a_build_without_its_substitutions_is_told_which(capsys: pytest.CaptureFixture[str]) -> None:
