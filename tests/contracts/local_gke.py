@@ -11,11 +11,12 @@ from google.cloud.container_v1 import ClusterManagerClient, NodeLabels, NodePool
 
 from infra.local.gke import faults, lifecycle
 from infra.local.gke.hosts import Manifest
+from infra.local.gke.paths import ClusterPath
 from infra.local.gke.server import Server
 from infra.local.gke.state import Fault, Kind, State
 from infra.local.timed import Moment
 from tests.builders import settings
-from tests.local.gke.world import NOON, SteppedClock, a_cluster, a_pool, counting_tokens
+from tests.local.gke.world import NOON, SteppedClock, a_cluster, a_pool, a_state, counting_tokens
 from tests.local.gke.world import World as Gke
 from tpu_slices.adapters.gke.backend import GkeBackend, client
 from tpu_slices.domain.model.observations import LegacyPool
@@ -40,9 +41,9 @@ class LocalGke:
 
     gke_id = a_cluster().id
 
-    def __init__(self, gke: Gke, google: ClusterManagerClient) -> None:
+    def __init__(self, gke: Gke, google: ClusterManagerClient, path: str) -> None:
         self.backend = GkeBackend(google)
-        self.cluster = settings(gke_id=self.gke_id)
+        self.cluster = settings(gke_id=self.gke_id, path=path)
         self._gke = gke
 
     def finish(self, pool: PoolName) -> None:
@@ -160,12 +161,14 @@ class LocalGke:
 
 
 @contextmanager
-def local_gke(starts: float = NOON) -> Iterator[LocalGke]:
-    """Serve a local GKE whose clock only the test advances."""
-    gke = Gke(clock=SteppedClock(starts))
+def local_gke(starts: float = NOON, location: str = "us-central2") -> Iterator[LocalGke]:
+    """Serve a local GKE whose clock only the test advances, with one cluster in that region or zone."""
+    path = ClusterPath("demo-project", location, "demo")
+    state = a_state(clusters={str(path): a_cluster(path=path)})
+    gke = Gke(state, clock=SteppedClock(starts))
     server = Server(gke.plane, counting_tokens())
     try:
         with client(f"127.0.0.1:{server.port}") as google:
-            yield LocalGke(gke, google)
+            yield LocalGke(gke, google, str(path))
     finally:
         server.stop()

@@ -19,7 +19,10 @@ is not covered returns UNIMPLEMENTED.
 
 Sources of the facts: [py-gke] google-cloud-container's types and their documentation; [CA] GoogleCloudPlatform/
 cluster-autoscaler, which GKE itself runs; [doc:...] a page of cloud.google.com; [khi] GoogleCloudPlatform/khi,
-real audit logs; [tf#N] hashicorp/terraform-provider-google; [mm] GoogleCloudPlatform/magic-modules; [xpk]
-AI-Hypercomputer/xpk; [ctk] GoogleCloudPlatform/cluster-toolkit; [kray] KubeRay's TPU validation; [peer]
-ai-on-gke/tpu-provisioner; owner/repository#N: a thread with GKE's own words in it.
+real audit logs; [kcc] calls of GKE's API and its answers, recorded in GoogleCloudPlatform/k8s-config-connector
+(`_http.log`; many of these files are now written by that project's mock, whose instance groups are named
+gke-containercluster-abcdef: those prove nothing, their predecessors in its history do); [tf#N]
+hashicorp/terraform-provider-google; [mm] GoogleCloudPlatform/magic-modules; [xpk] AI-Hypercomputer/xpk; [ctk]
+GoogleCloudPlatform/cluster-toolkit; [kray] KubeRay's TPU validation; [peer] ai-on-gke/tpu-provisioner;
+owner/repository#N: a thread with GKE's own words in it.
 """

@@ -10,6 +10,7 @@ _CLUSTER = re.compile(r"projects/([^/]+)/locations/([^/]+)/clusters/([^/]+)")
 _POOL = re.compile(r"(projects/[^/]+/locations/[^/]+/clusters/[^/]+)/nodePools/([^/]+)")
 _OPERATION = re.compile(r"(projects/[^/]+/locations/[^/]+)/operations/([^/]+)")
 _LOCATION = re.compile(r"projects/([^/]+)/locations/([^/]+)")
+_IN_A_ZONE = re.compile(r"/locations(?=/[^/]+-[a-z](/|$))")
 _ALPHABET = string.digits + string.ascii_lowercase
 _SUFFIXES = len(_ALPHABET) ** 4
 _SHARED_BY_CLUSTER_AND_POOL = 32
@@ -62,10 +63,18 @@ def policy_path(cluster: ClusterPath, name: str) -> str:
     return f"projects/{cluster.project}/regions/{cluster.region}/resourcePolicies/{name}"
 
 
-def link(path: str, project_number: int) -> str:
-    """Return a link; it contains the project's number, not its id (gcloud output in kubeflow/pipelines#673)."""
-    _, _, rest = path.split("/", 2)
-    return f"https://container.googleapis.com/v1/projects/{project_number}/{rest}"
+def as_written(path: str) -> str:
+    """Return a path as GKE itself writes it: what is in a zone has `zones/` where the call had `locations/` [kcc]."""
+    return _IN_A_ZONE.sub("/zones", path, count=1)
+
+
+def link(path: str, project: int | str) -> str:
+    """Return a link. GKE writes the project's number in those of operations, its id in those of pools and clusters.
+
+    [kcc]; the number also in gcloud's output in kubeflow/pipelines#673.
+    """
+    _, _, rest = as_written(path).split("/", 2)
+    return f"https://container.googleapis.com/v1/projects/{project}/{rest}"
 
 
 def group_link(project: str, zone: str, stem: str) -> str:

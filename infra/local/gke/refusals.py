@@ -12,17 +12,18 @@ from infra.local.gke.config_rules import CONFIG_RULES
 from infra.local.gke.field_rules import FIELD_RULES, UPDATE_RULES
 from infra.local.gke.flex.rules import FLEX_RULES
 from infra.local.gke.label_rules import LABEL_RULES
+from infra.local.gke.paths import as_written
 from infra.local.gke.rules import OURS, Ask, Refusal, Rule, first_refusal
 from infra.local.gke.shape_rules import SHAPE_RULES
 from infra.local.gke.state import CLUSTER_KINDS
 
 
 def _cluster_unknown(ask: Ask) -> str | None:
-    return None if ask.cluster_path in ask.state.clusters else f"Not found: {ask.cluster_path}."
+    return None if ask.cluster_path in ask.state.clusters else f"Not found: {as_written(ask.cluster_path)}."
 
 
 def _pool_unknown(ask: Ask) -> str | None:
-    return None if ask.pool_path in ask.state.pools else f"Not found: {ask.pool_path}."
+    return None if ask.pool_path in ask.state.pools else f'Not found: node pool "{ask.name}" not found.'
 
 
 def _cluster_busy(ask: Ask) -> str | None:
@@ -63,14 +64,14 @@ CLUSTER_UNKNOWN = Rule(
     name="cluster-unknown",
     code=Code.NOT_FOUND,
     fact="[mm]",
-    words="tf#5229",
+    words="[kcc, tf#5229]",
     check=_cluster_unknown,
 )
 POOL_UNKNOWN = Rule(
     name="pool-unknown",
     code=Code.NOT_FOUND,
     fact="[mm]",
-    words="tf#5229, by analogy with the cluster's",
+    words="[kcc]",
     check=_pool_unknown,
 )
 CLUSTER_BUSY = Rule(

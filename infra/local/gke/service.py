@@ -10,7 +10,7 @@ from infra.local.gke import faults, lifecycle
 from infra.local.gke.codes import Code
 from infra.local.gke.field_rules import updated
 from infra.local.gke.messages import cluster_message, operation_message, pool_message
-from infra.local.gke.paths import parse_cluster, parse_location, parse_operation, parse_pool
+from infra.local.gke.paths import as_written, parse_cluster, parse_location, parse_operation, parse_pool
 from infra.local.gke.refusals import refusal
 from infra.local.gke.rules import Ask, Refusal
 from infra.local.gke.state import Operation, State
@@ -164,7 +164,7 @@ def _cancel(state: State, request: gke.CancelOperationRequest, moment: Moment) -
 
 
 def _unknown_operation(state: State, path: str) -> Outcome:
-    refused = Refusal(code=Code.NOT_FOUND, message=f"Not found: {path}.", rule="operation-unknown")
+    refused = Refusal(code=Code.NOT_FOUND, message=f"Not found: {as_written(path)}.", rule="operation-unknown")
     return Outcome(state=state, answer=refused)
 
 

@@ -640,7 +640,7 @@ def test_auto_upgrade_may_be_off_outside_release_channels() -> None:
             'Too many operations: cluster "demo" hits the concurrent operations quota 5, please try again later.',
         ),
         ("cluster-unknown", f"Not found: {ELSEWHERE}."),
-        ("pool-unknown", f"Not found: {DEMO}/nodePools/pool."),
+        ("pool-unknown", 'Not found: node pool "pool" not found.'),
     ],
 )
 def test_it_says_so_in_gkes_words(rule: str, text: str) -> None:
