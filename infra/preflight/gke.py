@@ -96,19 +96,26 @@ def _takes_pods(pool: Body) -> bool:
 
 
 def endpoint(settings: ClusterSettings, cluster: Body, worker_pool: str) -> Endpoint | Finding:
-    """Return how the build reaches the API server: by its DNS name, else from a private pool by its address."""
+    """Return how the build reaches the API server: by its DNS name, else from a private pool by its address.
+
+    One without addresses has `ipEndpointsConfig: {"enabled": false}`, and its name as `endpoint` (recorded in Google's
+    k8s-config-connector).
+    """
     place = Place.of(settings.path)
     endpoints: Body = cluster.get("controlPlaneEndpointsConfig", {})
     by_name: Body = endpoints.get("dnsEndpointConfig", {})
+    by_address: Body = endpoints.get("ipEndpointsConfig", {})
     if by_name.get("endpoint") and by_name.get("allowExternalTraffic"):
         return Endpoint(f"https://{by_name['endpoint']}")
-    if worker_pool:
-        private = endpoints.get("ipEndpointsConfig", {}).get("privateEndpoint")
+    has_addresses = by_address.get("enabled", True)
+    if worker_pool and has_addresses:
+        private = by_address.get("privateEndpoint")
         private = private or cluster.get("privateClusterConfig", {}).get("privateEndpoint")
         authority = cluster.get("masterAuth", {}).get("clusterCaCertificate")
         return Endpoint(f"https://{private or cluster.get('endpoint')}", authority)
+    otherwise = ", or submit the build to a private pool in its network (--worker-pool, and _WORKER_POOL)"
     return error(
-        "The build cannot reach the control plane: its DNS endpoint is off. Turn it on (IAM decides who may use it), "
-        "or submit the build to a private pool in its network (--worker-pool, and _WORKER_POOL).",
+        "The build cannot reach the control plane: its DNS endpoint is off. Turn it on (IAM decides who may use it)"
+        f"{otherwise if has_addresses else ': it has no address'}.",
         f"gcloud container clusters update {place.name} {place.flags} --enable-dns-access",
     )

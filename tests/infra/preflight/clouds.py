@@ -11,34 +11,71 @@ PROJECT, NUMBER, PATH = "shop", "4711", "projects/shop/locations/us-central2/clu
 NODES, RELAY = "tpu-nodes@shop.iam.gserviceaccount.com", "nodes@shop.iam.gserviceaccount.com"
 
 ASKED = Asked(project=PROJECT, region="us-central1", state_bucket="state", firestore_location="nam5", max_instances=10)
+_LINK = "https://container.googleapis.com/v1/projects/shop/locations/us-central2/clusters/b"
 POOL: dict[str, Any] = {
     "name": "cpu",
     "status": "RUNNING",
     "initialNodeCount": 1,
+    "etag": "c2hvcA==",
+    "selfLink": f"{_LINK}/nodePools/cpu",
+    "locations": ["us-central2-b"],
+    "management": {"autoRepair": True, "autoUpgrade": True},
+    "maxPodsConstraint": {"maxPodsPerNode": "110"},
+    "networkConfig": {"subnetwork": "projects/net/regions/us-central2/subnetworks/hosts"},
+    "podIpv4CidrSize": 24,
+    "upgradeSettings": {"maxSurge": 1, "strategy": "SURGE"},
     "config": {
         "machineType": "e2-standard-4",
+        "diskSizeGb": 100,
+        "bootDisk": {"diskType": "pd-balanced", "sizeGb": "100"},
         "imageType": "COS_CONTAINERD",
         "serviceAccount": RELAY,
-        "workloadMetadataConfig": {"mode": "GKE_METADATA"},
+        "metadata": {"disable-legacy-endpoints": "true"},
+        "resourceLabels": {"goog-gke-node-pool-provisioning-model": "on-demand"},
+        "shieldedInstanceConfig": {"enableIntegrityMonitoring": True},
+        "windowsNodeConfig": {},
+        "workloadMetadataConfig": {"mode": "GKE_METADATA", "nodeMetadata": "GKE_METADATA_SERVER"},
     },
 }
+"""A pool as GKE answers it: what is 0, false or empty is left out, 64-bit numbers are strings, and it has much that
+nobody asked for (recorded in Google's k8s-config-connector)."""
+ADDRESSES_OFF: dict[str, Any] = {
+    "endpoint": "gke-c0ffee.us-central2.gke.goog",
+    "privateClusterConfig": {"enablePrivateNodes": True},
+    "controlPlaneEndpointsConfig__ipEndpointsConfig": {"enabled": False},
+}
+"""What differs in a cluster whose control plane has a name only, which is its `endpoint` then (recorded there)."""
 CLUSTER: dict[str, Any] = {
     "id": "c0ffee",
     "name": "b",
     "status": "RUNNING",
+    "location": "us-central2",
+    "zone": "us-central2",
+    "selfLink": _LINK,
+    "autopilot": {},
+    "releaseChannel": {"channel": "REGULAR"},
     "endpoint": "203.0.113.5",
-    "masterAuth": {"clusterCaCertificate": "Y2VydGlmaWNhdGU="},
-    "workloadIdentityConfig": {"workloadPool": "shop.svc.id.goog"},
+    "masterAuth": {"clientCertificateConfig": {}, "clusterCaCertificate": "Y2VydGlmaWNhdGU="},
+    "workloadIdentityConfig": {"identityNamespace": "shop.svc.id.goog", "workloadPool": "shop.svc.id.goog"},
     "networkConfig": {
         "network": "projects/shop/global/networks/default",
         "subnetwork": "projects/net/regions/us-central2/subnetworks/hosts",
         "defaultEnablePrivateNodes": True,
     },
+    "privateClusterConfig": {"privateEndpoint": "10.0.0.2", "publicEndpoint": "203.0.113.5"},
     "controlPlaneEndpointsConfig": {
         "dnsEndpointConfig": {"endpoint": "gke-c0ffee.us-central2.gke.goog", "allowExternalTraffic": True},
-        "ipEndpointsConfig": {"privateEndpoint": "10.0.0.2"},
+        "ipEndpointsConfig": {
+            "enabled": True,
+            "enablePublicEndpoint": True,
+            "privateEndpoint": "10.0.0.2",
+            "publicEndpoint": "203.0.113.5",
+        },
     },
-    "maintenancePolicy": {"window": {"recurringWindow": {"recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}}},
+    "maintenancePolicy": {
+        "resourceVersion": "0ddba11",
+        "window": {"recurringWindow": {"recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}},
+    },
     "nodePools": [POOL],
 }
 NETWORK = "https://www.googleapis.com/compute/v1/projects/net/global/networks/default"

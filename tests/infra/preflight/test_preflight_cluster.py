@@ -6,7 +6,7 @@ import pytest
 
 from infra.preflight.findings import Finding, Severity
 from infra.preflight.gke import WINDOW, Endpoint, cluster_findings, endpoint, relay_pools
-from tests.infra.preflight.clouds import CLUSTER, POOL, changed, settings
+from tests.infra.preflight.clouds import ADDRESSES_OFF, CLUSTER, POOL, changed, settings
 
 IN_CLUSTER = "--cluster b --location us-central2 --project shop --workload-metadata GKE_METADATA"
 CLUSTER_UPDATE = "gcloud container clusters update b --location us-central2 --project shop"
@@ -63,7 +63,7 @@ def test_a_cluster_with_all_that_is_needed_has_no_finding() -> None:
         (with_pool(config__machineType="c4a-standard-4"), Severity.ERROR, NO_ROOM, (CREATE,)),
         (with_pool(config__accelerators=[{"acceleratorCount": "1"}]), Severity.ERROR, NO_ROOM, (CREATE,)),
         (with_pool(config__imageType="WINDOWS_LTSC_CONTAINERD"), Severity.ERROR, NO_ROOM, (CREATE,)),
-        (with_pool(initialNodeCount=0), Severity.ERROR, NO_ROOM, (CREATE,)),
+        (with_pool(initialNodeCount=None), Severity.ERROR, NO_ROOM, (CREATE,)),
         (with_pool(status="STOPPING"), Severity.ERROR, NO_ROOM, (CREATE,)),
     ],
 )
@@ -111,4 +111,15 @@ def test_without_that_name_only_a_build_in_a_private_pool_reaches_it(off: dict[s
     finding = endpoint(settings(), cluster, "")
     assert isinstance(finding, Finding)
     assert finding.severity is Severity.ERROR
+    assert finding.remedies == (f"{CLUSTER_UPDATE} --enable-dns-access",)
+
+
+@pytest.mark.parametrize("worker_pool", ["", "projects/shop/locations/us-central1/workerPools/w"])
+def test_a_control_plane_without_addresses_is_reached_by_its_name_or_by_nobody(worker_pool: str) -> None:
+    named = changed(CLUSTER, **ADDRESSES_OFF)
+    assert endpoint(settings(), named, worker_pool) == Endpoint("https://gke-c0ffee.us-central2.gke.goog")
+    closed = changed(named, controlPlaneEndpointsConfig__dnsEndpointConfig__allowExternalTraffic=False)
+    finding = endpoint(settings(), closed, worker_pool)
+    assert isinstance(finding, Finding)
+    assert finding.message.endswith("Turn it on (IAM decides who may use it): it has no address.")
     assert finding.remedies == (f"{CLUSTER_UPDATE} --enable-dns-access",)
