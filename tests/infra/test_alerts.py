@@ -151,6 +151,14 @@ def test_what_the_api_would_answer_otherwise_is_found(found: dict[str, Any], pat
     assert as_answered(dashboard) != dashboard
 
 
+def test_an_axis_that_the_api_would_add_is_found(found: dict[str, Any]) -> None:
+    dashboard = copy.deepcopy(found["dashboard"])
+    for chart in attributes(dashboard, "xyChart"):
+        for line in chart["dataSets"]:
+            assert line.pop("targetAxis") == "Y1"
+    assert as_answered(dashboard) == found["dashboard"]
+
+
 @pytest.mark.parametrize(("name", "value"), [("plotType", "LINES"), ("plottype", "LINE"), ("legend", "a")])
 def test_what_the_api_does_not_have_is_refused(found: dict[str, Any], name: str, value: str) -> None:
     dashboard = copy.deepcopy(found["dashboard"])

@@ -40,7 +40,7 @@ locals {
     })
   ]
 
-  # As the API answers it, which leaves out positions of 0: with them, each plan would change it.
+  # As the API answers it, which leaves out positions of 0, and writes the axis of each line.
   dashboard = {
     displayName = "TPUs of ${var.cluster_name}"
     labels      = { tpu-slice-provisioner = "" }
@@ -57,6 +57,7 @@ locals {
             xyChart = {
               dataSets = [{
                 plotType        = "LINE"
+                targetAxis      = "Y1"
                 timeSeriesQuery = merge(jsondecode(local.queries[index]), chart.unit == "" ? {} : { unitOverride = chart.unit })
               }]
             }
