@@ -25,6 +25,7 @@ from enum import StrEnum
 from typing import NoReturn
 
 from tests.builders import a_spec
+from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Begun, Busy, Creating, Deleting, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason, ReportReason
@@ -34,6 +35,7 @@ from tpu_slices.domain.reconciling.brake import Brake, too_many
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices_simulator.fakes.gke import FakePool
+from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Kind
 
@@ -130,7 +132,7 @@ class Watch:
         world = self._world
         active = [each for each in world.workloads.values() if each.state is WorkloadState.ACTIVE]
         limit = self._world.settings.policy.chips_per_cluster
-        room = limit is None or sum(each.slices for each in active) * a_spec().chips <= limit
+        room = limit is None or sum(map(_most_chips, active)) <= limit
         unserved = [each.ref.owner.name for each in active if room and not each.served]
         used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
         idle = sorted({*world.backend.pools} - used)
@@ -295,3 +297,9 @@ class Watch:
 
 def _has_hosts(pool: FakePool) -> bool:
     return isinstance(pool.seen, Running) and pool.hosts_joined
+
+
+def _most_chips(workload: LiveWorkload) -> int:
+    """Return the most chips that a workload holds: some of its groups may run on the shape that it had first."""
+    shapes = (Topology.parse(request.topology or "").chips for request in workload.requests if workload.asks)
+    return workload.slices * max((a_spec().chips, *shapes))
