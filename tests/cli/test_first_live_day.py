@@ -30,7 +30,7 @@ def test_what_is_bought_costs_what_the_plan_says(slices: Slices, row: tuple[str,
 
 
 def test_probes_are_numbered_and_those_that_buy_are_among_them() -> None:
-    probes = [int(number) for number in re.findall(r"^\| (\d+) (?:\| [^|]*){3}\|$", PAGE, re.MULTILINE)]
+    probes = [int(number) for number in re.findall(r"^\| (\d+) (?:\| [^|]*){4}\|$", PAGE, re.MULTILINE)]
     assert probes == [*range(1, len(probes) + 1)]
     buying = {int(number) for row in BOUGHT for number in row[0].split(",")}
     assert buying <= set(probes)
