@@ -39,11 +39,11 @@ proof: $(STAMP) .local/cosmic-ray/.installed browser control-plane ## Prove for 
 browser: # Chromium is for tests of the page that `slices timeline` writes; without it they fail, and name the remedy
 	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
 
-kubernetes: $(STAMP) ## Build etcd and Kubernetes' control plane for local use, once: no Go is needed
-	@$(BIN)/python -m infra.local.kubernetes
+kubernetes: $(STAMP) ## Build etcd, Kubernetes' control plane and JobSet's controller for local use, once: no Go is needed
+	@$(BIN)/python -m infra.local.kubernetes && $(BIN)/python -m infra.local.controllers.build
 
 control-plane: $(STAMP) # the same for the tests: where it cannot be built, those that need it are skipped, but not in CI
-	@$(BIN)/python -m infra.local.kubernetes || [ "$$CI" != true ]
+	@{ $(BIN)/python -m infra.local.kubernetes && $(BIN)/python -m infra.local.controllers.build; } || [ "$$CI" != true ]
 
 unit: $(STAMP) ## Run the tests of the sources that need no processes, in seconds: a few examples of each property
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync unit-core unit-edges

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local import emulators
+from infra.local.controllers.catalogue import CONTROLLERS, built, complete
 from infra.local.kubernetes.programs import Programs
 from infra.local.kubernetes.programs import find as find_programs
 from infra.local.kubernetes.versions import pinned
@@ -34,9 +35,11 @@ def tools() -> Tools:
 def programs() -> Programs:
     """The programs of a control plane. Without them the tests that need them are skipped, but in CI they fail."""
     found = find_programs(os.environ, pinned())
-    if found.programs:
+    lacking = [str(each) for each in CONTROLLERS if not complete(built(each, os.environ))]
+    if found.programs and not lacking:
         return found.programs
-    why = "; ".join([f"no control plane of Kubernetes {pinned()}: make kubernetes", *found.remarks])
+    wanted = ", ".join([f"a control plane of Kubernetes {pinned()}", *lacking])
+    why = "; ".join([f"not built: {wanted}: make kubernetes", *found.remarks])
     if os.environ.get("CI") == "true":
         pytest.fail(why, pytrace=False)
     pytest.skip(why)

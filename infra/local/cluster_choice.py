@@ -5,8 +5,9 @@
 | `--kubeconfig FILE` |                                                  | the cluster of its current context |
 | `--embedded`        |                                                  | the embedded API server           |
 |                     | a control plane's programs: KUBEBUILDER_ASSETS,  | these                             |
-|                     | on the PATH, or built by `make kubernetes`       |                                   |
-|                     | none of them                                     | the embedded API server           |
+|                     | on the PATH, or built by `make kubernetes`; and  |                                   |
+|                     | JobSet's controller, built by it                 |                                   |
+|                     | one of them is missing                           | the embedded API server           |
 
 $KUBECONFIG is never read: it may name a cluster that is in production.
 """
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from infra.local.controllers.catalogue import JOBSET, built, complete
 from infra.local.kubernetes.programs import Programs, find
 from infra.local.kubernetes.versions import pinned
 from infra.local.live_target import Live, Wanted
@@ -79,4 +81,8 @@ def own(asked: Asked, environment: Mapping[str, str]) -> Embedded | Built:
     if asked.embedded:
         return Embedded()
     found = find(environment, pinned())
-    return Built(found.programs, found.remarks) if found.programs else Embedded(found.remarks)
+    if found.programs is None:
+        return Embedded(found.remarks)
+    if not complete(built(JOBSET, environment)):
+        return Embedded((*found.remarks, f"{JOBSET} is not built"))
+    return Built(found.programs, found.remarks)

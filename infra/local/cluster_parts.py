@@ -7,6 +7,8 @@ from pathlib import Path
 from infra.local import borrowed
 from infra.local.addresses import Addresses
 from infra.local.cluster_choice import Borrowed, Built, Embedded
+from infra.local.controllers import catalogue, running
+from infra.local.controllers.catalogue import Controller
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
 from infra.local.plan import Plan
@@ -26,7 +28,8 @@ def cluster(plan: Plan, addresses: Addresses, processes: Processes, scratch: Pat
     match plan.cluster:
         case Embedded():
             parts.start(_embedded(plan, addresses))
-            parts.start_kinds()
+            parts.start_beside(JOBSET)
+            parts.start_queues()
             parts.start_beside(KUBELET)
             yield
         case Built(programs):
@@ -53,9 +56,7 @@ class _Parts:
         arguments = (f"infra.local.{name}", "--kubeconfig", str(self._addresses.kubeconfig))
         self.start(self._plan.module(name, arguments, "ready", self._addresses))
 
-    def start_kinds(self) -> None:
-        """Start the clients that bring kinds of their own."""
-        self.start_beside(JOBSET)
+    def start_queues(self) -> None:
         if self._plan.queues:
             self.start_beside(KUEUE)
 
@@ -65,12 +66,17 @@ class _Parts:
 
         def extended(plane: ControlPlane) -> None:
             plane.write_kubeconfig(plane.accounts.admin, self._addresses.kubeconfig)
-            self.start_kinds()
+            self.start(self._controller(JOBSET, catalogue.JOBSET, folder))
+            self.start_queues()
             self.start_beside(LWS)
 
         with control_plane(programs, self._processes, folder, extended=extended):
             self.start_beside(KUBELET)
             yield
+
+    def _controller(self, name: str, controller: Controller, folder: Path) -> Program:
+        python = {"PYTHONPATH": str(self._plan.root), "PYTHONUNBUFFERED": "1"}
+        return running.program(controller, name, self._addresses.kubeconfig, folder / name, python)
 
 
 def _embedded(plan: Plan, addresses: Addresses) -> Program:

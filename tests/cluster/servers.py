@@ -8,7 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from typing import Any
 import orjson
 import pytest
 
-from infra.local.clients import api as clients
-from infra.local.jobset.installation import install_crd
+from infra.local.controllers import running
+from infra.local.controllers.catalogue import JOBSET, built
+from infra.local.controllers.installing import install_kinds
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
 from infra.local.patience import PATIENCE_SECONDS
@@ -33,12 +34,15 @@ ROOT = Path(__file__).parents[2]
 REAL, EMBEDDED = "real", "embedded"
 REAL_ALONE = pytest.mark.parametrize("cluster", [REAL], indirect=True)
 """The mark of what ours does not cover."""
+EMBEDDED_ALONE = pytest.mark.parametrize("cluster", [EMBEDDED], indirect=True)
+"""The mark of what ours refuses, as it does not cover it."""
 PATIENCE = (PATIENCE_SECONDS, PATIENCE_SECONDS)
 """Of the relay's calls: to connect, and to answer."""
 PATIENT = f"--timeout={PATIENCE_SECONDS:.0f}s"
 """The flag with which kubectl waits for what comes."""
 WINDOW = 500
 """How many changes of a kind our own server knows."""
+PYTHON = {"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"}
 POD: Json = {"spec": {"containers": [{"name": "main", "image": "python:3.12"}]}}
 
 
@@ -127,12 +131,14 @@ def unique(prefix: str) -> str:
 
 @contextmanager
 def real(programs: Programs, setpriv: Path, folder: Path) -> Iterator[Cluster]:
-    """Start a control plane of Kubernetes' own programs, with our JobSet and kubelets."""
-    with (
-        Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes,
-        control_plane(programs, processes, folder, extended=with_jobsets) as plane,
-    ):
-        yield from _serving(REAL, plane.kubeconfig, processes)
+    """Start a control plane of Kubernetes' own programs, with JobSet's own controller, and our kubelets."""
+    with Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes:
+
+        def extended(plane: ControlPlane) -> None:
+            processes.wait_until_ready(*processes.start(jobset(plane.kubeconfig, folder)))
+
+        with control_plane(programs, processes, folder, extended=extended) as plane:
+            yield from _serving(REAL, plane.kubeconfig, processes, "kubelet")
 
 
 @contextmanager
@@ -145,18 +151,23 @@ def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
         known = ("--window", str(WINDOW), "--bookmark-seconds", "1")
         server = module(EMBEDDED, said, "--port", str(port), "--kubeconfig", str(kubeconfig), *known)
         processes.wait_until_ready(*processes.start(server))
-        yield from _serving(EMBEDDED, kubeconfig, processes)
+        yield from _serving(EMBEDDED, kubeconfig, processes, "jobset", "kubelet")
+
+
+def jobset(kubeconfig: Path, folder: Path) -> Program:
+    """Return JobSet's own controller, which keeps what it reads in this folder."""
+    return running.program(JOBSET, "jobset", kubeconfig, folder / "jobset", PYTHON)
 
 
 def with_jobsets(plane: ControlPlane) -> None:
     """Add JobSet's kind before the controllers start: later they learn of it after 30 s only."""
-    with closing(clients.Api.of(plane.kubeconfig)) as api:
-        install_crd(api)
+    install_kinds(built(JOBSET, os.environ), plane.kubeconfig)
 
 
-def _serving(name: str, kubeconfig: Path, processes: Processes) -> Iterator[Cluster]:
-    parts = (module(part, "ready", "--kubeconfig", str(kubeconfig)) for part in ("jobset", "kubelet"))
-    processes.wait_until_ready(*processes.start(*parts))
+def _serving(name: str, kubeconfig: Path, processes: Processes, *parts: str) -> Iterator[Cluster]:
+    """Start the parts beside the API server that are ours."""
+    programs = (module(part, "ready", "--kubeconfig", str(kubeconfig)) for part in parts)
+    processes.wait_until_ready(*processes.start(*programs))
     api = Api(kubeconfig)
     try:
         yield Cluster(name=name, kubeconfig=kubeconfig, processes=processes, api=api)
@@ -170,5 +181,5 @@ def module(name: str, said: str, *arguments: str) -> Program:
         command=(sys.executable, "-m", f"infra.local.{name}", *arguments),
         ready=Says(re.escape(said)),
         folder=ROOT,
-        environment={"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"},
+        environment=PYTHON,
     )

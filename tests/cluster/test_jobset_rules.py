@@ -10,7 +10,7 @@ import pytest
 from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import EXCLUSIVE, NOBODY, POOL, chips, job, meta, node, owned_by, pod
 from tests.cluster.builders import jobset as managed_by_nobody
-from tests.cluster.servers import REAL_ALONE, Cluster, unique
+from tests.cluster.servers import EMBEDDED_ALONE, REAL_ALONE, Cluster, unique
 from tests.waiting import until
 
 pytestmark = LIVE
@@ -97,10 +97,17 @@ def test_one_that_could_not_run_is_refused(cluster: Cluster, namespace: str, cas
 
 @REAL_ALONE
 @pytest.mark.parametrize(
-    "spec", [{"ttlSecondsAfterFinished": "soon"}, {"successPolicy": {"operator": "Most"}}, {"suspend": "no"}]
+    ("spec", "refusal"),
+    [
+        ({"ttlSecondsAfterFinished": "soon"}, (400, "")),
+        ({"suspend": "no"}, (400, "")),
+        ({"successPolicy": {"operator": "Most"}}, (422, "Invalid")),
+    ],
 )
-def test_one_of_another_shape_is_refused_by_its_schema(cluster: Cluster, namespace: str, spec: Json) -> None:
-    assert cluster.api.post(path("jobsets", namespace), jobset(**spec)).refusal == (422, "Invalid")
+def test_one_of_another_shape_is_refused_by_the_webhook_that_reads_it_or_by_its_schema(
+    cluster: Cluster, namespace: str, spec: Json, refusal: tuple[int, str]
+) -> None:
+    assert cluster.api.post(path("jobsets", namespace), jobset(**spec)).refusal == refusal
 
 
 @pytest.mark.parametrize(
@@ -141,6 +148,7 @@ def test_an_image_never_changes(cluster: Cluster, namespace: str, *, suspended: 
     assert cluster.api.put(path("jobsets", namespace, "train"), made).refusal == (422, "Invalid")
 
 
+@EMBEDDED_ALONE
 def test_what_is_deleted_with_its_claims_is_not_covered(cluster: Cluster, namespace: str) -> None:
     policy = {"templates": [], "retentionPolicy": {"whenDeleted": "Delete"}}
     assert cluster.api.post(path("jobsets", namespace), jobset(volumeClaimPolicies=[policy])).code == 501

@@ -17,6 +17,7 @@ from infra.local.patience import PATIENCE_SECONDS
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes
 from tests.cluster.asking import Api, done, path
+from tests.cluster.servers import jobset
 from tests.waiting import until
 
 Json = dict[str, Any]
@@ -109,6 +110,18 @@ class Cluster:
             return Reply(answer.body)
         message = answer.body["message"] if isinstance(answer.body, dict) else answer.body
         return Reply(None, f"{answer.code}: {message}")
+
+
+@contextmanager
+def with_jobset(cluster: Cluster) -> Iterator[None]:
+    """Run JobSet's own controller. Its webhooks go with it: without it they would refuse each pod of the cluster."""
+    program = jobset(cluster.plane.kubeconfig, cluster.plane.layout.folder)
+    cluster.processes.wait_until_ready(*cluster.processes.start(program))
+    yield
+    cluster.processes.end(cluster.child(program.name))
+    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    said = cluster.kubectl("delete", kinds, "-l", "app.kubernetes.io/name=jobset")
+    assert said.code == 0, said.error
 
 
 @contextmanager

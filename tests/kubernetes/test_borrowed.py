@@ -36,7 +36,7 @@ from infra.local.kubernetes.programs import Programs
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes
-from tests.cluster.servers import EMBEDDED, module
+from tests.cluster.servers import EMBEDDED, jobset, module
 from tests.local.stack.leftovers import REPOSITORY, running_in
 from tests.node_groups import crd, two_hosts
 from tests.waiting import until
@@ -77,8 +77,7 @@ def serving(programs: Programs, tools: Tools, folder: Path) -> Iterator[Path]:
     with Processes(setpriv=tools.setpriv, logs=folder / "logs", environment=os.environ) as processes:
 
         def extended(plane: ControlPlane) -> None:
-            jobset = module("jobset", "ready", "--kubeconfig", str(plane.kubeconfig))
-            processes.wait_until_ready(*processes.start(jobset))
+            processes.wait_until_ready(*processes.start(jobset(plane.kubeconfig, folder)))
 
         with control_plane(programs, processes, folder, extended=extended) as plane:
             yield plane.kubeconfig

@@ -1,38 +1,30 @@
-"""JobSet and the kubelets beside Kubernetes' own API server, controllers and scheduler."""
+"""JobSet's own controller and our kubelets beside Kubernetes' own API server, controllers and scheduler."""
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
-from infra.local.clients.labels import OURS
 from infra.local.clients.objects import Object
-from infra.local.jobset.installation import is_installed_by_others
-from infra.local.jobset.manifests import CONFIGURATIONS, CRD
-from infra.local.patience import PATIENCE_SECONDS
-from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.cluster import Cluster, with_jobset
 from tests.local.clients.places import TEST, Place, namespace_for
 from tests.local.clients.programs import found, items, program, run, waited
 from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
-WEBHOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 
 
 @pytest.fixture(scope="module")
 def api(cluster: Cluster) -> Iterator[Api]:
     processes, kubeconfig = cluster.processes, cluster.plane.kubeconfig
-    processes.wait_until_ready(*processes.start(program("jobset", kubeconfig), program("kubelet", kubeconfig)))
-    connected = Api.of(kubeconfig)
-    yield connected
-    connected.close()
-    for name in ("kubelet", "jobset"):
-        processes.end(cluster.child(name))
+    with with_jobset(cluster), closing(Api.of(kubeconfig)) as connected:
+        processes.wait_until_ready(*processes.start(program("kubelet", kubeconfig)))
+        yield connected
+        processes.end(cluster.child("kubelet"))
 
 
 class JobSets(Place):
@@ -87,44 +79,6 @@ def test_nodes_of_others_are_not_touched(place: JobSets) -> None:
     waited(lambda: place.api.get("pods", place.name, "ours")["status"]["phase"] == "Running", "our pod")
     assert place.api.get("pods", place.name, "theirs")["status"]["phase"] == "Pending"
     assert found(place.api, "leases", "kube-node-lease", name) is None
-
-
-def configured(api: Api) -> list[bool]:
-    return [found(api, plural, None, CONFIGURATIONS) is not None for plural in WEBHOOKS]
-
-
-def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: JobSets) -> None:
-    running = cluster.child("jobset")
-    assert configured(place.api) == [True, True]
-    running.ask_to_end()
-    assert running.ended(within=PATIENCE_SECONDS)
-    assert configured(place.api) == [False, False]
-    cluster.processes.end(running)
-    cluster.processes.wait_until_ready(*cluster.processes.start(running.program))
-    assert configured(place.api) == [True, True]
-
-
-def test_after_a_sudden_death_the_next_one_replaces_its_webhooks(cluster: Cluster, place: JobSets) -> None:
-    killed = cluster.child("jobset")
-    signal.pidfd_send_signal(killed.descriptor, signal.SIGKILL)
-    assert killed.ended(within=PATIENCE_SECONDS)
-    with pytest.raises(ApiError, match="failed calling webhook"):
-        place.api.create("jobsets", place.jobset(suspend=True))
-    cluster.processes.end(killed)
-    cluster.processes.wait_until_ready(*cluster.processes.start(killed.program))
-    assert place.api.create("jobsets", place.jobset(suspend=True))["spec"]["successPolicy"] == {"operator": "All"}
-
-
-def test_where_somebody_elses_jobset_is_it_does_not_start(cluster: Cluster, api: Api) -> None:
-    (label,) = OURS
-    api.patch("customresourcedefinitions", None, CRD, {"metadata": {"labels": {label: None}}})
-    try:
-        assert is_installed_by_others(api)
-        said = run("jobset", cluster.plane.kubeconfig)
-        assert (said.returncode, said.stderr) == (0, "")
-        assert said.stdout == "This cluster has its own JobSet; ours is not started.\n"
-    finally:
-        api.patch("customresourcedefinitions", None, CRD, {"metadata": {"labels": dict(OURS)}})
 
 
 @pytest.mark.parametrize("module", ["jobset", "kubelet"])

@@ -1,4 +1,4 @@
-"""Queued JobSets on a control plane without Kueue: JobSet's and Kueue's clients, through kubectl."""
+"""Queued JobSets on a control plane without Kueue: JobSet's own controller, and Kueue's client, through kubectl."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
 from infra.local.processes import Program, Says
 from tests.cluster.asking import done, path
-from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.cluster import Cluster, with_jobset
 from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -36,18 +36,17 @@ def client(cluster: Cluster, module: str) -> Program:
 
 @pytest.fixture(scope="module")
 def queued(cluster: Cluster) -> Iterator[Cluster]:
-    with_queues(cluster)
-    yield cluster
-    for module in ("kueue", "jobset"):
-        cluster.processes.end(cluster.child(module))
+    with with_jobset(cluster):
+        with_queues(cluster)
+        yield cluster
+        cluster.processes.end(cluster.child("kueue"))
     assert cluster.kubectl("delete", "crd", *(f"{plural}.{GROUP}" for plural in PLURALS)).code == 0
     until(lambda: cluster.api.get(f"/apis/{GROUP}").code == 404, "the end of Kueue's kinds")
 
 
 def with_queues(cluster: Cluster) -> None:
-    """Start JobSet's and Kueue's clients, and apply the example's queues."""
-    for module in ("jobset", "kueue"):
-        cluster.processes.wait_until_ready(*cluster.processes.start(client(cluster, module)))
+    """Start Kueue's client beside JobSet, and apply the example's queues."""
+    cluster.processes.wait_until_ready(*cluster.processes.start(client(cluster, "kueue")))
     cluster.knows("resourceflavors", "clusterqueues", "localqueues")
     apply(cluster, QUEUES)
 

@@ -18,11 +18,11 @@ from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.addresses import Addresses
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError
-from infra.local.jobset.installation import install_crd
 from infra.local.kubernetes.control_plane import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER
 from infra.local.patience import PATIENCE_SECONDS
 from infra.local.processes import Child, Program, Says
 from infra.local.relay_account import open_account
+from tests.cluster.servers import with_jobsets
 from tests.kubernetes.cluster import Cluster, Json
 from tests.local.stack.leftovers import REPOSITORY
 from tests.published import Published
@@ -103,9 +103,9 @@ def placed(obj: Json) -> Json:
 
 @pytest.fixture(scope="module")
 def stage(cluster: Cluster, pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with pytest.MonkeyPatch.context() as patch, closing(Api.of(cluster.plane.kubeconfig)) as api:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PUBSUB_EMULATOR_HOST", pubsub_emulator)
-        install_crd(api)
+        with_jobsets(cluster.plane)
         published = Published(f"test-{uuid.uuid4().hex[:16]}")
         addresses = addressed(cluster, published.project, pubsub_emulator, tmp_path_factory.mktemp("relay"))
         open_account(addresses)
@@ -182,7 +182,7 @@ def test_it_survives_the_loss_of_everything_that_etcd_had(stage: Stage) -> None:
     shutil.rmtree(stage.cluster.plane.layout.folder / "etcd")
     stage.start([storage, others[0]])
     with closing(stage.api) as api:
-        install_crd(api)
+        with_jobsets(stage.cluster.plane)
         stage.admit()
         stage.start(others[1:])
         with pytest.raises(ApiError, match="not found"):

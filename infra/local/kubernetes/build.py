@@ -29,10 +29,11 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Go:
-    """A Go toolchain, run in the folder of go.mod."""
+    """A Go toolchain, run in the folder of a go.mod."""
 
     program: Path
     environment: Mapping[str, str]
+    folder: Path
 
     def lines(self, *arguments: str, heard: Callable[[str], None]) -> list[str]:
         """Run it and return its output; each line of its standard error is heard at once. Raise NotBuilt if it fails.
@@ -63,7 +64,7 @@ class Go:
     def _start(self, arguments: Sequence[str], output: int) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [self.program, *arguments],
-            cwd=MODULE,
+            cwd=self.folder,
             env={**self.environment, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"},
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -89,36 +90,36 @@ def build(environment: Mapping[str, str], tell: Tell) -> Path:
     version = kubernetes_of(module)
     cache = cache_of(environment)
     target = built(environment, version)
-    with _alone(cache, tell):
+    with alone(cache, tell):
         if complete(target):
             return target
         program, which = toolchain.go(environment, go_of(module), cache, tell)
         tell(f"Building etcd and Kubernetes {version} with {which}: some 8 minutes of two processors, once.")
         with tempfile.TemporaryDirectory(prefix=BUILDING, dir=cache) as unfinished:
             folder = Path(unfinished) / "whole"
-            compiled(Go(program=program, environment=environment), version, folder, tell)
+            go = Go(program=program, environment=environment, folder=MODULE)
+            compiled(go, PACKAGES, ("-ldflags", link_flags(version)), folder, tell)
+            (folder / GO_CALLS_ETCD).rename(folder / "etcd")
+            if missing := [name for name in NAMES if not (folder / name).is_file()]:
+                raise NotBuilt(f"go build made no {', '.join(missing)}")
             shutil.rmtree(target, ignore_errors=True)  # somebody removed a part of it
             folder.rename(target)
     return target
 
 
-def compiled(go: Go, version: str, folder: Path, tell: Tell) -> None:
-    """Compile the programs into a new folder."""
+def compiled(go: Go, packages: Sequence[str], linked: Sequence[str], folder: Path, tell: Tell) -> None:
+    """Compile programs into a new folder, with these flags for the linker. Raise NotBuilt."""
     flags = ("-buildvcs=false", "-mod=readonly", "-trimpath")
     modules = Progress(total=0, tell=lambda _: None)
-    packages = go.lines("list", *flags, "-deps", *PACKAGES, heard=lambda _: modules.advance())
-    tell(f"  modules are there, {modules.done} of them downloaded; {len(packages)} packages to compile or to reuse")
-    progress = Progress(total=len(packages), tell=tell)
+    parts = go.lines("list", *flags, "-deps", *packages, heard=lambda _: modules.advance())
+    tell(f"  modules are there, {modules.done} of them downloaded; {len(parts)} packages to compile or to reuse")
+    progress = Progress(total=len(parts), tell=tell)
     folder.mkdir()
-    linked = ("-ldflags", link_flags(version))
-    go.lines("build", "-v", *flags, *linked, "-o", f"{folder}/", *PACKAGES, heard=lambda _: progress.advance())
-    (folder / GO_CALLS_ETCD).rename(folder / "etcd")
-    if missing := [name for name in NAMES if not (folder / name).is_file()]:
-        raise NotBuilt(f"go build made no {', '.join(missing)}")
+    go.lines("build", "-v", *flags, *linked, "-o", f"{folder}/", *packages, heard=lambda _: progress.advance())
 
 
 @contextmanager
-def _alone(cache: Path, tell: Tell) -> Iterator[None]:
+def alone(cache: Path, tell: Tell) -> Iterator[None]:
     """Wait until no other build runs, then remove what killed ones left."""
     try:
         cache.mkdir(parents=True, exist_ok=True)

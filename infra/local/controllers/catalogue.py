@@ -1,0 +1,76 @@
+"""The controllers that are built, each of one version: that of its go.mod."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from infra.local.kubernetes.versions import Version, go_of
+
+MODULES = Path(__file__).parent / "modules"
+PROGRAM, MANIFESTS = "program", "manifests.json"
+"""What a build has: the program, and the objects of its module's `config/default`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controller:
+    """A controller, named by its folder in `modules`."""
+
+    name: str
+    title: str
+    """What people call it."""
+    module: str
+    package: str
+    """Its main package."""
+    account: str
+    """`NAMESPACE/NAME` of its ServiceAccount."""
+
+    @property
+    def folder(self) -> Path:
+        return MODULES / self.name
+
+    @property
+    def go_mod(self) -> str:
+        return (self.folder / "go.mod").read_text(encoding="utf-8")
+
+    @property
+    def version(self) -> str:
+        found = re.search(rf"^\s*{re.escape(self.module)} (v\S+)", self.go_mod, re.MULTILINE)
+        if found is None:
+            raise ValueError(f"{self.folder}/go.mod does not require {self.module}")
+        return found[1]
+
+    @property
+    def go(self) -> Version:
+        """The oldest Go that builds it."""
+        return go_of(self.go_mod)
+
+    def __str__(self) -> str:
+        return f"{self.title} {self.version}"
+
+
+JOBSET = Controller(
+    name="jobset-0.12",
+    title="JobSet",
+    module="sigs.k8s.io/jobset",
+    package="sigs.k8s.io/jobset",
+    account="jobset-system/jobset-controller-manager",
+)
+CONTROLLERS = (JOBSET,)
+
+
+def cache_of(environment: Mapping[str, str]) -> Path:
+    """Return the folder in which builds are kept, a folder for each controller and version."""
+    base = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "~")).expanduser() / ".cache"
+    return Path(base) / "tpu-slice-provisioner" / "controllers"
+
+
+def built(controller: Controller, environment: Mapping[str, str]) -> Path:
+    """Return where the build of a controller is, once it is complete."""
+    return cache_of(environment) / f"{controller.name}-{controller.version}"
+
+
+def complete(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in (PROGRAM, MANIFESTS))

@@ -1,0 +1,77 @@
+"""What a project installs for its controller, as it is installed for one that runs outside of the cluster."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.local.controllers.manifests import Place, configuration, objects
+
+Json = dict[str, Any]
+PLACE = Place(folder=Path("/folder"), webhook_port=9443, health_port=8081)
+AUTHORITY = b"certificate"
+
+
+def called_as(path: str) -> Json:
+    service = {"name": "webhook-service", "namespace": "widgets-system", "path": path}
+    return {"service": service}
+
+
+def an_object(kind: str, **fields: Any) -> Json:
+    return {"kind": kind, "metadata": {"name": f"a-{kind.lower()}"}, **fields}
+
+
+def applied(*manifests: Json) -> tuple[list[Json], list[Json]]:
+    return objects(manifests, PLACE, AUTHORITY)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Service", "Secret", "APIService", "ConfigMap"])
+def test_what_runs_in_the_cluster_is_left_out(kind: str) -> None:
+    assert applied(an_object(kind)) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["Namespace", "ServiceAccount", "ClusterRole", "RoleBinding"])
+def test_what_the_controller_may_do_is_applied_as_it_is(kind: str) -> None:
+    assert applied(an_object(kind)) == ([an_object(kind)], [])
+
+
+@pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+def test_webhooks_are_called_on_loopback_and_come_last(kind: str) -> None:
+    one = {"name": "one", "failurePolicy": "Fail", "clientConfig": called_as("/mutate")}
+    webhooks = [one, {"name": "two", "clientConfig": called_as("/validate")}]
+    first, (made,) = applied(an_object(kind, webhooks=webhooks))
+    assert first == []
+    assert [each["clientConfig"]["url"] for each in made["webhooks"]] == [
+        "https://127.0.0.1:9443/mutate",
+        "https://127.0.0.1:9443/validate",
+    ]
+    assert base64.b64decode(made["webhooks"][0]["clientConfig"]["caBundle"]) == AUTHORITY
+    assert made["webhooks"][0]["failurePolicy"] == "Fail"
+
+
+def test_a_kind_is_converted_on_loopback() -> None:
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": called_as("/convert")}
+    crd = an_object("CustomResourceDefinition", spec={"conversion": {"strategy": "Webhook", "webhook": webhook}})
+    ((made,), _) = applied(crd)
+    conversion = made["spec"]["conversion"]
+    assert conversion["webhook"]["clientConfig"]["url"] == "https://127.0.0.1:9443/convert"
+    assert conversion["webhook"]["conversionReviewVersions"] == ["v1"]
+
+
+def test_a_kind_without_a_conversion_is_applied_as_it_is() -> None:
+    crd = an_object("CustomResourceDefinition", spec={"group": "example.com"})
+    assert applied(crd) == ([crd], [])
+
+
+def test_the_program_reads_its_projects_configuration_with_the_addresses_that_it_has_here() -> None:
+    theirs = {"kind": "Configuration", "leaderElection": {"leaderElect": True}, "clientConnection": {"qps": 300}}
+    manifest = an_object("ConfigMap", data={"controller_manager_config.yaml": yaml.safe_dump(theirs)})
+    read = yaml.safe_load(configuration([an_object("ConfigMap", data={}), manifest], PLACE))
+    assert (read["kind"], read["clientConnection"]) == ("Configuration", {"qps": 300})
+    assert read["leaderElection"] == {"leaderElect": False}
+    assert read["webhook"] == {"host": "127.0.0.1", "port": 9443, "certDir": "/folder"}
+    assert read["health"] == {"healthProbeBindAddress": "127.0.0.1:8081"}
