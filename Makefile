@@ -39,7 +39,7 @@ proof: $(STAMP) .local/cosmic-ray/.installed browser control-plane ## Prove for 
 browser: # Chromium is for tests of the page that `slices timeline` writes; without it they fail, and name the remedy
 	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
 
-kubernetes: $(STAMP) ## Build etcd, Kubernetes' control plane and JobSet's controller for local use, once: no Go is needed
+kubernetes: $(STAMP) ## Build Kubernetes' control plane and the controllers beside it for local use, once: no Go is needed
 	@$(BIN)/python -m infra.local.kubernetes && $(BIN)/python -m infra.local.controllers.build
 
 control-plane: $(STAMP) # the same for the tests: where it cannot be built, those that need it are skipped, but not in CI

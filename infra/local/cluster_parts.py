@@ -68,7 +68,7 @@ class _Parts:
             plane.write_kubeconfig(plane.accounts.admin, self._addresses.kubeconfig)
             self.start(self._controller(JOBSET, catalogue.JOBSET, folder))
             self.start_queues()
-            self.start_beside(LWS)
+            self.start(self._controller(LWS, catalogue.LWS, folder))
 
         with control_plane(programs, self._processes, folder, extended=extended):
             self.start_beside(KUBELET)

@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from infra.local.controllers import running
-from infra.local.controllers.catalogue import JOBSET, built
+from infra.local.controllers.catalogue import JOBSET, Controller, built
 from infra.local.controllers.installing import install_kinds
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
@@ -154,9 +154,9 @@ def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
         yield from _serving(EMBEDDED, kubeconfig, processes, "jobset", "kubelet")
 
 
-def jobset(kubeconfig: Path, folder: Path) -> Program:
-    """Return JobSet's own controller, which keeps what it reads in this folder."""
-    return running.program(JOBSET, "jobset", kubeconfig, folder / "jobset", PYTHON)
+def jobset(kubeconfig: Path, folder: Path, controller: Controller = JOBSET) -> Program:
+    """Return JobSet's own controller, or another one, which keeps what it reads in this folder."""
+    return running.program(controller, controller.name, kubeconfig, folder / controller.name, PYTHON)
 
 
 def with_jobsets(plane: ControlPlane) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from infra.local.controllers.catalogue import JOBSET, Controller
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.credentials import User
 from infra.local.kubernetes.programs import Programs
@@ -23,6 +24,8 @@ from tests.waiting import until
 Json = dict[str, Any]
 USER = User("ada", ("researchers",))
 NODE_GROUPS = "tpunodegroups.tpu.google.com"
+WEBHOOKS = {f"{kind}webhookconfigurations": f"{kind}-webhook-configuration" for kind in ("mutating", "validating")}
+"""The kinds, and how the projects' manifests name theirs, after the name of the controller."""
 LEFTOVERS = (path("jobsets"), "/apis/tpu.google.com/v1alpha1/tpunodegroups", *map(path, ("jobs", "pods", "nodes")))
 """The lists of what tests leave."""
 
@@ -113,15 +116,15 @@ class Cluster:
 
 
 @contextmanager
-def with_jobset(cluster: Cluster) -> Iterator[None]:
-    """Run JobSet's own controller. Its webhooks go with it: without it they would refuse each pod of the cluster."""
-    program = jobset(cluster.plane.kubeconfig, cluster.plane.layout.folder)
+def with_controller(cluster: Cluster, controller: Controller = JOBSET) -> Iterator[None]:
+    """Run a controller. Its webhooks go with it: without it they would refuse the pods of the cluster."""
+    program = jobset(cluster.plane.kubeconfig, cluster.plane.layout.folder, controller)
     cluster.processes.wait_until_ready(*cluster.processes.start(program))
     yield
     cluster.processes.end(cluster.child(program.name))
-    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-    said = cluster.kubectl("delete", kinds, "-l", "app.kubernetes.io/name=jobset")
-    assert said.code == 0, said.error
+    for kind, named in WEBHOOKS.items():
+        said = cluster.kubectl("delete", kind, f"{controller.name.partition('-')[0]}-{named}")
+        assert said.code == 0, said.error
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from tests.cluster.asking import path
 from tests.cluster.servers import with_jobsets
 from tests.infra.builds.training import FLAVOR
 from tests.infra.sources import ROOT
-from tests.kubernetes.cluster import Cluster, started, with_jobset
+from tests.kubernetes.cluster import Cluster, started, with_controller
 from tests.kubernetes.test_kueue import suspended, with_queues
 from tests.waiting import until
 
@@ -99,7 +99,7 @@ def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def queued(cluster: Cluster) -> Iterator[Cluster]:
-    with with_jobset(cluster):
+    with with_controller(cluster):
         with_queues(cluster)
         yield cluster
         cluster.processes.end(cluster.child("kueue"))

@@ -10,7 +10,7 @@ import pytest
 
 from infra.local.clients.api import Api
 from infra.local.clients.objects import Object
-from tests.kubernetes.cluster import Cluster, with_jobset
+from tests.kubernetes.cluster import Cluster, with_controller
 from tests.local.clients.places import TEST, Place, namespace_for
 from tests.local.clients.programs import found, items, program, run, waited
 from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 @pytest.fixture(scope="module")
 def api(cluster: Cluster) -> Iterator[Api]:
     processes, kubeconfig = cluster.processes, cluster.plane.kubeconfig
-    with with_jobset(cluster), closing(Api.of(kubeconfig)) as connected:
+    with with_controller(cluster), closing(Api.of(kubeconfig)) as connected:
         processes.wait_until_ready(*processes.start(program("kubelet", kubeconfig)))
         yield connected
         processes.end(cluster.child("kubelet"))

@@ -16,7 +16,7 @@ from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
 from infra.local.processes import Program, Says
 from tests.cluster.asking import done, path
-from tests.kubernetes.cluster import Cluster, with_jobset
+from tests.kubernetes.cluster import Cluster, with_controller
 from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -36,7 +36,7 @@ def client(cluster: Cluster, module: str) -> Program:
 
 @pytest.fixture(scope="module")
 def queued(cluster: Cluster) -> Iterator[Cluster]:
-    with with_jobset(cluster):
+    with with_controller(cluster):
         with_queues(cluster)
         yield cluster
         cluster.processes.end(cluster.child("kueue"))

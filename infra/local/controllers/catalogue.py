@@ -58,7 +58,14 @@ JOBSET = Controller(
     package="sigs.k8s.io/jobset",
     account="jobset-system/jobset-controller-manager",
 )
-CONTROLLERS = (JOBSET,)
+LWS = Controller(
+    name="lws",
+    title="LeaderWorkerSet",
+    module="sigs.k8s.io/lws",
+    package="sigs.k8s.io/lws/cmd",
+    account="lws-system/lws-controller-manager",
+)
+CONTROLLERS = (JOBSET, LWS)
 
 
 def cache_of(environment: Mapping[str, str]) -> Path:

@@ -1,37 +1,41 @@
-"""LeaderWorkerSet and the kubelets beside Kubernetes' own API server, controllers and scheduler."""
+"""LeaderWorkerSet's own controller and our kubelets beside Kubernetes' own API server, controllers and scheduler."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
-from infra.local.clients.labels import OURS
 from infra.local.clients.objects import Object
-from infra.local.lws.manifests import CONFIGURATIONS, CRD
-from infra.local.patience import PATIENCE_SECONDS
+from infra.local.controllers.catalogue import LWS
 from relay import translate
 from relay.objects import WorkloadName
-from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.cluster import Cluster, with_controller
 from tests.local.clients.places import TEST, Place, namespace_for
-from tests.local.clients.programs import POOL, found, items, program, run, waited
-from tests.local.lws.builders import API, EXCLUSIVE, LABEL, condition
+from tests.local.clients.programs import POOL, items, program, waited
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.readers import READERS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
-HOSTS = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
+API = "leaderworkerset.x-k8s.io/v1"
+LABEL = "leaderworkerset.sigs.k8s.io/"
+EXCLUSIVE = f"{LABEL}exclusive-topology"
+TOPOLOGY = "cloud.google.com/gke-tpu-topology"
+HOSTS = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", TOPOLOGY: "2x2x2"}
 
 
 @pytest.fixture(scope="module")
 def api(cluster: Cluster) -> Iterator[Api]:
     processes, kubeconfig = cluster.processes, cluster.plane.kubeconfig
-    processes.wait_until_ready(*processes.start(program("lws", kubeconfig), program("kubelet", kubeconfig)))
-    connected = Api.of(kubeconfig)
-    yield connected
-    connected.close()
+    with with_controller(cluster, LWS), closing(Api.of(kubeconfig)) as connected:
+        processes.wait_until_ready(*processes.start(program("kubelet", kubeconfig)))
+        yield connected
+        for each in connected.list("leaderworkersets")["items"]:
+            connected.delete("leaderworkersets", each["metadata"]["namespace"], each["metadata"]["name"])
+        waited(lambda: not connected.list("leaderworkersets")["items"], "the end of all LeaderWorkerSets")
+        processes.end(cluster.child("kubelet"))
 
 
 class Groups(Place):
@@ -106,7 +110,7 @@ def test_a_group_whose_worker_is_deleted_is_made_anew_and_the_other_stays(place:
     waited(lambda: changed() == {"serve-0", "serve-0-1"}, "a new leader and a new worker")
     place.wait_until_ready(2)
     assert changed() == {"serve-0", "serve-0-1"}
-    assert "RecreateGroup" in [each["reason"] for each in items(place.api, "events", place.name)]
+    assert "RecreateGroupOnPodRestart" in [each["reason"] for each in items(place.api, "events", place.name)]
 
 
 def test_another_template_replaces_every_group(place: Groups) -> None:
@@ -123,6 +127,30 @@ def test_another_template_replaces_every_group(place: Groups) -> None:
     waited(updated, "new pods")
     place.wait_until_ready(2)
     assert condition(place.read(), "UpdateInProgress")["status"] == "False"
+
+
+def test_a_group_behind_a_partition_is_made_anew_of_the_revision_that_it_is_of(place: Groups) -> None:
+    """By this, `demand` serves a group again that its set's rollout has not come to."""
+    place.add_pools("a", "b")
+    place.create(groups=2)
+    place.wait_until_ready(2)
+    place.change({"spec": {"rolloutStrategy": {"rollingUpdateConfiguration": {"partition": 2}}}})
+    template = place.read()["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    template["spec"]["nodeSelector"] |= {TOPOLOGY: "2x2x4"}
+    place.change({"spec": {"leaderWorkerTemplate": {"workerTemplate": template}}})
+    before = place.pods()["serve-0"]["metadata"]["uid"]
+    place.api.delete("pods", place.name, "serve-0")
+
+    def made_anew() -> bool:
+        leader = place.pods().get("serve-0")
+        return leader is not None and leader["metadata"]["uid"] != before
+
+    waited(made_anew, "a new leader")
+    place.wait_until_ready(2)
+    assert {pod["spec"]["nodeSelector"][TOPOLOGY] for pod in place.pods().values()} == {"2x2x2"}
+    seen = translate.workload(READERS[OwnerKind.LEADER_WORKER_SET], place.read())
+    assert seen is not None
+    assert [request.topology for request in seen.requests] == ["2x2x4"]
 
 
 def test_it_takes_all_that_it_owns_with_it(place: Groups) -> None:
@@ -158,6 +186,12 @@ def test_subgroups_are_made_and_none_of_them_is_our_slice(place: Groups) -> None
     assert not seen.asks
 
 
+def condition(group: Object, type_: str) -> Object:
+    """Return a condition of a LeaderWorkerSet; empty if it has none of that type."""
+    conditions = group.get("status", {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == type_), {})
+
+
 def leaders(place: Groups) -> list[Object]:
     """Return what the relay reads of the pods."""
     read = [translate.group_leader(pod) for _, pod in sorted(place.pods().items())]
@@ -166,30 +200,3 @@ def leaders(place: Groups) -> list[Object]:
         for each in read
         if each is not None
     ]
-
-
-def test_what_is_not_implemented_is_refused(place: Groups) -> None:
-    with pytest.raises(ApiError, match="subdomainPolicy UniquePerReplica of LeaderWorkerSets is not implemented") as no:
-        place.create(network={"subdomainPolicy": "UniquePerReplica"})
-    assert no.value.code == 501
-
-
-def test_it_takes_its_webhooks_away_when_it_ends(cluster: Cluster, place: Groups) -> None:
-    running = cluster.child("lws")
-    assert found(place.api, "mutatingwebhookconfigurations", None, CONFIGURATIONS)
-    running.ask_to_end()
-    assert running.ended(within=PATIENCE_SECONDS)
-    assert found(place.api, "mutatingwebhookconfigurations", None, CONFIGURATIONS) is None
-    cluster.processes.end(running)
-    cluster.processes.wait_until_ready(*cluster.processes.start(running.program))
-
-
-def test_where_somebody_elses_is_it_does_not_start(cluster: Cluster, api: Api) -> None:
-    (label,) = OURS
-    api.patch("customresourcedefinitions", None, CRD, {"metadata": {"labels": {label: None}}})
-    try:
-        said = run("lws", cluster.plane.kubeconfig)
-        assert (said.returncode, said.stderr) == (0, "")
-        assert said.stdout == "This cluster has its own LeaderWorkerSet; ours is not started.\n"
-    finally:
-        api.patch("customresourcedefinitions", None, CRD, {"metadata": {"labels": dict(OURS)}})

@@ -1,1 +1,0 @@
-"""LeaderWorkerSet for a cluster that has none: its controllers, its webhooks and a CRD, as clients."""
