@@ -6,7 +6,7 @@
 | `--embedded`        |                                                  | the embedded API server           |
 |                     | a control plane's programs: KUBEBUILDER_ASSETS,  | these                             |
 |                     | on the PATH, or built by `make kubernetes`; and  |                                   |
-|                     | the controllers that it builds                   |                                   |
+|                     | the controllers of a stack, built by it          |                                   |
 |                     | one of them is missing                           | the embedded API server           |
 
 $KUBECONFIG is never read: it may name a cluster that is in production.
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local.controllers.catalogue import CONTROLLERS, built, complete
+from infra.local.controllers.catalogue import OF_A_STACK, built, complete
 from infra.local.kubernetes.programs import Programs, find
 from infra.local.kubernetes.versions import pinned
 from infra.local.live_target import Live, Wanted
@@ -83,7 +83,7 @@ def own(asked: Asked, environment: Mapping[str, str]) -> Embedded | Built:
     found = find(environment, pinned())
     if found.programs is None:
         return Embedded(found.remarks)
-    lacking = [str(each) for each in CONTROLLERS if not complete(built(each, environment))]
+    lacking = [str(each) for each in OF_A_STACK if not complete(built(each, environment))]
     if lacking:
         return Embedded((*found.remarks, f"not built: {', '.join(lacking)}"))
     return Built(found.programs, found.remarks)

@@ -10,15 +10,22 @@ from collections.abc import Iterator
 
 import pytest
 
+from infra.local.controllers.catalogue import JOBSET_PROPOSED
 from infra.local.kubernetes.programs import Programs
 from infra.local.prerequisites import Tools
 from tests.cluster import servers
-from tests.cluster.servers import EMBEDDED, REAL, Cluster, patient_relay
+from tests.cluster.servers import EARLIER, EMBEDDED, REAL, Cluster, patient_relay
 
 
 @pytest.fixture(scope="package")
 def real(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with servers.real(programs, tools.setpriv, tmp_path_factory.mktemp("real")) as one:
+        yield one
+
+
+@pytest.fixture(scope="package")
+def earlier(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with servers.real(programs, tools.setpriv, tmp_path_factory.mktemp("earlier"), JOBSET_PROPOSED, EARLIER) as one:
         yield one
 
 

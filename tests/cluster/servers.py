@@ -31,7 +31,8 @@ from tests.cluster.asking import Api, Json, path
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
-REAL, EMBEDDED = "real", "embedded"
+REAL, EMBEDDED, EARLIER = "real", "embedded", "earlier"
+"""Kubernetes' own with JobSet's newest controller; ours with our JobSet; Kubernetes' own with an earlier JobSet."""
 REAL_ALONE = pytest.mark.parametrize("cluster", [REAL], indirect=True)
 """The mark of what ours does not cover."""
 EMBEDDED_ALONE = pytest.mark.parametrize("cluster", [EMBEDDED], indirect=True)
@@ -130,15 +131,17 @@ def unique(prefix: str) -> str:
 
 
 @contextmanager
-def real(programs: Programs, setpriv: Path, folder: Path) -> Iterator[Cluster]:
+def real(
+    programs: Programs, setpriv: Path, folder: Path, controller: Controller = JOBSET, name: str = REAL
+) -> Iterator[Cluster]:
     """Start a control plane of Kubernetes' own programs, with JobSet's own controller, and our kubelets."""
     with Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes:
 
         def extended(plane: ControlPlane) -> None:
-            processes.wait_until_ready(*processes.start(jobset(plane.kubeconfig, folder)))
+            processes.wait_until_ready(*processes.start(jobset(plane.kubeconfig, folder, controller)))
 
         with control_plane(programs, processes, folder, extended=extended) as plane:
-            yield from _serving(REAL, plane.kubeconfig, processes, "kubelet")
+            yield from _serving(name, plane.kubeconfig, processes, "kubelet")
 
 
 @contextmanager

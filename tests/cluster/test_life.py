@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.asking import LIVE, done, path
 from tests.cluster.places import SOON, Place, condition
-from tests.cluster.servers import REAL_ALONE, Cluster
+from tests.cluster.servers import EARLIER, EMBEDDED, REAL, REAL_ALONE, Cluster
 from tests.waiting import until
 
 pytestmark = LIVE
@@ -88,6 +88,13 @@ BEGINNINGS: Mapping[str, Callable[[Place], None]] = {
         finished_soon,
     )
 } | {"suspended": running, "deleted": running}  # fmt: skip
+
+
+@pytest.fixture(params=[REAL, EARLIER, EMBEDDED])
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    """Each server of this folder, and one with the JobSet that getting started installs."""
+    found: Cluster = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from infra.local.controllers.catalogue import JOBSET, LWS
+from infra.local.controllers.catalogue import JOBSET, JOBSET_PROPOSED, LWS
 from infra.local.gke.state import Cluster
 from infra.local.kubernetes.versions import pinned
 from tests.house.sources import ROOT
@@ -50,7 +50,7 @@ PROVIDERS = json.loads(read("tests/infra/data/providers.json"))["version"]
 PINNED = {
     "GKE": {Cluster.__dataclass_fields__["version"].default},
     "Kubernetes": {KUBERNETES, only(r"go\.etcd\.io/etcd/server/v3 (v\S+)", "infra/local/kubernetes/go.mod")},
-    "JobSet": {JOBSET.version, locked("kubeflow-trainer-api")},
+    "JobSet": {JOBSET.version, JOBSET_PROPOSED.version, locked("kubeflow-trainer-api")},
     "LeaderWorkerSet": {LWS.version},
     "plain Indexed Jobs": {KUBERNETES},
     "Python, functions and relay": {

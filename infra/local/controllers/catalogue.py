@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from infra.local.kubernetes.versions import Version, go_of
@@ -58,6 +58,8 @@ JOBSET = Controller(
     package="sigs.k8s.io/jobset",
     account="jobset-system/jobset-controller-manager",
 )
+JOBSET_PROPOSED = replace(JOBSET, name="jobset-0.10")
+"""The version that preflight proposes, and the training environment installs."""
 LWS = Controller(
     name="lws",
     title="LeaderWorkerSet",
@@ -65,7 +67,10 @@ LWS = Controller(
     package="sigs.k8s.io/lws/cmd",
     account="lws-system/lws-controller-manager",
 )
-CONTROLLERS = (JOBSET, LWS)
+OF_A_STACK = (JOBSET, LWS)
+"""What a stack with a control plane runs."""
+CONTROLLERS = (*OF_A_STACK, JOBSET_PROPOSED)
+"""All that are built; tests run each."""
 
 
 def cache_of(environment: Mapping[str, str]) -> Path:

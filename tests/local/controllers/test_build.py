@@ -9,9 +9,19 @@ import pytest
 
 from infra.local.cluster_choice import Asked, Built, Embedded, own
 from infra.local.controllers.build import provide
-from infra.local.controllers.catalogue import CONTROLLERS, MANIFESTS, PROGRAM, Controller, built, cache_of
+from infra.local.controllers.catalogue import (
+    CONTROLLERS,
+    JOBSET_PROPOSED,
+    MANIFESTS,
+    OF_A_STACK,
+    PROGRAM,
+    Controller,
+    built,
+    cache_of,
+)
 from infra.local.kubernetes import programs
 from infra.local.kubernetes.versions import numbers, pinned
+from infra.preflight.kubernetes import INSTALL_JOBSET
 
 pytestmark = pytest.mark.emulators
 
@@ -80,7 +90,7 @@ def test_a_stack_has_a_control_plane_only_with_the_controllers(environment: dict
         (folder / name).touch(mode=0o755)
     without = own(Asked(), environment)
     assert isinstance(without, Embedded)
-    assert f"not built: {', '.join(map(str, CONTROLLERS))}" in str(without)
+    assert f"not built: {', '.join(map(str, OF_A_STACK))}" in str(without)
     assert provide(environment, print) == 0
     assert isinstance(own(Asked(), environment), Built)
 
@@ -89,3 +99,7 @@ def test_a_stack_has_a_control_plane_only_with_the_controllers(environment: dict
 def test_a_folder_that_is_named_by_a_version_requires_it(controller: Controller) -> None:
     _, _, named = controller.name.partition("-")
     assert not named or numbers(controller.version)[:2] == numbers(f"v{named}")[:2]
+
+
+def test_the_jobset_that_preflight_proposes_is_one_that_is_tried() -> None:
+    assert f"/download/{JOBSET_PROPOSED.version}/" in INSTALL_JOBSET
