@@ -91,6 +91,7 @@ def terminating(**changes: Any) -> TerminatingAttempt:
         "chips": 16,
         "fingerprint": a_spec().fingerprint,
         "close_requested_at": NOW - MINUTE,
+        "lingers_since": NOW - MINUTE,
         "hosts": some_hosts(usable=0, closed=4, answered=NOW - MINUTE),
     }
     return TerminatingAttempt(**{**fields, **changes})

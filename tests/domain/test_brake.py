@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record
 from tpu_slices.domain.model.attempts import TerminatingAttempt
+from tpu_slices.domain.model.ends import UnconfirmedEnd
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.records import UnconfirmedEnd
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.brake import MOST, WINDOW, Brake, Stop, enough, found, too_many
 

@@ -121,6 +121,7 @@ A_SLICE = {
     "spared_until": None,
     "hosts_awaited_since": None,
     "returning": None,
+    "unreadable_since": None,
     "join_asked": None,
     "ours_since": None,
     "relabelling": None,
@@ -165,6 +166,7 @@ A_SLICE = {
             "retry_at": None,
             "not_cancellable": False,
             "refused": "",
+            "lingers_since": None,
             "hindered": None,
         }
     ],

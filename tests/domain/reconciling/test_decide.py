@@ -581,7 +581,7 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
         replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
     )
     times = {"next_reconcile_at", "slot_awaited", "slot", "hosts_awaited_since", "retry_at", "failures", "held_since"}
-    times |= {"returning", "blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
+    times |= {"returning", "blocked_settings_version", "waits_since", "setbacks", "awaited_since", "unreadable_since"}
     if isinstance(found.current if isinstance(found, PoolObservations) else found, Absent):
         times.add("create_requested_at")
     told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}

@@ -28,6 +28,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
 from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
 from tpu_slices.domain.reconciling.terminating import Followed, follow
 
 SECOND = timedelta(seconds=1)
@@ -329,3 +330,33 @@ def test_hosts_that_somebody_else_may_have_closed_are_asked_to_be_opened_once_a_
 ) -> None:
     used = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=1, answered=NOW - ago))
     assert followed(used, OURS).actions == ((OpenHosts(1, NOW),) if again else ())
+
+
+@pytest.mark.parametrize(
+    ("attempt", "found", "known"),
+    [
+        pytest.param(FREE, OURS, ENDED, id="its deletion waits for a slot"),
+        pytest.param(FREE, Deleting(), ENDED, id="it is being deleted"),
+        pytest.param(FREE, Unreadable("503"), ENDED, id="it cannot be read"),
+        pytest.param(UNASKED, OURS, ENDED, id="its hosts are being closed"),
+    ],
+)
+def test_a_pool_that_nobody_is_known_to_use_lingers_since_that_was_seen_first(
+    attempt: TerminatingAttempt, found: Observation, known: Known
+) -> None:
+    new, old = (replace(attempt, lingers_since=since) for since in (None, NOW - MINUTE))
+    assert [each.lingers_since for each in followed(new, found, known).attempts] == [NOW]
+    assert [each.lingers_since for each in followed(old, found, known).attempts] == [NOW - MINUTE]
+
+
+@pytest.mark.parametrize(
+    ("attempt", "known"),
+    [
+        pytest.param(in_use(GUEST, lingers_since=NOW - MINUTE), owned(WorkloadState.ACTIVE), id="somebody uses it"),
+        pytest.param(FREE, replace(ENDED, relay=NEVER_HEARD), id="the relay is silent"),
+        pytest.param(UNASKED, replace(ENDED, stopped="Too many are missing."), id="releases are stopped"),
+    ],
+)
+def test_a_pool_that_something_explains_does_not_linger(attempt: TerminatingAttempt, known: Known) -> None:
+    (after,) = followed(attempt, OURS, known).attempts
+    assert after.lingers_since is None

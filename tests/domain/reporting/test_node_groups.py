@@ -163,3 +163,10 @@ def test_a_group_that_cannot_be_planned_says_so_of_every_part() -> None:
     status = status_of(at(Reason.DOES_NOT_FIT, spec=None), a_group())
     assert shown(status) == dict.fromkeys((TEMPLATE, GROUP, READY), "!RequestRejected")
     assert (status.ready, status.reconciling, status.failed) == (0, 0, 0)
+
+
+def test_parts_that_stood_still_stand_while_the_group_cannot_be_read() -> None:
+    unread = at(Reason.POOL_UNREADABLE, at(Reason.HOSTS_LOST), hosts=hosts(1))
+    status = status_of(unread, a_group())
+    assert shown(status) == {**dict.fromkeys((POLICY, TEMPLATE, GROUP), "Ready"), READY: "!ReconcileError"}
+    assert (status.ready, status.reconciling, status.failed) == (1, 0, 1)

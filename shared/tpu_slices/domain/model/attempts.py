@@ -58,6 +58,8 @@ class TerminatingAttempt:
     """GKE refused to cancel its creation."""
     refused: str = ""
     """Why GKE last refused to delete it; empty: it did not."""
+    lingers_since: datetime | None = None
+    """Since when its pool has been kept though nobody is known to use it; None: somebody is, or another alert tells."""
     hindered: Hindrance | None = None
     """Another operation was in the way of its deletion; None: none was."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.records import SliceRecord, SlotAwaited
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,17 @@ class EndJoin:
 
 
 Action = CreatePool | DeletePool | DeleteRemains | CancelCreation | Relabel | CloseHosts | OpenHosts | AskJoin | EndJoin
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What one row of the table of `decide` says: the reason, its changes, and whether the pool is created."""
+
+    reason: Reason
+    message: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    creates: bool = False
+    slot_awaited: SlotAwaited | None = None
 
 
 @dataclass(frozen=True, slots=True)

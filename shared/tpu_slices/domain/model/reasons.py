@@ -133,6 +133,10 @@ IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN})
 """The reasons of slices whose creation waits for a slot."""
 
 
+EXPLAINED = frozenset({Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED})
+"""The reasons to keep a pool that goes once nobody uses it any more, or once another alert is attended to."""
+
+
 class ReportReason(StrEnum):
     """The reason of a JobSet's report, and of the Event that shows it."""
 

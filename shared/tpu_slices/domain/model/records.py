@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.ends import UnconfirmedEnd
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts, digest_of
 from tpu_slices.domain.model.joining import JoinAsked
@@ -30,16 +31,6 @@ from tpu_slices.domain.model.texts import shortened
 
 HISTORY = 20
 """The number of transitions that a record keeps."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnconfirmedEnd:
-    """That the workload is missing, of which nobody confirmed that it was deleted: see `reconciling.brake`."""
-
-    found_at: datetime
-    """When that was found of a slice that has a pool."""
-    counted: bool
-    """Whether it counts for the cluster."""
 
 
 class Desire(StrEnum):
@@ -196,6 +187,8 @@ class SliceRecord:
     """Since when usable hosts have been missing in the current pool, whatever the reason that was told."""
     returning: Returning | None = None
     """What is known of hosts of the current pool that are away and come back; None: none are, or nothing is known."""
+    unreadable_since: datetime | None = None
+    """Since when the vendor has not said how the current pool is; None: it did when it was asked last."""
     join_asked: JoinAsked | None = None
     """The question for a bootstrap token whose answer the hosts may still have; None: they have none."""
     relabelling: Relabelling | None = None
@@ -268,7 +261,13 @@ class SliceRecord:
     @property
     def under_creation(self) -> bool:
         """Whether the current attempt's pool was last seen, or said, to be created."""
-        return self.reason in {Reason.CREATION_STARTED, Reason.CREATING}
+        return self.seen_as in {Reason.CREATION_STARTED, Reason.CREATING}
+
+    @property
+    def seen_as(self) -> Reason:
+        """The last reason that is of the pool, not that it cannot be read."""
+        told = (each.reason for each in reversed(self.transitions) if each.reason is not Reason.POOL_UNREADABLE)
+        return next(told, self.reason) if self.reason is Reason.POOL_UNREADABLE else self.reason
 
     @property
     def made_in_steps(self) -> bool:

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Self
 
+from tpu_slices.domain.model.ends import UnconfirmedEnd
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.records import SliceRecord, UnconfirmedEnd
+from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.policy import Held

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, CreatePool, Decision
+from tpu_slices.domain.model.decisions import Action, Arm, CreatePool, Decision
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.observations import (
@@ -25,12 +24,13 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, same_request
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
-from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED, GivingUp, giving_up, unowned
+from tpu_slices.domain.reconciling.frozen import as_seen, hosts_awaited_since, unchanged, unread, why_frozen
+from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up, unowned
 from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.patience import due, failure
@@ -40,7 +40,6 @@ from tpu_slices.domain.reconciling.returning import reason_of, returning
 from tpu_slices.domain.reconciling.terminating import (
     Followed,
     follow,
-    held_slot,
     unreadable_attempt,
     with_best_attempt,
     without_current,
@@ -76,27 +75,20 @@ def decide(
     | - its labels were | READY, and they are put back                          | given up                      |
     |   replaced        |                                                       |                               |
     | Unowned           | next attempt; never touched                           | as Absent; never touched      |
-    | Unreadable        | change nothing                                        | change nothing                |
+    | Unreadable        | change nothing, and tell it after `resync_after`      | likewise                      |
 
     What is given up (`giving_up` has the table) is deleted by the rule in `deletion`, or taken back if it is needed
     again (`terminating`). While an operator holds the slice, or the cluster is paused, nothing is created or deleted,
     and what is seen of its pool is told.
     """
-    case = Case(_with_hold(record, now), seen, now, settings, known or Known())
-    frozen = case.frozen()
+    case = Case(as_seen(record, seen.current, now), seen, now, settings, known or Known())
+    frozen = why_frozen(case)
     if frozen is not None:
-        return _unchanged(case, *frozen)
+        return unchanged(case, frozen, case.told_while_frozen(*frozen))
     rest, ended, opened = _with_attempt(case)
     followed = follow(rest)
     arm = Case(rest.record, rest.seen, now, settings, rest.known).arm(ended, followed.assessments)
     return _decision(rest, arm, followed, opened)
-
-
-def _with_hold(record: SliceRecord, now: datetime) -> SliceRecord:
-    """Return the record with the time from which on it is held: people edit the hold alone in the console, too."""
-    if not record.hold:
-        return record.with_changes(held_by="", held_since=None)
-    return record.with_changes(held_since=record.held_since or now)
 
 
 def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Action, ...]]:
@@ -111,17 +103,6 @@ def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Ac
     return rest, None if taken_back else ended, (*still, *reopened)
 
 
-@dataclass(frozen=True, slots=True)
-class Arm:
-    """What one row of the table says: the reason, what it changes on the record, and whether the pool is created."""
-
-    reason: Reason
-    message: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    creates: bool = False
-    slot_awaited: SlotAwaited | None = None
-
-
 def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
     hosts, labels = joining(case), relabelling(case)
@@ -129,7 +110,7 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
         "create_requested_at": None if case.nothing_stands else case.record.create_requested_at,
         "slot": case.record.slot if case.creates_current else None,
         "terminating": followed.attempts,
-        "hosts_awaited_since": _hosts_awaited_since(case.record, arm, case.now),
+        "hosts_awaited_since": hosts_awaited_since(case.record, arm, case.now),
         "returning": returning(case),
         "join_asked": hosts.asked,
         "relabelling": labels.state,
@@ -144,55 +125,18 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
     )
 
 
-def _hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> datetime | None:
-    return (record.hosts_awaited_since or now) if arm.reason in HOSTS_AWAITED else None
-
-
-def _unchanged(case: Case, reason: Reason, message: str) -> Decision:
-    """Return a decision that does nothing, except that slots without an operation that runs or may begin are freed.
-
-    A pool that is seen is told of; of a held slice without one, or that is not needed, that it is held. A queued slice
-    that may not be created becomes BLOCKED with the reason. One that was in line for a slot is looked at again instead.
-    """
-    record, told = case.record, case.told_while_frozen(reason, message)
-    if told is not None:
-        awaited_since = _hosts_awaited_since(record, told, case.now)
-        changes = {**told.changes, "hosts_awaited_since": awaited_since, "returning": returning(case)}
-        record = replace(record.transitioned(case.now, told.reason, told.message), **changes)
-    soon = case.now + case.limits.requeue_after
-    after = replace(
-        record,
-        slot=record.slot if case.creates_current else None,
-        slot_awaited=None,
-        terminating=tuple(replace(each, slot=held_slot(each, case)) for each in record.terminating),
-        next_reconcile_at=soon if record.next_reconcile_at or record.slot_awaited else None,
-    )
-    queued = record.phase is Phase.QUEUED and record.wanted and isinstance(case.seen.current, Absent)
-    if queued and reason.phase is Phase.BLOCKED:
-        after = replace(after.transitioned(case.now, reason, message), next_reconcile_at=soon)
-    return Decision(after, (), reason, message)
-
-
 class Case(Situation):
     """The arms of the table, as methods."""
 
     __slots__ = ()
-
-    def frozen(self) -> tuple[Reason, str] | None:
-        """Return why nothing is created or deleted for the slice now, whatever is seen."""
-        if self.record.hold:
-            return Reason.HELD, messages.held(self.record)
-        if self.settings.paused is not None:
-            return Reason.PAUSED, f"The cluster is paused, so nothing is created or deleted: {self.settings.paused}"
-        if isinstance(self.seen.current, Unreadable):
-            return Reason.POOL_UNREADABLE, self.seen.current.message
-        return None
 
     def told_while_frozen(self, reason: Reason, message: str) -> Arm | None:
         """Return what is told of a slice to which nothing is done; None: nothing else than before."""
         if self.record.wanted and isinstance(self.seen.current, Creating | Running | Busy | Broken):
             serves = self._serving()
             return replace(serves, message=f"{message} {serves.message}") if reason is Reason.HELD else serves
+        if reason is Reason.POOL_UNREADABLE:
+            return unread(self)
         settled = self.record.phase is Phase.GONE and not self.record.wanted
         if reason is not Reason.HELD or settled or isinstance(self.seen.current, Unreadable):
             return None
@@ -332,7 +276,7 @@ class Case(Situation):
 
     def _labels_replaced(self, lacking: str) -> str:
         state = relabelling(self).state or Relabelling(lacking=lacking, again_at=self.now)
-        return labels_replaced(state, self.vendor, frozen=self.frozen() is not None)
+        return labels_replaced(state, self.vendor, frozen=why_frozen(self) is not None)
 
     def _awaiting_hosts(self, why: str = "") -> Arm:
         record, spec = self.record, self.record.made_as
@@ -360,7 +304,7 @@ class Case(Situation):
         if known is not None and known.over_at is None:
             message = messages.away(known, record, spec, self.settings, seen.awaiting)
             return Arm(reason_of(known.cause, self.vendor), f"{message}{labels}")
-        lost = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST
+        lost = record.phase is Phase.READY or record.seen_as is Reason.HOSTS_LOST
         message = messages.hosts_awaited(record, spec)
         return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, f"{message}{labels}")
 

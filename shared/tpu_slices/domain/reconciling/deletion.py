@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
@@ -10,7 +11,7 @@ from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import ANSWERED_WITHIN
 from tpu_slices.domain.model.hosts import Hosts
-from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.reasons import EXPLAINED, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.occupancy import Users
 
@@ -123,6 +124,16 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     if evidence.evict_by is not None:
         return _stopped(evidence) or _evicted(pool, evidence.evict_by, now, limits)
     return _in_use(pool, evidence, now, limits) or _stopped(evidence) or _answered(pool, evidence, now, limits)
+
+
+def with_times(
+    attempts: Sequence[TerminatingAttempt], whys: Sequence[Assessment], now: datetime
+) -> tuple[TerminatingAttempt, ...]:
+    """Return the attempts with the times since when nothing of EXPLAINED has kept them."""
+    return tuple(
+        replace(each, lingers_since=None if why.reason in EXPLAINED else each.lingers_since or now)
+        for each, why in zip(attempts, whys, strict=True)
+    )
 
 
 def _in_use(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment | None:

@@ -173,6 +173,15 @@ def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
     return f"{text}; by flex-start, so GKE takes them back {ends}."
 
 
+def unreadable(record: SliceRecord, vendor: Vendor, since: datetime, why: str, now: datetime) -> str:
+    """Return since when the vendor has not said how a pool is, in its words why, and what that means for the slice."""
+    text = f"{vendor} has not said since {clock(since, now)} how {vendor.pool} {record.pool} is, and is asked again;"
+    text = f"{text} nothing is created or deleted for the slice meanwhile: {why}"
+    if not record.wanted:
+        return f"Releasing ({record.desire_message or 'no longer in demand'}): {text}"
+    return f"All hosts were usable when it was last seen. {text}" if record.phase is Phase.READY else text
+
+
 def _since(record: SliceRecord, reason: Reason, now: datetime) -> datetime:
     """Return since when the slice has had this reason, now if it has another one."""
     last = record.transitions[-1] if record.transitions else None

@@ -74,7 +74,7 @@ def _cause(case: Situation) -> Cause | None:
     gone = record.hosts.joined < record.made_as.hosts
     if record.hosts.maintained or (gone and known is Cause.MAINTENANCE):
         return Cause.MAINTENANCE
-    were_there = record.phase is Phase.READY or record.reason is Reason.HOSTS_LOST or before is not None
+    were_there = record.phase is Phase.READY or record.seen_as is Reason.HOSTS_LOST or before is not None
     if not (gone and were_there):
         return None
     if seen.refills:

@@ -36,7 +36,7 @@ from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwai
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Known, Situation
-from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess
+from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, with_times
 from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 
@@ -83,6 +83,7 @@ def _with_current(
         ordered=current.ordered,
         ours_since=current.ours_since,
         relabelling=None,
+        unreadable_since=None,
         operation=current.operation,
         slot=current.slot,
         hosts=replace(current.hosts, closed=0, answered=None, ends_by=None),
@@ -201,7 +202,7 @@ def follow(case: Situation) -> Followed:
     followed = Followed()
     for each in case.record.terminating:
         followed = _followed(followed, each, case.seen.terminating, case)
-    return followed
+    return replace(followed, attempts=with_times(followed.attempts, followed.assessments, case.now))
 
 
 def _followed(

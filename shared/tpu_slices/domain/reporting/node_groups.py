@@ -114,7 +114,7 @@ def status_of(record: SliceRecord, own: WorkloadRecord | None) -> NodeGroupStatu
     nodes = record.made_as.hosts if record.made_as else record.hosts.joined
     ready = min(record.hosts.usable, nodes) if record.phase in {Phase.READY, Phase.PROVISIONING} else 0
     missing = nodes - ready
-    lost = record.reason in _LOST
+    lost = record.seen_as in _LOST
     return NodeGroupStatus(
         generation=own.generation if own else 0,
         conditions=(*_resources(record), _condition(ConditionType.READY, record, stands=record.phase is Phase.READY)),
@@ -154,11 +154,11 @@ def _resources(record: SliceRecord) -> tuple[Condition, ...]:
 
 def _done(record: SliceRecord) -> int:
     """Return how many of policy, template and group stand."""
-    if record.phase is Phase.READY or record.reason in _STANDS:
+    if record.phase is Phase.READY or record.seen_as in _STANDS:
         return 3
     if record.phase is not Phase.PROVISIONING:
         return 0
-    if record.reason is Reason.AWAITING_CAPACITY:
+    if record.seen_as is Reason.AWAITING_CAPACITY:
         return 2
     return _STEPS.get((record.operation or "").partition("/")[0], 0)
 

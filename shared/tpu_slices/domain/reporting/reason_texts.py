@@ -168,7 +168,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.DELETION_REFUSED: ReasonText("{detail}", _OPERATOR),
         Reason.RELEASED: ReasonText("released", "It is created again if a leader pod waits for it."),
         Reason.NEVER_CREATED: ReasonText("never created", "It is created once a leader pod waits for it."),
-        Reason.POOL_UNREADABLE: ReasonText("{vendor} does not report the state of its {vendor.pool}", _NO_ACTION),
+        Reason.POOL_UNREADABLE: ReasonText("{detail}", f"{_RETRIED} If that lasts: {_OPERATOR}"),
         Reason.LATER_RELEASE: ReasonText("a later release of the provisioner decided last", _NO_ACTION),
         Reason.RECORD_UNREADABLE: ReasonText(
             "its record cannot be read, so nothing is created or deleted for it",
