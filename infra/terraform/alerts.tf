@@ -45,6 +45,12 @@ locals {
       numbers  = { "cluster.counted/releasing_seconds" = { above = 3600, duration = "900s" } }
     }
 
+    # By then a creation is over, and so is the half hour that its hosts have to be usable.
+    "A slice is paid for without use" = {
+      severity = "WARNING"
+      numbers  = { "cluster.counted/paid_seconds" = { above = 3600, duration = "900s" } }
+    }
+
     # Nobody needs it, or waits for it in vain. One that a Job needs, and that stands, is not counted.
     "A slice is held" = {
       severity = "WARNING"

@@ -28,10 +28,10 @@ locals {
       }) }
     },
     {
-      title = "Seconds of the longest release, by cluster"
+      title = "Seconds of the longest release, and of the longest payment without use, by cluster"
       plot  = "LINE"
-      lines = { longest = merge(local.counted, {
-        filter = "${local.log_metrics}/cluster.counted/releasing_seconds\""
+      lines = { for number in ["releasing_seconds", "paid_seconds"] : number => merge(local.counted, {
+        filter = "${local.log_metrics}/cluster.counted/${number}\""
       }) }
     },
     {

@@ -33,6 +33,7 @@ locals {
       "idle_percent",
       "releasing_seconds",
       "held_seconds",
+      "paid_seconds",
     ]
     "inventory.checked" = ["orphans", "ownerless"]
     "slice.decided"     = ["ready_seconds"]

@@ -95,6 +95,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "phase_count": lambda: store.phase_count(cluster, Phase.READY),
         "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),
         "oldest_since": lambda: store.oldest_since(cluster, [Reason.HELD]),
+        "paid_longest": lambda: store.paid_longest(cluster),
         "hosts_digest": lambda: store.hosts_digest(cluster),
         "unconfirmed_ends": lambda: store.unconfirmed_ends(cluster, now),
         "unconfirmed_ends of a namespace": lambda: store.unconfirmed_ends(cluster, now, "default"),

@@ -109,7 +109,7 @@ ONE = {
         "ready_count",
         "slice_count",
     ),
-    *("phase_count", "reason_count", "oldest_since"),
+    *("phase_count", "reason_count", "oldest_since", "paid_longest"),
 }
 """One document, or a number that the server makes of up to 1,000 entries of an index."""
 NO_READS = {"commit", "reject"}

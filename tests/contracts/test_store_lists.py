@@ -361,6 +361,22 @@ def test_the_oldest_of_slices_is_found_by_their_reasons(bench: Bench) -> None:
     assert bench.store.oldest_since(ELSEWHERE, some) is None
 
 
+def test_the_slice_that_has_been_paid_for_without_use_longest_is_found(bench: Bench) -> None:
+    creating = {"phase": Phase.PROVISIONING, "reason": Reason.CREATING}
+    ages = (20, 50, 30)
+    records = [
+        a_record(job=a_job(job_index=at), create_requested_at=NOW - age * MINUTE, **creating)
+        for at, age in enumerate(ages)
+    ]
+    bench.create(
+        *records,
+        a_record(job=a_job(job_index=4)),
+        a_record(job=a_job(cluster=ELSEWHERE), create_requested_at=NOW - 90 * MINUTE, **creating),
+    )
+    assert bench.store.paid_longest(CLUSTER) == (records[1].id, NOW - 50 * MINUTE)
+    assert bench.store.paid_longest(ClusterId("empty")) is None
+
+
 def test_the_digests_of_hosts_are_summed_up_by_cluster(bench: Bench) -> None:
     lent = a_record(hosts=some_hosts(occupants=(an_occupant("guest"),)), create_requested_at=NOW)
     earlier = a_record(job=a_job(job_index=1), attempt=2, terminating=(in_use(an_occupant()),))

@@ -67,6 +67,7 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "phase_count": lambda store: store.phase_count(CLUSTER, Phase.READY),
     "reason_count": lambda store: store.reason_count(CLUSTER, [Reason.HELD]),
     "oldest_since": lambda store: store.oldest_since(CLUSTER, [Reason.DELETION_REFUSED]),
+    "paid_longest": lambda store: store.paid_longest(CLUSTER),
     "hosts_digest": lambda store: store.hosts_digest(CLUSTER),
     "brake": lambda store: store.brake(CLUSTER),
     "unconfirmed_ends": lambda store: store.unconfirmed_ends(CLUSTER, NOW),

@@ -15,7 +15,7 @@ from tests.world import World
 from tpu_slices.app.handlers import handle_receive, handle_reconcile, handle_sweep
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, slice_id
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.flows.reconcile import NOTHING, Told
 from tpu_slices.ports.deps import ReconcileDeps
@@ -144,6 +144,7 @@ def test_what_is_counted(world: World, lines: Lines) -> None:
         "idle_percent": 50,
         "releasing_seconds": 7 * 60 + (world.clock.now() - NOW).total_seconds(),
         "held_seconds": 3 * 60 + (world.clock.now() - NOW).total_seconds(),
+        "paid_seconds": 0,
     }
 
 
@@ -174,3 +175,16 @@ def test_an_inventory_check_logs_what_it_found_once(world: World, lines: Lines) 
 
     assert (found["cluster"], numbers(found)) == (CLUSTER, {"orphans": 1, "ownerless": 0})
     assert swept(world, lines, LogEvent.INVENTORY_CHECKED) == []
+
+
+def test_the_slice_that_is_paid_for_without_use_longest_is_named(world: World, lines: Lines) -> None:
+    creating = {"phase": Phase.PROVISIONING, "reason": Reason.CREATING, "next_reconcile_at": None}
+    for index, minutes in enumerate((20, 50)):
+        job = a_job(job_index=index)
+        record = a_record(job=job, create_requested_at=NOW - minutes * MINUTE, **creating)
+        world.store.commit(Change(None, record))
+
+    (line,) = swept(world, lines, LogEvent.CLUSTER_COUNTED)
+
+    assert line["paid_slice"] == slice_id(a_job(job_index=1))
+    assert line["paid_seconds"] == 50 * 60 + (world.clock.now() - NOW).total_seconds()

@@ -118,6 +118,7 @@ A_SLICE = {
         "ends_by": None,
     },
     "hosts_digest": 0,
+    "paid_since": None,
     "spared_until": None,
     "hosts_awaited_since": None,
     "returning": None,

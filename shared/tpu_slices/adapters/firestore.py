@@ -41,6 +41,7 @@ from tpu_slices.adapters.firestore_queries import (
     KEPT_SLICES,
     LIVE_WORKLOADS,
     NAMESPACE_IN_PHASE,
+    PAID_SLICES,
     QUEUED_SLICES,
     REPORT_QUEUES,
     REPORTS_DUE,
@@ -67,6 +68,7 @@ from tpu_slices.ports.store import Change, Found, Names, Record, RejectedMessage
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import (
     DEMAND_DIGEST,
+    PAID_SINCE,
     REPORT_QUEUE,
     Key,
     encode,
@@ -283,6 +285,11 @@ class FirestoreStore(FirestoreReads):
         head = self._head(SLICES_FOR_REASONS, cluster, [reason.value for reason in reasons])
         since = head["since"] if head else None
         return since if isinstance(since, datetime) else None
+
+    def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
+        found = self._read(self._asked(PAID_SLICES, cluster, _LONG_AGO).select([PAID_SINCE]).limit(1).stream)
+        prefix = key(SliceRecord, cluster, "").id
+        return (SliceId(found[0].id.removeprefix(prefix)), fields_of(found[0])[PAID_SINCE]) if found else None
 
     def hosts_digest(self, cluster: ClusterId) -> int:
         return self._sum(HOSTS_IN_CLUSTER, cluster)

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tpu_slices.wire.documents import CHIPS_BOUGHT, CHIPS_HELD, CHIPS_IDLE, DEMAND_DIGEST, HOSTS_DIGEST, REPORT_QUEUE
+from tpu_slices.wire.documents import (
+    CHIPS_BOUGHT,
+    CHIPS_HELD,
+    CHIPS_IDLE,
+    DEMAND_DIGEST,
+    HOSTS_DIGEST,
+    PAID_SINCE,
+    REPORT_QUEUE,
+)
 
 Operator = Literal["==", "in", "<", "<=", ">", ">="]
 
@@ -94,6 +102,7 @@ NAMESPACE_IN_PHASE = Query(
     collection="slices", where=(("cluster", "=="), ("owner.namespace", "=="), ("phase", "==")), order="__name__"
 )
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
+PAID_SLICES = Query(collection="slices", where=(("cluster", "=="), (PAID_SINCE, ">")), order=PAID_SINCE)
 
 BOUGHT_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_BOUGHT)
 HELD_IN_NAMESPACE = Query(collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_HELD)
@@ -123,6 +132,7 @@ QUERIES = (
     SLICES_IN_PHASE,
     NAMESPACE_IN_PHASE,
     SLICES_FOR_REASONS,
+    PAID_SLICES,
     BOUGHT_IN_CLUSTER,
     HELD_IN_NAMESPACE,
     IDLE_IN_CLUSTER,

@@ -132,7 +132,8 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
         failed=len(swept.failures),
     )
     for count in swept.counts:
-        log.info(LogEvent.CLUSTER_COUNTED, cluster=count.cluster, **count.numbers)
+        named = {"paid_slice": count.paid_slice} if count.paid_slice else {}
+        log.info(LogEvent.CLUSTER_COUNTED, cluster=count.cluster, **count.numbers, **named)
     for cluster, found in swept.checked.items():
         counts = {"orphans": found.orphans, "ownerless": found.ownerless}
         log.info(LogEvent.INVENTORY_CHECKED, cluster=cluster, complete=found.complete, **counts)

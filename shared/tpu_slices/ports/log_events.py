@@ -86,6 +86,7 @@ MEASURED: Mapping[LogEvent, tuple[str, ...]] = {
         "idle_percent",
         "releasing_seconds",
         "held_seconds",
+        "paid_seconds",
     ),
     LogEvent.INVENTORY_CHECKED: ("orphans", "ownerless"),
 }

@@ -232,6 +232,9 @@ class SliceStore(Protocol):
     def oldest_since(self, cluster: ClusterId, reasons: Collection[Reason]) -> datetime | None:
         """Return the earliest `SliceRecord.since` of slices with one of these reasons, in one call; None: none has."""
 
+    def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
+        """Return the slice with the earliest `spending.paid_since`, and that; one read; None: no slice has it."""
+
     def hosts_digest(self, cluster: ClusterId) -> int:
         """Return the sum of `SliceRecord.hosts_digest` over a cluster, in one call."""
 

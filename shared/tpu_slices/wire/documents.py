@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec
+from tpu_slices.domain.model.spending import paid_since
 from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
@@ -39,6 +40,8 @@ CHIPS_HELD = "chips_held"
 CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
 """The fields of a slice that Firestore sums up."""
+PAID_SINCE = "paid_since"
+"""The field of a slice by which the one is found that has been paid for without use longest; None: it is not."""
 DEMAND_DIGEST = "demand_digest"
 """The field of a workload that Firestore sums up; 0: none of its leaders waits."""
 REPORT_QUEUE = "report_queue"
@@ -268,6 +271,7 @@ def _derived(record: Record) -> Fields:
         CHIPS_HELD: record.chips_held,
         CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,
+        PAID_SINCE: paid_since(record),
     }
 
 

@@ -246,6 +246,13 @@ class FakeStore(FakeDocuments):
         since = self._summed(cluster, "since", lambda every: [(fields["reason"], fields["since"]) for fields in every])
         return min((at for reason, at in since if reason in reasons), default=None)
 
+    def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
+        paid = self._summed(
+            cluster, "paid", lambda every: [(each.get(documents.PAID_SINCE), each["id"]) for each in every]
+        )
+        at, id_ = min(((at, id_) for at, id_ in paid if at is not None), default=(None, ""))
+        return (SliceId(id_), at) if at is not None else None
+
     def hosts_digest(self, cluster: ClusterId) -> int:
         return self._sum(cluster, documents.HOSTS_DIGEST)
 

@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.reasons import EXPLAINED, Phase, Reason
+from tpu_slices.domain.model.slices import ClusterId, SliceId
 
 COUNTED_PHASES = tuple(phase for phase in Phase if phase is not Phase.GONE)
 ON_HOLD = (Reason.HELD, Reason.PAUSED)
 """Of slices that are BLOCKED since an operator holds them or paused the cluster."""
-_EXPLAINED = (Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED)
-"""Of slices that are released once nobody uses them any more, or once another alert is attended to."""
 HELD = (Reason.HELD,)
 """Of slices that an operator holds, and that are not needed, or for which nothing stands."""
-RELEASED_NOW = tuple(each for each in Reason if each.phase is Phase.RELEASING and each not in _EXPLAINED)
+RELEASED_NOW = tuple(each for each in Reason if each.phase is Phase.RELEASING and each not in EXPLAINED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +32,12 @@ class ClusterCount:
     """Those of them that are READY and have nobody on them."""
     releasing_for: timedelta
     """How long the slice has been RELEASING that has been it longest, of those with a reason of RELEASED_NOW."""
-
     held_for: timedelta
     """How long the slice has had the reason HELD that has been so longest."""
+    paid_for: timedelta
+    """How long the slice has been paid for without use that has been it longest: see `spending.paid_since`."""
+    paid_slice: SliceId | None
+    """That slice; None: there is none."""
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -50,4 +51,5 @@ class ClusterCount:
             "idle_percent": 100 * self.chips_idle / self.chips_bought if self.chips_bought else 0,
             "releasing_seconds": self.releasing_for.total_seconds(),
             "held_seconds": self.held_for.total_seconds(),
+            "paid_seconds": self.paid_for.total_seconds(),
         }

@@ -1,0 +1,53 @@
+"""Since when a slice is paid for without use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
+from tpu_slices.domain.model.records import SliceRecord
+
+VAIN = (Reason.HOSTS_NOT_USABLE, Reason.CREATION_FAILED)
+"""The reasons of attempts that came to nothing though hosts were, or may have been, bought: none is a lack of them."""
+_IN_VAIN = 2
+"""So many of these attempts are a fault that another one does not mend."""
+_CREATED = (Reason.CREATION_STARTED, Reason.CREATING)
+_AWAITED = (Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN)
+
+
+def paid_since(record: SliceRecord) -> datetime | None:
+    """Return since when a slice has been paid for without use; None: it is not, or something else tells.
+
+    | slice                                                        | since                                          |
+    |--------------------------------------------------------------|------------------------------------------------|
+    | needed, its pool is being created                            | its creation was requested                     |
+    | needed, hosts of its pool are missing, and nobody is known   | they have been missing, or nobody brings them  |
+    | to bring them                                                | back                                           |
+    | needed, tried again after two or more attempts of VAIN       | it has been waited for                         |
+    | needed, or of which a pool cannot be read: a pool of it is   | that has been so                               |
+    | to be deleted, and nobody is known to use that               |                                                |
+    | its pool cannot be read                                      | that has been so                               |
+
+    The first of these times counts. Capacity that is waited for costs nothing; of hosts that come back `hosts.late`
+    tells, and of a slice that is RELEASING the count of those.
+    """
+    return min(_times(record), default=None)
+
+
+def _times(record: SliceRecord) -> Iterator[datetime]:
+    if record.unreadable_since is not None:
+        yield record.unreadable_since
+    if record.wanted or record.reason is Reason.POOL_UNREADABLE:
+        yield from (each.lingers_since for each in record.terminating if each.lingers_since is not None)
+    if not record.wanted:
+        return
+    if record.seen_as in _CREATED and record.create_requested_at is not None:
+        yield record.create_requested_at
+    if record.seen_as in _AWAITED and record.hosts_awaited_since is not None:
+        over_at = record.returning.over_at if record.returning is not None else None
+        yield over_at or record.hosts_awaited_since
+    tried_again = record.phase in {Phase.WAITING, Phase.PROVISIONING} or record.reason in IN_LINE
+    vain = sum(record.setbacks.get(reason, 0) for reason in VAIN)
+    if tried_again and vain >= _IN_VAIN and record.waits_since is not None:
+        yield record.waits_since
