@@ -78,7 +78,7 @@ class Pools:
             self._back[pool.name] = back
         elif pool.hosts_joined and sim.strikes(Kind.POOLS_REPAIRED, minute, pool.name):
             backend.repair(pool.name)
-        elif pool.hosts_joined and sim.strikes(Kind.POOLS_UPGRADED, minute, pool.name):
+        elif self._may_be_upgraded(pool) and sim.strikes(Kind.POOLS_UPGRADED, minute, pool.name):
             backend.upgrade(pool.name)
             assert pool.operation is not None
             self._works[pool.operation.name] = sim.chance.between(60, 180, "upgraded", pool.name, minute)
@@ -90,6 +90,10 @@ class Pools:
             self._back[pool.name] = back
         elif is_flex_start(pool) and pool.hosts_joined and sim.strikes(Kind.HOSTS_TAKEN_BACK, minute, pool.name):
             backend.take_back(pool.name)
+
+    def _may_be_upgraded(self, pool: FakePool) -> bool:
+        """Return whether GKE may upgrade a pool: nobody upgrades those of Compute Engine."""
+        return pool.hosts_joined and not self._of.settings.self_managed
 
     def _known_ours(self, pool: FakePool) -> bool:
         """Return whether a record knows that a pool is its slice's: until then its labels alone say so."""

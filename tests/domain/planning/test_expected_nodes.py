@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import a_record, settings
+from tests.builders import NOW, a_record, settings
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import a_group_record, at
 from tpu_slices.domain.model.reasons import Reason
@@ -18,6 +18,7 @@ AWAITED = (
     Reason.HOSTS_JOINING,
     Reason.HOSTS_LOST,
     Reason.PREEMPTED,
+    Reason.UNDER_MAINTENANCE,
     Reason.POOL_BUSY,
 )
 
@@ -25,6 +26,12 @@ AWAITED = (
 @pytest.mark.parametrize("reason", Reason)
 def test_nodes_are_expected_while_hosts_are_missing(reason: Reason) -> None:
     assert (nodes_expected(at(reason), self_managed()) is not None) is (reason in AWAITED)
+
+
+def test_nodes_are_expected_though_the_group_cannot_be_read_meanwhile() -> None:
+    lost = at(Reason.HOSTS_LOST)
+    unread = lost.transitioned(NOW, Reason.POOL_UNREADABLE, "403")
+    assert nodes_expected(unread, self_managed()) == nodes_expected(lost, self_managed()) is not None
 
 
 def test_they_are_the_instances_of_the_pools_group_in_its_zone() -> None:

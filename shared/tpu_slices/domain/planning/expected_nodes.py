@@ -15,6 +15,7 @@ _AWAITED = frozenset(
         Reason.HOSTS_JOINING,
         Reason.HOSTS_LOST,
         Reason.PREEMPTED,
+        Reason.UNDER_MAINTENANCE,
         Reason.POOL_BUSY,
     }
 )
@@ -27,7 +28,7 @@ def nodes_expected(record: SliceRecord, settings: ClusterSettings) -> NodesExpec
     an adopted slice, too.
     """
     spec = record.made_as
-    if not settings.self_managed or spec is None or record.reason not in _AWAITED:
+    if not settings.self_managed or spec is None or record.seen_as not in _AWAITED:
         return None
     pools = record.pinned_settings or settings.pools
     labels = labels_of_host(record.job, record.attempt, spec, pools, record.pool)

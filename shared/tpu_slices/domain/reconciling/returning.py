@@ -28,7 +28,7 @@ AWAY = frozenset(_REASONS.values())
 
 def reason_of(cause: Cause, vendor: Vendor) -> Reason:
     """Return the reason for a cause; on Compute Engine nothing is GKE's doing."""
-    return Reason.POOL_BUSY if cause is Cause.REPAIR and vendor is not GKE else _REASONS[cause]
+    return Reason.POOL_BUSY if cause in {Cause.REPAIR, Cause.UPGRADE} and vendor is not GKE else _REASONS[cause]
 
 
 def returning(case: Situation) -> Returning | None:
