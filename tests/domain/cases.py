@@ -163,6 +163,7 @@ def attempts(draw: st.DrawFn) -> TerminatingAttempt:
         close_requested_at=asked,
         delete_requested_at=draw(maybe_moments),
         not_cancellable=draw(st.booleans()),
+        cancel_refused=draw(st.sampled_from(["", "missing permission"])),
         refused=draw(st.sampled_from(["", "missing permission"])),
     )
 

@@ -13,7 +13,7 @@ from tests.flows.swept import serving
 from tests.functions.test_handlers import an_event
 from tests.world import World
 from tpu_slices.app.handlers import handle_receive, handle_reconcile, handle_sweep
-from tpu_slices.domain.model.facts import Fact
+from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, slice_id
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
@@ -24,6 +24,7 @@ from tpu_slices.ports.log_events import MEASURED, LogEvent
 from tpu_slices.ports.store import Change
 from tpu_slices.wire.documents import key_of
 from tpu_slices.wire.messages import Message, encode_answer, encode_fact, encode_reconcile_request
+from tpu_slices_simulator.fakes.backend import Trouble, Verb
 from tpu_slices_simulator.fakes.store import FakeStore
 
 
@@ -58,6 +59,27 @@ def test_that_hosts_stay_away_for_longer_than_is_normal_is_logged_once(world: Wo
     (late,) = [line for line in lines() if line["event"] == LogEvent.HOSTS_LATE]
     assert (late["severity"], late["slice"], late["cause"]) == ("ERROR", record.id, "UPGRADE")
     assert "GKE upgrades the node pool" in late["message"]
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_that_a_creation_could_not_be_cancelled_is_a_warning_if_a_permission_is_missing(
+    world: World, lines: Lines, forbidden: bool
+) -> None:
+    jobset = world.jobset_appears()
+    world.settle(minutes=10, until=lambda: world.pools != [])
+    if forbidden:
+        world.backend.trouble(Trouble.FORBIDDEN, Verb.CANCEL)
+    world.ends(jobset, WorkloadState.DELETED)
+    for _ in range(3):
+        world.steps()
+        world.clock.advance(MINUTE)
+        world.sweeps()
+    assert [call.verb for call in world.backend.calls].count(Verb.CANCEL) == 1
+    told = [line for line in lines() if line["event"] == LogEvent.CANCELLATION_REFUSED]
+    assert [line["severity"] for line in told] == (["WARNING"] if forbidden else [])
+    record = world.record(jobset)
+    assert ("container.clusters.update" in record.message) is forbidden
+    assert all((line["slice"], line["attempt"]) == (record.id, 1) for line in told)
 
 
 def test_how_long_a_slice_was_awaited_is_logged_once(world: World, lines: Lines) -> None:

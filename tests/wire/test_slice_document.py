@@ -166,6 +166,7 @@ A_SLICE = {
             "delete_requested_at": None,
             "retry_at": None,
             "not_cancellable": False,
+            "cancel_refused": "",
             "refused": "",
             "lingers_since": None,
             "hindered": None,

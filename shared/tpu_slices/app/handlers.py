@@ -19,6 +19,7 @@ import structlog
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.reconciling.outcomes import cancellations_refused
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.joining import HandedOn, hand_on
@@ -180,6 +181,9 @@ def _log_decision(done: Reconciled | None) -> None:
     if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
         about_it = {"cluster": record.cluster, "namespace": record.owner.namespace, "slice": record.id}
         log.error(LogEvent.RELEASES_STOPPED, **about_it, message=decision.message)
+    for each in cancellations_refused(done.before, record):
+        place = {"cluster": record.cluster, "slice": record.id}
+        log.warning(LogEvent.CANCELLATION_REFUSED, **place, attempt=each.attempt, error=each.cancel_refused)
     before, now = done.before.returning, record.returning
     if now is not None and now.late and not (before is not None and before.late):
         log.error(LogEvent.HOSTS_LATE, cluster=record.cluster, slice=record.id, cause=now.cause, message=record.message)

@@ -27,6 +27,7 @@ class LogEvent(StrEnum):
     SLICE_DECIDED = "slice.decided"
     RELEASES_STOPPED = "releases.stopped"  # too many workloads are missing at once: an operator confirms
     HOSTS_LATE = "hosts.late"  # they come back, but have been away for longer than is normal
+    CANCELLATION_REFUSED = "cancellation.refused"  # of a creation that nobody needs, for lack of a permission
     WORKLOAD_REPORTED = "workload.reported"
     # how hosts join
     JOIN_HANDED_ON = "join.handed_on"

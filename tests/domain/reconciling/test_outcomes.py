@@ -34,7 +34,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.outcomes import acted
+from tpu_slices.domain.reconciling.outcomes import acted, cancellations_refused
 
 LIMITS = settings().limits
 MOMENT = timedelta(milliseconds=500)
@@ -144,6 +144,27 @@ def test_a_creation_that_gke_does_not_cancel_is_awaited_and_its_pool_deleted_at_
             (CloseHosts(1, NOW + minute * MINUTE),),
         }
     assert next_decision(record, OURS).actions == (DELETE,)
+
+
+def test_a_creation_that_gke_is_not_permitted_to_cancel_is_awaited_and_says_so() -> None:
+    words = 'Required "container.clusters.update" permission(s).'
+    record = after(CANCEL, a_failure(FailureKind.CONFIGURATION, words))
+    waiting = next_decision(record, Creating())
+    assert (waiting.actions, waiting.reason) == ((), Reason.CREATION_IN_DOUBT)
+    assert waiting.message.endswith(f"refused to cancel its creation: {words}")
+    assert [each.attempt for each in cancellations_refused(releasing(), record)] == [1]
+    assert cancellations_refused(record, waiting.record) == []
+    unasked = replace(record, terminating=(replace(record.terminating[0], close_requested_at=None),))
+    asking = next_decision(unasked, Creating())
+    assert (asking.reason, words.rstrip(".") in asking.message) == (Reason.CLOSING_HOSTS, True)
+    assert words.rstrip(".") not in next_decision(asking.record, OURS, MINUTE).message
+
+
+def test_that_gke_cancels_no_creations_is_nothing_that_anybody_is_told() -> None:
+    words = "Only node upgrade operations can be cancelled."
+    record = after(CANCEL, a_failure(FailureKind.BUSY, words))
+    assert words not in next_decision(record, Creating()).message
+    assert cancellations_refused(releasing(), record) == []
 
 
 def test_a_cancellation_that_came_too_fast_is_requested_again() -> None:

@@ -55,7 +55,9 @@ class TerminatingAttempt:
     retry_at: datetime | None = None
     """When its deletion, which GKE did not accept, is requested again."""
     not_cancellable: bool = False
-    """GKE refused to cancel its creation."""
+    """GKE refused to cancel its creation, which is not asked for again."""
+    cancel_refused: str = ""
+    """Why, unless GKE cancels no creations: a permission is missing. Empty: it was not refused so, or has ended."""
     refused: str = ""
     """Why GKE last refused to delete it; empty: it did not."""
     lingers_since: datetime | None = None

@@ -337,7 +337,7 @@ class Case(Situation):
         why = self.record.desire_message or "no longer in demand"
         if assessments:
             told = min(assessments, key=lambda each: TOLD_FIRST.index(each.reason))
-            return Arm(told.reason, f"Releasing ({why}): {told.message}.", changes)
+            return Arm(told.reason, f"Releasing ({why}): {told.message.rstrip('.')}.", changes)
         changes["expire_at"] = self.record.expire_at or self.now + self.limits.gone_ttl
         if self.record.attempts == 1 and self.record.legacy_pool is None:
             return Arm(Reason.NEVER_CREATED, f"No {self.vendor.pool} was created: {why}.", changes)

@@ -13,6 +13,7 @@ from tpu_slices.domain.model.facts import ANSWERED_WITHIN
 from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.reasons import EXPLAINED, Reason
 from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.occupancy import Users
 
 SILENT_AFTER = timedelta(minutes=3)
@@ -51,6 +52,10 @@ TOLD_FIRST = (
     Reason.CREATION_IN_DOUBT,
 )
 """Of several reasons to keep pools, the one that is told."""
+
+
+_UNDER_WAY = frozenset({Reason.CLOSING_HOSTS, Reason.DELETION_STARTED, Reason.CREATION_IN_DOUBT})
+"""The reasons of a deletion that nobody is in the way of."""
 
 
 class Step(Enum):
@@ -158,6 +163,23 @@ def known_after_silence(pool: TerminatingAttempt | SliceRecord, relay: RelayHear
     if relay.since is None or (pool.create_requested_at is not None and pool.create_requested_at >= relay.since):
         return None
     return relay.since + limits.restart_grace
+
+
+def told(pool: TerminatingAttempt, why: Assessment, vendor: Vendor) -> Assessment:
+    """Return the assessment as it is told.
+
+    A deletion that the vendor refused stays refused until it is accepted. That it refused to cancel a creation for lack
+    of a permission is told as long as that creation goes on.
+    """
+    its = f"its {vendor.pool}"
+    if why.reason not in _UNDER_WAY:
+        return why
+    if pool.cancel_refused:
+        return replace(why, message=f"{why.message}; {vendor} refused to cancel its creation: {pool.cancel_refused}")
+    if pool.refused and why.reason is not Reason.CREATION_IN_DOUBT:
+        message = f"{vendor} refused to delete {its}: {pool.refused}"
+        return replace(why, reason=Reason.DELETION_REFUSED, message=message)
+    return replace(why, message=f"{its} is being deleted") if why.step is Step.DELETE else why
 
 
 def _stopped(evidence: Evidence) -> Assessment | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tpu_slices.domain.model.attempts import Hindrance
+from tpu_slices.domain.model.attempts import Hindrance, TerminatingAttempt
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.decisions import (
     Action,
@@ -42,7 +42,7 @@ def acted(
             record = given_up(record, fits=False, empty=True) if begun else record
             record = failed(record, why, now, settings)
         case CancelCreation(attempt), Refused(why):
-            record = _with(record, attempt, delete_requested_at=None, not_cancellable=why.kind is not FailureKind.RATE)
+            record = _uncancelled(record, attempt, why)
         case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)) if why.kind in IN_THE_WAY:
             hindered = _hindered(record, attempt, why, now)
             record = _with(record, attempt, delete_requested_at=None, slot=None, hindered=hindered)
@@ -56,6 +56,26 @@ def acted(
         case _:
             return record
     return replace(record, next_reconcile_at=due_after(record, now, settings.limits))
+
+
+def _uncancelled(record: SliceRecord, attempt: int, why: Failure) -> SliceRecord:
+    """Return the record of a slice whose creation goes on.
+
+    | refused as                        | follows                                                          |
+    |-----------------------------------|------------------------------------------------------------------|
+    | there were too many calls         | it is asked for again                                            |
+    | the vendor cancels no creations   | its end is awaited: that is documented, and nobody can change it |
+    | of anything else: a permission    | its end is awaited, and the vendor's words are told              |
+    """
+    told = "" if why.kind in IN_THE_WAY else why.message
+    never = why.kind is not FailureKind.RATE
+    return _with(record, attempt, delete_requested_at=None, not_cancellable=never, cancel_refused=told)
+
+
+def cancellations_refused(before: SliceRecord, after: SliceRecord) -> list[TerminatingAttempt]:
+    """Return the attempts whose creation the vendor refused to cancel in between, although it may cancel creations."""
+    known = {each.attempt for each in before.terminating if each.cancel_refused}
+    return [each for each in after.terminating if each.cancel_refused and each.attempt not in known]
 
 
 def _join_ended(

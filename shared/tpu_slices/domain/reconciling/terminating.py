@@ -34,9 +34,8 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
-from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Known, Situation
-from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, with_times
+from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told, with_times
 from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 
@@ -229,7 +228,7 @@ def _followed(
         case Creating(operation_runs=True):
             return _advanced(followed, kept, seen, case)
         case Creating() | Running() | Busy() | Broken():
-            return _advanced(followed, replace(kept, operation=None), seen, case)
+            return _advanced(followed, replace(kept, operation=None, cancel_refused=""), seen, case)
         case _:
             assert_never(seen)
 
@@ -247,7 +246,7 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     """
     if each.asked_during_creation and seen != Creating():
         each = replace(each, close_requested_at=None, asked_during_creation=False)
-    why = _told(each, assess(each, case.evidence(each.hosts, each.fingerprint), case.now, case.limits), case.vendor)
+    why = told(each, assess(each, case.evidence(each.hosts, each.fingerprint), case.now, case.limits), case.vendor)
     if why.reason in _OPEN:
         opened = _opened_for(each, case) or _opened(each.attempt, each.hosts, case)
         return followed.with_attempt(replace(each, close_requested_at=None), why, *opened)
@@ -317,15 +316,6 @@ def _is_for(waits: SlotAwaited, each: TerminatingAttempt) -> bool:
     return (waits.operation, waits.attempt) == (PoolOperation.DELETE, each.attempt)
 
 
-def _told(each: TerminatingAttempt, why: Assessment, vendor: Vendor) -> Assessment:
-    """Return the assessment with the reason that is told: a refused deletion stays refused until it is accepted."""
-    pool = f"its {vendor.pool}"
-    if not each.refused or why.reason not in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
-        return replace(why, message=f"{pool} is being deleted") if why.step is Step.DELETE else why
-    message = f"{vendor} refused to delete {pool}: {each.refused}"
-    return replace(why, reason=Reason.DELETION_REFUSED, message=message)
-
-
 def _postponed(each: TerminatingAttempt, seen: Observation, case: Situation) -> Assessment | None:
     """Return that the deletion, which GKE did not take for another operation, is not asked for again yet; else None.
 
@@ -375,7 +365,8 @@ def _queued(followed: Followed, each: TerminatingAttempt, case: Situation, why: 
 
 def _cancelled(followed: Followed, each: TerminatingAttempt, case: Situation, *, again: bool) -> Followed:
     """Return the attempt with its creation cancelled, if nobody needs it any more and GKE takes that."""
-    why = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, f"{case.vendor} is still creating it", _next(case))
+    goes_on = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, f"{case.vendor} is still creating it", _next(case))
+    why = told(each, goes_on, case.vendor)
     if each.not_cancellable or not case.owner_ended or not again:
         return followed.with_attempt(each, why)
     return followed.with_attempt(replace(each, delete_requested_at=case.now), why, CancelCreation(each.attempt))
