@@ -27,6 +27,8 @@ class Objects:
     def answer(self, request: Request) -> Response:
         if copied := _COPY.fullmatch(request.path):
             return self._copy(**copied.groupdict())
+        if request.path == "/storage/v1/b":
+            return Response({"items": [{"kind": "storage#bucket", "name": name} for name in self.buckets]})
         match = _PATH.fullmatch(request.path)
         if match is None or match["bucket"] not in self.buckets:
             return refusal(NOT_FOUND)

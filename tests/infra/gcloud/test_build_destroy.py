@@ -63,15 +63,20 @@ class Google:
     objects: Objects = field(default_factory=lambda: Objects({"state": {}}))
     packages: list[str] | None = None
     """Of the repository that all functions share; None: it does not exist."""
+    forbids: str = "nothing of the kind"
+    """A request whose path has this in it is refused with 403."""
 
     def answer(self, request: Request) -> Response:
         path = request.path
         if path in CLUSTERS:
             return Response(CLUSTERS[path])
+        if self.forbids in path:
+            return refusal(403, "The caller does not have permission")
         if "/storage/v1/" in path:
             return self.objects.answer(request)
-        if self.packages is not None and path == PACKAGES.removesuffix("/packages"):
-            return Response({"name": path.removeprefix("/v1/"), "format": "DOCKER"})
+        if path == PACKAGES.removesuffix("/gcf-artifacts/packages"):
+            there = {"name": PACKAGES.removeprefix("/v1/").removesuffix("/packages"), "format": "DOCKER"}
+            return Response({"repositories": [] if self.packages is None else [there]})
         if self.packages is not None and path == PACKAGES:
             return Response({"packages": [{"name": f"{PACKAGES[4:]}/{name}"} for name in self.packages]})
         if self.packages is not None and request.method == "DELETE" and path.startswith(PACKAGES):
@@ -231,3 +236,16 @@ def test_of_what_all_functions_share_only_ours_is_deleted(bed: Bed) -> None:
 def test_where_nothing_is_left_nothing_is_deleted(bed: Bed) -> None:
     done = bed.run("leftovers")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "forbidden", ["/repositories", "/packages", "/storage/v1/b", "/storage/v1/b/gcf-v2-sources-4711-us-central1/o"]
+)
+def test_what_cannot_be_listed_is_not_taken_for_nothing(bed: Bed, forbidden: str) -> None:
+    bed.google.packages = ["shop__us--central1__tpu--slice--receive"]
+    bed.google.objects.buckets["gcf-v2-sources-4711-us-central1"] = {"tpu-slice-receive/function-source.zip": b"x"}
+    bed.google.forbids = forbidden
+    done = bed.run("leftovers")
+
+    assert done.returncode != 0
+    assert "does not have permission" in done.stderr
