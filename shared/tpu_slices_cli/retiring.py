@@ -8,9 +8,11 @@ from time import sleep
 import click
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.reconciling.unproven import unproven
 from tpu_slices.flows import edits
 from tpu_slices.ports.errors import Permanent
 from tpu_slices_cli.screen import confirmed, echo
@@ -65,17 +67,55 @@ def _ended(session: Session, settings: ClusterSettings, message: str, interval: 
 
 
 def _release(session: Session, settings: ClusterSettings) -> list[str]:
-    """Request the release of every slice that stands; return what is still there, a line each."""
+    """Request the release of every slice that stands; return what is still there, a line each.
+
+    Permanent: nothing but pools is there that nobody deletes until a person has done something.
+    """
     standing = _standing(session, settings.cluster)
     for record in standing:
         edits.edit(settings.cluster, record.id, edits.release, session.deps)
     if standing:
         return [f"{record.id} {record.phase} {record.reason}: {record.message}" for record in standing]
     pools = session.deps.backend.inventory(settings)
-    return [
-        f"{pool.name}: {settings.vendor.a_pool.lower()} without a record, which the sweep finds and adopts"
-        for pool in pools
-    ]
+    left_alone = _left_alone(pools, settings, session)
+    awaited = [pool.name for pool in pools if pool.name not in left_alone]
+    lines = [f"{name}: {why}" for name, why in left_alone.items()]
+    if left_alone and not awaited:
+        raise Permanent(f"{settings.cluster} is not retired. {'. '.join(lines)}. {_by_hand(settings)}")
+    found = f"{settings.vendor.a_pool.lower()} without a record, which the sweep finds and adopts"
+    return [*(f"{name}: {found}" for name in awaited), *lines]
+
+
+def _left_alone(pools: Sequence[PoolSeen], settings: ClusterSettings, session: Session) -> dict[str, str]:
+    """Return of each pool that the sweep leaves alone, by its name, why it does."""
+    records = session.deps.store.slices(settings.cluster, {pool.slice_id for pool in pools})
+    known = {id_: stored.value for id_, stored in records.items()}
+    vendor = settings.vendor
+    nobodys = (
+        f"{vendor.a_pool.lower()} with a name of ours, and neither {vendor.labels} nor a record tell whose it is: "
+        "nothing deletes it"
+    )
+    return {
+        **dict.fromkeys(unproven(pools, known, frozenset(records.unreadable)), nobodys),
+        **{
+            pool.name: f"its record cannot be read, so nothing deletes it: {records.unreadable[pool.slice_id]}"
+            for pool in pools
+            if pool.slice_id in records.unreadable
+        },
+    }
+
+
+def _by_hand(settings: ClusterSettings) -> str:
+    """Return what a person does about pools that are left alone."""
+    how = "with its template and policy"
+    if not settings.self_managed:
+        _, project, _, location, _, name = settings.path.split("/")
+        place = f"--cluster {name} --location {location} --project {project}"
+        how = f"`gcloud container node-pools delete NAME {place}`"
+    return (
+        f"Find out who made it, or changed {settings.vendor.labels} or the record, and that no pod runs there. Then "
+        f"restore those, or delete it, {how}, and run this again; see docs/runbook.md, Node pools belong to nobody"
+    )
 
 
 def _standing(session: Session, cluster: ClusterId) -> Sequence[SliceRecord]:

@@ -6,7 +6,9 @@ import pytest
 
 from tests.builders import CLUSTER
 from tests.cli.stage import Stage, serving
+from tests.flows.swept import make_unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.wire.cluster_settings import settings_key
 from tpu_slices.wire.documents import key_of
 
@@ -87,6 +89,38 @@ def test_a_pool_without_a_record_is_waited_for_until_the_sweep_has_deleted_it(st
     assert f"{lost.pool}: a node pool without a record" in said
     assert "is forgotten" in said
     assert stage.world.pools == []
+
+
+def test_a_pool_that_nothing_proves_ours_ends_it_undone_and_says_what_to_do(stage: Stage) -> None:
+    lost = stage.world.record(serving(stage))
+    stage.world.backend.replace_labels(lost.pool)
+    stage.world.store.remove_document(key_of(lost))
+    undone = stage.slices(*COMMAND)
+    assert undone.exit_code == 1
+    assert f"{CLUSTER} is not retired. {lost.pool}: a node pool with a name of ours" in undone.output
+    assert "gcloud container node-pools delete NAME --cluster" in undone.output
+    assert stage.world.pools == [lost.pool]
+    assert stage.world.store.clusters() == (CLUSTER,)
+
+    stage.world.backend.vanish(lost.pool)
+    assert "is forgotten" in stage.output_of(*COMMAND)
+
+
+def test_beside_such_a_pool_those_that_the_sweep_adopts_are_waited_for(stage: Stage) -> None:
+    lost, theirs = stage.world.record(serving(stage)), "tpu-llama-slice-7-aaaaaaaaaaaaa-1"
+    stage.world.store.remove_document(key_of(lost))
+    stage.world.backend.steal(PoolName(theirs))
+    undone = stage.slices(*COMMAND)
+    assert (undone.exit_code, stage.world.pools) == (1, [theirs])
+    assert f"{lost.pool}: a node pool without a record, which the sweep finds and adopts" in undone.output
+
+
+def test_a_pool_whose_record_cannot_be_read_ends_it_undone(stage: Stage) -> None:
+    record = stage.world.record(serving(stage))
+    make_unreadable(stage.world, record)
+    undone = stage.slices(*COMMAND)
+    assert undone.exit_code == 1
+    assert f"{record.pool}: its record cannot be read, so nothing deletes it" in undone.output
 
 
 def test_a_cluster_without_settings_is_forgotten_only_if_nothing_stands(stage: Stage) -> None:
