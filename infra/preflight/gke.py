@@ -1,7 +1,8 @@
 """What GKE says of a cluster: whether the relay can run in it, and node pools can be made."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from infra.preflight.answers import Body
 from infra.preflight.findings import Finding, error, warning
@@ -18,6 +19,20 @@ WINDOW = (
     "--maintenance-window-recurrence 'FREQ=WEEKLY;BYDAY=SA,SU'"
 )
 """Six hours twice a week: GKE demands at least 48 hours in 32 days (concepts/maintenance-windows-and-exclusions)."""
+LOGGED: Mapping[str, str] = MappingProxyType(
+    {
+        "SYSTEM_COMPONENTS": "SYSTEM",
+        "WORKLOADS": "WORKLOAD",
+        "APISERVER": "API_SERVER",
+        "SCHEDULER": "SCHEDULER",
+        "CONTROLLER_MANAGER": "CONTROLLER_MANAGER",
+        "ADDON_MANAGER": "ADDON_MANAGER",
+        "KCP_SSHD": "KCP_SSHD",
+        "KCP_CONNECTION": "KCP_CONNECTION",
+        "KCP_HPA": "KCP_HPA",
+    }
+)
+"""What a cluster may send logs of, as GKE's API calls it and as gcloud does (`clusters update --logging`)."""
 ROOM = "--machine-type e2-standard-2 --num-nodes 1"
 """A pool of its own for the relay, which asks for 0.1 CPU and 256 MiB."""
 
@@ -58,6 +73,24 @@ def cluster_findings(settings: ClusterSettings, cluster: Body) -> Iterator[Findi
             "which no node pool can be created or deleted, and the pools of others. Those of slices are excluded.",
             f"gcloud container clusters update {place.name} {place.flags} {WINDOW}",
         )
+    yield from _unlogged(place, cluster)
+
+
+def _unlogged(place: Place, cluster: Body) -> Iterator[Finding]:
+    """Yield that the logs of pods go nowhere, with what is sent so far and those as the remedy.
+
+    `loggingConfig.componentConfig.enableComponents` names what is sent (google.container.v1 LoggingComponentConfig).
+    """
+    sent = cluster.get("loggingConfig", {}).get("componentConfig", {}).get("enableComponents", ())
+    if "WORKLOADS" in sent:
+        return
+    wanted = ("SYSTEM_COMPONENTS", "WORKLOADS", *sent)
+    components = ",".join(dict.fromkeys(LOGGED[each] for each in wanted if each in LOGGED))
+    yield warning(
+        "It sends no logs of workloads to Cloud Logging: the relay's lines are seen by kubectl alone, and the alert "
+        '"A relay logs errors" cannot come.',
+        f"gcloud container clusters update {place.name} {place.flags} --logging={components}",
+    )
 
 
 def _no_room(place: Place, cluster: Body) -> Finding:

@@ -83,7 +83,9 @@ def findings() -> Iterator[Finding]:
     yield from of_self_managed()
     yield from of_indexes()
     yield from of_policies()
-    lacking = dict.fromkeys(("workloadIdentityConfig", "controlPlaneEndpointsConfig", "maintenancePolicy"))
+    lacking = dict.fromkeys(
+        ("workloadIdentityConfig", "controlPlaneEndpointsConfig", "maintenancePolicy", "loggingConfig")
+    )
     bare = changed(CLUSTER, nodePools=[], **lacking)
     yield from cluster_findings(settings(), bare)
     without_metadata = changed(POOL, config__workloadMetadataConfig=None)
@@ -122,7 +124,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud) -> None:
             if ran.returncode == WRONG_USAGE:
                 wrong[command] = ran.stderr
     assert wrong == {}
-    assert len(commands("gcloud")) == 37
+    assert len(commands("gcloud")) == 38
 
 
 @pytest.mark.parametrize("command", commands("slices"))

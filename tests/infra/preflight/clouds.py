@@ -76,6 +76,7 @@ CLUSTER: dict[str, Any] = {
         "resourceVersion": "0ddba11",
         "window": {"recurringWindow": {"recurrence": "FREQ=WEEKLY;BYDAY=SA,SU"}},
     },
+    "loggingConfig": {"componentConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]}},
     "nodePools": [POOL],
 }
 NETWORK = "https://www.googleapis.com/compute/v1/projects/net/global/networks/default"

@@ -19,6 +19,16 @@ NO_WINDOW = (
     "which no node pool can be created or deleted, and the pools of others. Those of slices are excluded."
 )
 
+LOGGING = f"{CLUSTER_UPDATE} --logging"
+NO_LOGS = (
+    "It sends no logs of workloads to Cloud Logging: the relay's lines are seen by kubectl alone, and the alert "
+    '"A relay logs errors" cannot come.'
+)
+
+
+def sends(*components: str) -> dict[str, Any]:
+    return changed(CLUSTER, loggingConfig={"componentConfig": {"enableComponents": [*components]}})
+
 
 def with_pool(**fields: Any) -> dict[str, Any]:
     return changed(CLUSTER, nodePools=[changed(POOL, **fields)])
@@ -54,6 +64,15 @@ def test_a_cluster_with_all_that_is_needed_has_no_finding() -> None:
             Severity.WARNING,
             NO_WINDOW,
             (f"{CLUSTER_UPDATE} {WINDOW}",),
+        ),
+        (changed(CLUSTER, loggingConfig=None), Severity.WARNING, NO_LOGS, (f"{LOGGING}=SYSTEM,WORKLOAD",)),
+        (sends(), Severity.WARNING, NO_LOGS, (f"{LOGGING}=SYSTEM,WORKLOAD",)),
+        (sends("SYSTEM_COMPONENTS"), Severity.WARNING, NO_LOGS, (f"{LOGGING}=SYSTEM,WORKLOAD",)),
+        (
+            sends("APISERVER", "SYSTEM_COMPONENTS", "NEW"),
+            Severity.WARNING,
+            NO_LOGS,
+            (f"{LOGGING}=SYSTEM,WORKLOAD,API_SERVER",),
         ),
         (changed(CLUSTER, nodePools=[]), Severity.ERROR, NO_ROOM, (CREATE,)),
         (with_pool(config__workloadMetadataConfig=None), Severity.ERROR, NO_ROOM, (UPDATE,)),
