@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from infra.preflight.answers import Answer
+from infra.preflight.answers import Answer, Missing
 from infra.preflight.findings import Finding, error, note, unread
-from infra.preflight.quotas import Quota, limit_of
+from infra.preflight.quotas import Quota, limit_of, list_of
 
 QUOTA = Quota("CpuAllocPerProjectRegion")
 SERVICE = "run"
@@ -39,12 +39,19 @@ def instance_findings(project: str, region: str, max_instances: int, answer: Ans
 
     | the quota has                             | then                                                            |
     |-------------------------------------------|-----------------------------------------------------------------|
+    | another id, which Cloud Quotas knows      | a note: it is not known                                         |
     | no limit, or nothing is told              | nothing                                                         |
     | fewer CPUs than one function may have     | an error: Cloud Run refuses the function                        |
     | fewer CPUs than all functions may have    | a note: while all are busy, messages wait                       |
     | else                                      | nothing                                                         |
     """
     yield from unread(f"how many CPUs Cloud Run allows in {region}", answer)
+    if isinstance(answer, Missing):
+        yield note(
+            f"It is not known whether {region} has CPUs for max_instances = {max_instances}, which are "
+            f"{together(max_instances)}: Cloud Quotas does not know {QUOTA.id} of Cloud Run.",
+            f"{list_of(SERVICE, project)} --filter 'quotaId ~ Cpu'",
+        )
     limit = limit_of(answer, QUOTA, region)
     if limit is None or limit < 0:
         return

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from infra.preflight.answers import Answer, Body, Denied, Found, Unreachable
-from infra.preflight.findings import Finding, unread, warning
+from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable
+from infra.preflight.findings import Finding, note, unread, warning
 from infra.preflight.place import Place
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings
@@ -55,13 +55,14 @@ def path_of(quota_id: str, project: str, service: str = "compute") -> str:
 def quota_findings(settings: ClusterSettings, answers: Mapping[str, Answer]) -> Iterator[Finding]:
     """Yield for what there is no quota: of accelerators that the policy names, or of all that it allows.
 
-    `answers` by the quotas' ids. What is not told is not judged.
+    `answers` by the quotas' ids. What is not told is not judged; a quota that Cloud Quotas does not know is named.
     """
     place = Place.of(settings.path)
     unanswered = next((each for each in answers.values() if isinstance(each, Denied | Unreachable)), None)
     if unanswered is not None:
         yield from unread(f"which quotas for TPUs {place.region} has", unanswered)
     quotas = quotas_of(settings)
+    yield from _unknown(quotas, answers, place)
     chips = {asked: limit_of(answers.get(quota.id), quota, place.region) for asked, quota in quotas.items()}
     lacking = [asked for asked, limit in chips.items() if limit == 0]
     if len(lacking) < len(chips):
@@ -69,6 +70,29 @@ def quota_findings(settings: ClusterSettings, answers: Mapping[str, Answer]) -> 
         lacking = [(label, kind) for label, kind in lacking if label in named]
     for label, kind in lacking:
         yield _lacking(label, kind, quotas[label, kind], place)
+
+
+def _unknown(
+    quotas: Mapping[tuple[str, CapacityKind], Quota], answers: Mapping[str, Answer], place: Place
+) -> Iterator[Finding]:
+    """Yield of which chips it is not known whether there is quota for them, as their quotas have other ids."""
+    unknown = {asked: each.id for asked, each in quotas.items() if isinstance(answers.get(each.id), Missing)}
+    if unknown:
+        chips = ", ".join(f"{label} {_how(kind)}" for label, kind in unknown)
+        ids = ", ".join(dict.fromkeys(unknown.values()))
+        yield note(
+            f"It is not known whether {place.region} has quota for chips of {chips}: Cloud Quotas does not know {ids}.",
+            f"{list_of('compute', place.project)} --filter 'quotaId ~ TPU'",
+        )
+
+
+def list_of(service: str, project: str) -> str:
+    """Return the command that lists a service's quotas as Cloud Quotas knows them."""
+    return f"gcloud beta quotas info list --service {service}.googleapis.com --project {project}"
+
+
+def _how(kind: CapacityKind) -> str:
+    return "on demand" if kind is CapacityKind.ON_DEMAND else "as spot"
 
 
 def _tenants(settings: ClusterSettings) -> tuple[Allowed, ...]:
@@ -98,10 +122,9 @@ def _is_about(told: Body, wanted: Mapping[str, str]) -> bool:
 
 
 def _lacking(label: str, kind: CapacityKind, quota: Quota, place: Place) -> Finding:
-    how = "on demand" if kind is CapacityKind.ON_DEMAND else "as spot"
     family = f",tpu_family={quota.family}" if quota.family else ""
     return warning(
-        f"{place.region} has no quota for chips of {label} {how} ({quota.id}): ask for some.",
+        f"{place.region} has no quota for chips of {label} {_how(kind)} ({quota.id}): ask for some.",
         f"gcloud beta quotas preferences create --service compute.googleapis.com --project {place.project} "
         f"--quota-id {quota.id} --dimensions region={place.region}{family} --preferred-value CHIPS",
     )

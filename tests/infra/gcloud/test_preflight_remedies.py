@@ -59,7 +59,9 @@ def of_self_managed() -> Iterator[Finding]:
     none = Found({"dimensionsInfos": [{"details": {"value": "0"}}]})
     yield from quota_findings(settings(), {quota.id: none for quota in quotas_of(settings()).values()})
     yield from agent_findings("shop", "4711", Found({}))
-    yield from instance_findings("shop", "us-central1", 10, none)
+    yield from quota_findings(settings(), {quota.id: Missing() for quota in quotas_of(settings()).values()})
+    for cpus in (none, Missing()):
+        yield from instance_findings("shop", "us-central1", 10, cpus)
 
 
 def of_indexes() -> Iterator[Finding]:
@@ -124,7 +126,7 @@ def test_gcloud_understands_every_command(gcloud: Gcloud) -> None:
             if ran.returncode == WRONG_USAGE:
                 wrong[command] = ran.stderr
     assert wrong == {}
-    assert len(commands("gcloud")) == 38
+    assert len(commands("gcloud")) == 40
 
 
 @pytest.mark.parametrize("command", commands("slices"))

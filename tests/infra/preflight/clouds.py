@@ -3,7 +3,9 @@
 from copy import deepcopy
 from typing import Any
 
+from infra.preflight.instances import QUOTA as CPUS
 from infra.preflight.project import APIS, CLUSTER_ROLES, CUSTOM_PERMISSIONS, ROLES, Asked
+from infra.preflight.quotas import QUOTAS
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.slices import ClusterId
 
@@ -110,6 +112,12 @@ CHANNELS: dict[str, Any] = {
         }
     ]
 }
+_QUOTAS = "/v1/projects/shop/locations/global/services"
+QUOTA_INFOS: dict[str, Any] = {
+    f"{_QUOTAS}/run.googleapis.com/quotaInfos/{CPUS.id}": {},
+    **{f"{_QUOTAS}/compute.googleapis.com/quotaInfos/{quota.id}": {} for quota in QUOTAS.values()},
+}
+"""By path: Cloud Quotas knows them all, and tells no limit."""
 KUEUE = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration

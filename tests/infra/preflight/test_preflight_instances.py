@@ -74,7 +74,7 @@ def test_what_is_asked_for_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [told(("us-central1", UNLIMITED)), told(("europe-west4", "1000")), told(), Found({}), Missing()]
+    "answer", [told(("us-central1", UNLIMITED)), told(("europe-west4", "1000")), told(), Found({})]
 )
 def test_without_a_limit_that_is_told_nothing_is_judged(answer: Answer) -> None:
     assert found(1000, answer) == []
@@ -90,6 +90,12 @@ def test_a_quota_that_may_not_be_read_is_told_and_is_no_error() -> None:
     [finding] = found(10, Denied("no"))
     assert finding.severity is Severity.WARNING
     assert "how many CPUs Cloud Run allows in us-central1" in finding.message
+
+
+def test_a_quota_that_cloud_quotas_does_not_know_is_told_as_not_known() -> None:
+    [finding] = found(10, Missing())
+    assert finding.severity is Severity.NOTE
+    assert "It is not known whether us-central1 has CPUs for max_instances = 10, which are 21" in finding.message
 
 
 def test_it_is_a_quota_of_cloud_run() -> None:

@@ -90,18 +90,20 @@ def test_all_that_is_missing_is_told_at_once(api: Api, cloud: Cloud, folder: Pat
             "Whether the APIs of",
             "The permissions of the",
             "The bucket gs://state of",
+            "It is not known",
             "Alerts in shop notify",
         ],
         "project shop, of clusters": ["Whether the APIs of", "The permissions of the"],
         "cluster green": [beginnings["cluster green"][0]],
         "cluster blue": [
             f"The service account {NODES}",
+            "It is not known",
             "Workload Identity is off,",
             "The relay fits no",
             "Whether private nodes reach",
             "The build cannot reach",
         ],
-        "cluster red": ["Nothing but quota limits", "TPU nodes have no", "GKE has no cluster"],
+        "cluster red": ["Nothing but quota limits", "TPU nodes have no", "It is not known", "GKE has no cluster"],
     }
     assert "projects/P/locations/L/clusters/C" in told["cluster green"][0]
 

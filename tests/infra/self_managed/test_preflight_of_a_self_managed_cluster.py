@@ -17,7 +17,16 @@ from infra.preflight.api import Api
 from infra.preflight.findings import Finding, Severity, report
 from infra.preflight.project import Asked
 from tests.infra.preflight import google_rest
-from tests.infra.preflight.clouds import BUCKET, NETWORK, PERMISSIONS, PROJECT, SERVICES, SUBNETWORK, changed
+from tests.infra.preflight.clouds import (
+    BUCKET,
+    NETWORK,
+    PERMISSIONS,
+    PROJECT,
+    QUOTA_INFOS,
+    SERVICES,
+    SUBNETWORK,
+    changed,
+)
 from tests.infra.preflight.google_rest import Cloud
 
 pytestmark = pytest.mark.enable_socket
@@ -49,6 +58,7 @@ WHOLE: dict[str, Any] = {
     "/v3/projects/shop": {"name": "projects/4711"},
     "/storage/v1/b/state": BUCKET,
     f"/v1/projects/-/serviceAccounts/{HOSTS}": {"email": HOSTS},
+    **QUOTA_INFOS,
     f"{AT}/subnetworks/hosts": SUBNETWORK,
     f"{AT}/routers": {"items": [{"network": NETWORK, "nats": [{"name": "nat"}]}]},
     f"{HERE}/zones/us-central1-c": {"status": "UP"},
@@ -90,7 +100,9 @@ def bed(tmp_path: Path) -> Iterator[Bed]:
 def test_where_nothing_is_missing_it_says_how_to_ask_the_cluster_itself_and_gke_is_not_asked(bed: Bed) -> None:
     (bed.folder / "own.yaml").write_text(json.dumps(SETTINGS))
     told = report(preflight.check(bed.api, ASKED, bed.folder))
-    assert told.endswith(f"python -m infra.preflight inside {bed.folder}/own.yaml\n0 errors, 0 warnings.\n")
+    command = f"python -m infra.preflight inside {bed.folder}/own.yaml\n"
+    assert f"{command}0 errors, 0 warnings.\n" in told
+    assert told.endswith(command)
     assert not [asked for asked in bed.cloud.asked if "/clusters/" in asked or "kubernetes" in asked]
 
 
@@ -198,6 +210,18 @@ def test_quotas_are_told_by_accelerator_and_by_how_hosts_are_bought(bed: Bed) ->
 def test_what_may_be_enough_is_no_finding(bed: Bed, told: dict[str, Any]) -> None:
     bed.cloud.documents[BY_FAMILY] = told
     assert bed.findings(**V6E) == ()
+
+
+def test_a_quota_that_cloud_quotas_does_not_know_is_named_and_what_is_known_is_judged_all_the_same(bed: Bed) -> None:
+    del bed.cloud.documents[SPOT_OF_V6E]
+    bed.cloud.documents[BY_FAMILY] = infos(info(0))
+    unknown, lacking = bed.findings(**V6E)
+    assert unknown.severity is Severity.NOTE
+    assert "whether us-central1 has quota for chips of tpu-v6e-slice as spot: Cloud Quotas does not know" in (
+        unknown.message
+    )
+    assert unknown.message.endswith("PREEMPTIBLE-TPU-V6E-per-project-region.")
+    assert lacking.message.startswith("us-central1 has no quota for chips of tpu-v6e-slice on demand")
 
 
 def test_of_accelerators_that_nobody_named_one_with_quota_is_enough(bed: Bed) -> None:
