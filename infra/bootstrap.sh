@@ -284,6 +284,14 @@ print_next() {
     "$project" "$pool" "$logs_bucket" "$settings"
   printf 'It prints the log. If the build fails, its id is in the last line, and this prints the log again:\n'
   printf '  gcloud builds log --project %s%s BUILD\n' "$project" "$place"
+  ((${#notify[@]})) || return 0
+  printf 'Alerts notify %s. Whether mails arrive there nobody checks. After the build, this causes one within minutes:\n' \
+    "${notify[*]}"
+  printf '  gcloud pubsub topics publish dead-letters --project %s --message test\n' "$project"
+  printf 'It is the alert "Messages were given up". This ends it:\n'
+  # shellcheck disable=SC2016 # the time is that of the moment when it is run
+  printf '  gcloud pubsub subscriptions seek dead-letters --project %s --time "$(date --utc +%%Y-%%m-%%dT%%H:%%M:%%SZ)"\n' \
+    "$project"
 }
 
 person=PERSON

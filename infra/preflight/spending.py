@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from infra.preflight.answers import Answer, Body, Found
-from infra.preflight.findings import Finding, unread, warning
+from infra.preflight.findings import Finding, note, unread, warning
 from tpu_slices.domain.model.clusters import ClusterSettings
 
 MARK = "tpu-slice-provisioner"
@@ -21,7 +21,11 @@ def marked(found: Body, provisioner: str) -> list[Body]:
 
 
 def channel_findings(project: str, provisioner: str, answer: Answer, remedy: str) -> Iterator[Finding]:
-    """Yield whether the alerts in a project notify nobody."""
+    """Yield whether the alerts in a project notify nobody; else the addresses, as nothing tells that one is mistyped.
+
+    Channels for e-mail need no verification: they have no `verificationStatus`, and count as working
+    (google.monitoring.v3 NotificationChannel).
+    """
     yield from unread(f"whom alerts in {project} notify", answer)
     if not isinstance(answer, Found):
         return
@@ -33,6 +37,18 @@ def channel_findings(project: str, provisioner: str, answer: Answer, remedy: str
             "console only.",
             f"{remedy} --notify EMAIL",
         )
+        return
+    addresses = sorted({_address(channel) for channel in found if channel.get("type") == "email" and _works(channel)})
+    if addresses:
+        yield note(
+            f"Alerts in {project} notify {', '.join(addresses)}. Google does not tell whether mails arrive there: "
+            "docs/runbook.md, at its beginning, has the command that causes one."
+        )
+
+
+def _address(channel: Body) -> str:
+    told: str = channel.get("labels", {}).get("email_address") or channel.get("displayName") or channel.get("name", "")
+    return told
 
 
 def _works(channel: Body) -> bool:

@@ -145,9 +145,21 @@ def test_who_is_to_be_told_of_alerts_gets_a_channel_in_each_project_once(bed: Be
     assert google.changes == [f"POST /v3/projects/{project}/notificationChannels" for project in ("shop", "other")]
 
 
+def test_whoever_names_an_address_is_told_how_to_see_a_mail_there(bed: Bed, gcloud: Gcloud) -> None:
+    said = bed.run(*COMMAND, *CLUSTERS, *NOTIFY, "--dry-run").stdout
+    assert "Alerts notify ops@example.com on.call+tpu@example.com. Whether mails arrive there nobody checks." in said
+    commands = [line.strip() for line in said.splitlines() if line.startswith("  gcloud pubsub ")]
+    assert [command.split()[2:5] for command in commands] == [
+        ["topics", "publish", "dead-letters"],
+        ["subscriptions", "seek", "dead-letters"],
+    ]
+    assert [gcloud.parse("bash", "-c", command) for command in commands] == ["", ""]
+
+
 def test_without_an_address_no_channel_is_made_or_asked_about(bed: Bed) -> None:
     dry = bed.run(*COMMAND, "--dry-run")
     assert "channels" not in dry.stdout
+    assert "dead-letters" not in dry.stdout
 
 
 def test_only_the_channels_that_were_made_here_are_taken_away(bed: Bed) -> None:

@@ -106,7 +106,7 @@ CHANNELS: dict[str, Any] = {
     "notificationChannels": [
         {
             "name": "projects/shop/notificationChannels/7",
-            "type": "email",
+            "type": "pagerduty",
             "userLabels": {"tpu-slice-provisioner": "shop"},
             "enabled": True,
         }

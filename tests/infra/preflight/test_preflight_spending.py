@@ -13,6 +13,7 @@ from tests.infra.preflight.clouds import CHANNELS, changed, settings
 from tpu_slices.domain.model.clusters import Allowed, Policy
 
 [CHANNEL] = CHANNELS["notificationChannels"]
+EMAIL = changed(CHANNEL, type="email", labels={"email_address": "ops@example.com"})
 
 
 def of(*channels: dict[str, Any]) -> Found:
@@ -21,6 +22,8 @@ def of(*channels: dict[str, Any]) -> Found:
 
 NONE = "Alerts in shop notify nobody, they have no channel: "
 DEAF = "Alerts in shop notify nobody, none of their channels is enabled and verified: "
+HEARS = "Alerts in shop notify ops@example.com. Google does not tell whether mails arrive there: "
+BOTH_HEAR = "Alerts in shop notify ab@example.com, ops@example.com. "
 UNREAD = "It could not be read whom alerts in shop notify: "
 
 
@@ -28,9 +31,11 @@ UNREAD = "It could not be read whom alerts in shop notify: "
     ("answer", "told"),
     [
         (of(CHANNEL), None),
-        (of(changed(CHANNEL, type="pagerduty")), None),
-        (of(changed(CHANNEL, enabled=None)), None),
-        (of(changed(CHANNEL, enabled=False), CHANNEL), None),
+        (of(EMAIL), HEARS),
+        (of(CHANNEL, EMAIL), HEARS),
+        (of(changed(EMAIL, enabled=None)), HEARS),
+        (of(changed(EMAIL, enabled=False, labels={"email_address": "away@example.com"}), EMAIL), HEARS),
+        (of(EMAIL, changed(EMAIL, labels={"email_address": "ab@example.com"})), BOTH_HEAR),
         (Found({}), NONE),
         (of(changed(CHANNEL, userLabels=None)), NONE),
         (of(changed(CHANNEL, userLabels={"tpu-slice-provisioner": "office"})), NONE),
@@ -40,9 +45,12 @@ UNREAD = "It could not be read whom alerts in shop notify: "
         (Unreachable("timed out"), UNREAD),
     ],
 )
-def test_alerts_that_notify_nobody_are_told(answer: Answer, told: str | None) -> None:
+def test_whether_alerts_notify_nobody_or_addresses_that_may_be_mistyped_is_told(
+    answer: Answer, told: str | None
+) -> None:
     findings = list(channel_findings("shop", "shop", answer, "infra/bootstrap.sh --project shop"))
-    assert [finding.severity for finding in findings] == ([Severity.WARNING] if told else [])
+    severity = Severity.NOTE if told in {HEARS, BOTH_HEAR} else Severity.WARNING
+    assert [finding.severity for finding in findings] == ([severity] if told else [])
     assert all(finding.message.startswith(told or "") for finding in findings)
     if told in {NONE, DEAF}:
         assert findings[0].remedies == ("infra/bootstrap.sh --project shop --notify EMAIL",)
