@@ -63,8 +63,8 @@ def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens
             return [answer(owner, workloads)]
         case WorkloadListQuestion(asked_at=asked_at):
             return view.workload_list(asked_at)
-        case EchoQuestion(asked_at=asked_at):
-            return [Echo(asked_at=asked_at, at=now, pinned=_pinned(workloads))]
+        case EchoQuestion(asked_at=asked_at, by_updates=by_updates):
+            return [Echo(asked_at=asked_at, at=now, pinned=_pinned(workloads), by_updates=by_updates)]
         case JoinQuestion():
             return tokens.answer(question)
         case JoinEnded():

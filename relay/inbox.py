@@ -68,7 +68,10 @@ class Inbox:
         self._last_reports: OrderedDict[WorkloadUid, tuple[int, datetime]] = OrderedDict()
         """By number and time."""
         self._handled: OrderedDict[tuple[str, str], None] = OrderedDict()
-        """The messages that were handled last, by kind and id: an id is unique within a topic, a kind comes by one."""
+        """The messages that were handled last, by kind and id: an id is unique within a topic, a kind comes by one.
+
+        Only an EchoQuestion comes by two, with an attribute that tells them apart.
+        """
         self._lock = threading.Lock()
 
     def handle(self, delivery: Delivery) -> None:
@@ -77,7 +80,8 @@ class Inbox:
         One that was handled already comes again if it waited here for longer than it was leased: the more of these
         there are, the longer the others wait, and are delivered again. So it costs nothing.
         """
-        message = (delivery.attributes.get("kind", ""), delivery.message_id)
+        attributes = delivery.attributes
+        message = (f"{attributes.get('kind', '')} {attributes.get('by', '')}", delivery.message_id)
         if self._was_handled(message):
             delivery.ack()
             return

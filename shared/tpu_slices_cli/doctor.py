@@ -29,8 +29,9 @@ LOOK_EVERY = 2.0  # seconds
 def doctor_command(context: click.Context, cluster: str | None, patience: int) -> None:
     """Check every part by one round trip: records and their indexes, each relay, receive, reconcile, the sweep, clocks.
 
-    Nothing is created or deleted by it. What is wrong is printed with the command that shows more; then the exit code
-    is 1. It takes up to a minute if all is well: the sweep runs each minute. It ends with what to do next, in order.
+    Also the way of updates, which become Events. Nothing is created or deleted by it. What is wrong is printed with the
+    command that shows more; then the exit code is 1. It takes up to a minute if all is well: the sweep runs each minute.
+    It ends with what to do next, in order.
     """
     session: Session = context.obj
     deps = session.deps

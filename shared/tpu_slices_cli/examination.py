@@ -63,7 +63,7 @@ class Seen:
 
 def examine(seen: Seen) -> list[Finding]:
     """Return what is found of a cluster: the relay with receive, reconcile, the sweep, and, once known, the clocks."""
-    return [_relay(seen), _reconcile(seen), _sweep(seen), *_clocks(seen), *_pinned(seen)]
+    return [_relay(seen), _reconcile(seen), *_updates(seen), _sweep(seen), *_clocks(seen), *_pinned(seen)]
 
 
 def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str, Callable[[], object]]:
@@ -173,6 +173,25 @@ def _reconcile(seen: Seen) -> Finding:
     if trip.reconciled_at is None:
         return wrong("Reconcile has not recorded the answer.", _warnings(seen, "reconcile"))
     return well(f"Reconcile recorded it after {_after(seen, trip.reconciled_at)}.")
+
+
+def _updates(seen: Seen) -> Iterator[Finding]:
+    """Yield whether what becomes Events comes to the relay; nothing if the relay does not answer at all."""
+    tried = seen.heartbeat.updates_tried_at
+    if tried is not None and tried >= seen.asked_at:
+        yield well("Updates come to the relay, which makes Events of them.")
+        return
+    if seen.trip is None:
+        return
+    subscription = f"relay-{seen.cluster}"
+    about = f"{subscription} --project {seen.project}"
+    yield wrong(
+        f"No update came to the relay, so there are no Events: it cannot pull {subscription}, whose filter may pass "
+        "none, or is of an earlier release.",
+        "kubectl logs deployment/relay --namespace tpu-slice-provisioner --tail 50",
+        f"gcloud pubsub subscriptions describe {about}",
+        f"gcloud pubsub subscriptions get-iam-policy {about}",
+    )
 
 
 def _sweep(seen: Seen) -> Finding:

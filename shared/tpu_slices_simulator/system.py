@@ -59,6 +59,8 @@ class System:
         self.publisher = FakePublisher()
         self.cluster = FakeCluster(self.clock, settings.cluster)
         self.relay_lists_nothing = False
+        self.passes_updates = True
+        """Whether the filter of the relay's subscription to updates passes what is for it."""
         self.crashes = 0
         self._facts: deque[tuple[datetime, Fact]] = deque()
         """With the times at which they were published."""
@@ -268,6 +270,10 @@ class System:
             for fact in answered:
                 self.publish(fact)
         self._taken_questions = len(self.publisher.questions)
+        for _, tried in self.publisher.tries if self.passes_updates else ():
+            for fact in relays[0].asked(tried):
+                self.publish(fact)
+        self.publisher.tries.clear()
         self.relay_writes()
         self.cluster.patches_nodes()
 

@@ -27,6 +27,7 @@ STEP = timedelta(seconds=20)
 ANSWERED = "  ok      The relay answered, and receive recorded it, after "
 RECONCILED = "  ok      Reconcile recorded it after "
 SWEPT = "  ok      The sweep ran, and listed the cluster's slices in Google Cloud."
+UPDATED = "  ok      Updates come to the relay, which makes Events of them."
 CLOCKS = "  ok      All clocks agree within 10 s."
 PINNED = "  ok      Jobs are pinned to their slices, by the admission policy tpu-slice-provisioner."
 
@@ -61,10 +62,19 @@ def told(stage: Stage, code: int) -> tuple[list[str], list[str]]:
 
 
 def test_all_is_well_with_what_works(stage: Stage) -> None:
-    relay, reconciled, swept, clocks, pinned = lines(stage, 0)
+    relay, reconciled, updates, swept, clocks, pinned = lines(stage, 0)
     assert relay.startswith(ANSWERED)
     assert reconciled.startswith(RECONCILED)
-    assert (swept, clocks, pinned) == (SWEPT, CLOCKS, PINNED)
+    assert (updates, swept, clocks, pinned) == (UPDATED, SWEPT, CLOCKS, PINNED)
+
+
+def test_that_no_update_comes_to_a_relay_that_answers_is_named(stage: Stage) -> None:
+    stage.world.passes_updates = False
+    relay, reconciled, updates, _, describe, *_ = lines(stage, 1)
+    assert relay.startswith(ANSWERED)
+    assert reconciled.startswith(RECONCILED)
+    assert updates.startswith("  FAILED  No update came to the relay, so there are no Events")
+    assert describe.strip() == f"gcloud pubsub subscriptions describe relay-{CLUSTER} --project demo-project"
 
 
 @pytest.mark.parametrize(
@@ -133,9 +143,9 @@ def test_a_silent_relay_is_named_with_the_command_that_shows_its_log(stage: Stag
 def test_a_sweep_that_does_not_run_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage.world, "sweeps", lambda: None)
     said = lines(stage, 1)
-    assert said[2].startswith("  FAILED  The sweep, which runs each minute, has not compared")
-    assert 'service_name="tpu-slice-sweep"' in said[3]
-    assert said[4] == CLOCKS
+    assert said[3].startswith("  FAILED  The sweep, which runs each minute, has not compared")
+    assert 'service_name="tpu-slice-sweep"' in said[4]
+    assert said[5] == CLOCKS
 
 
 def test_queries_that_fail_are_listed_and_the_rest_is_checked(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +200,7 @@ def test_every_query_is_made() -> None:
 
 HEARD = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW)
 TRIP = RoundTrip(asked_at=NOW, answered_at=NOW + STEP, received_at=NOW + STEP, reconciled_at=NOW + STEP)
-WELL = replace(HEARD, round_trip=TRIP, next_inventory_check_at=NOW + STEP)
+WELL = replace(HEARD, round_trip=TRIP, updates_tried_at=NOW, next_inventory_check_at=NOW + STEP)
 
 
 def failures(heartbeat: RelayHeartbeat) -> list[str]:

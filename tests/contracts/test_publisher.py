@@ -11,7 +11,14 @@ from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
 from tests.published import LEASE_SECONDS
 from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
-from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged, HostsListQuestion, HostsQuestion, Question
+from tpu_slices.domain.model.facts import (
+    AnyQuestion,
+    EchoQuestion,
+    HostsChanged,
+    HostsListQuestion,
+    HostsQuestion,
+    Question,
+)
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Transition
@@ -59,6 +66,7 @@ class Setup:
     questions: Callable[[], list[tuple[ClusterId, AnyQuestion]]]
     break_down: Callable[[], None]
     joins: Callable[[], list[tuple[ClusterId, JoinToken]]]
+    tries: Callable[[], list[tuple[ClusterId, EchoQuestion]]]
 
 
 def on_the_fake() -> Setup:
@@ -75,6 +83,7 @@ def on_the_fake() -> Setup:
         lambda: fake.questions,
         fake.fail_next,
         lambda: fake.joins,
+        lambda: fake.tries,
     )
 
 
@@ -141,6 +150,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         lambda: [(cluster, it) for cluster, it in published(RELAY_QUESTIONS) if isinstance(it, AnyQuestion)],
         topics.delete,
         lambda: [(each.cluster, each.token) for each in requests() if isinstance(each, JoinRequest)],
+        lambda: [(cluster, it) for cluster, it in published() if isinstance(it, EchoQuestion)],
     )
 
 
@@ -190,6 +200,12 @@ def test_an_answer_is_passed_on_with_the_request(setup: Setup) -> None:
 def test_a_request_for_an_echo_arrives(setup: Setup) -> None:
     setup.publisher.request_echo(DEMO, NOW)
     assert setup.echoes() == [(DEMO, NOW)]
+
+
+def test_the_way_of_updates_is_tried_by_a_question_that_comes_by_it(setup: Setup) -> None:
+    setup.publisher.try_updates(DEMO, NOW)
+    assert setup.tries() == [(DEMO, EchoQuestion(asked_at=NOW, by_updates=True))]
+    assert setup.questions() == []
 
 
 def test_a_token_arrives_for_the_hosts_that_it_is_for(setup: Setup) -> None:

@@ -322,6 +322,12 @@ def test_a_question_is_answered_although_an_update_had_its_id(setup: Setup) -> N
     assert setup.posted == [Echo(asked_at=NOW, at=NOW, pinned=True)]
 
 
+def test_a_question_by_updates_is_answered_although_one_by_questions_had_its_id(setup: Setup) -> None:
+    for by_updates in (False, True):
+        setup.handle(encode_question(DEMO, EchoQuestion(asked_at=NOW, by_updates=by_updates)), "17")
+    assert setup.posted == [Echo(asked_at=NOW, at=NOW, pinned=True, by_updates=each) for each in (False, True)]
+
+
 def test_only_the_messages_that_were_handled_last_are_remembered(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("relay.inbox.REMEMBERED", 2)
     message = encode_update(DEMO, update())

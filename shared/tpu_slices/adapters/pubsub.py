@@ -11,7 +11,7 @@ from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
 from google.cloud.pubsub_v1 import PublisherClient, types
 
-from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
+from tpu_slices.domain.model.facts import AnyQuestion, EchoQuestion, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -84,6 +84,9 @@ class PubSubPublisher:
 
     def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
         self._publish(SLICE_UPDATES, [encode_node_group(cluster, update)])
+
+    def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
+        self._publish(SLICE_UPDATES, [encode_question(cluster, EchoQuestion(asked_at=asked_at, by_updates=True))])
 
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         self._publish(RELAY_QUESTIONS, (encode_question(cluster, question) for question in questions))

@@ -1,6 +1,7 @@
 """One round trip through every part, for `slices doctor`: each one leaves a mark in `heartbeats`.
 
     ask -> relay-questions -> relay -> facts-{cluster} -> receive -> reconcile-requests -> reconcile
+    ask -> slice-updates   -> relay -> facts-{cluster} -> receive
 
 The sweep is asked for an inventory check, which lists the cluster's node pools in GKE. Nothing is created or deleted by
 any of this.
@@ -29,11 +30,15 @@ def ask(cluster: ClusterId, deps: IntakeDeps) -> datetime:
     asked_at = deps.clock.now()
     retry_on_conflict(partial(change_heartbeat, due, cluster, deps), deps.clock)
     deps.publisher.ask(cluster, [EchoQuestion(asked_at=asked_at)])
+    deps.publisher.try_updates(cluster, asked_at)
     return asked_at
 
 
 def echo_received(echo: Echo, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Record that the relay's answer was received, and send it on."""
+    """Record that the relay's answer was received, and send it on, unless the question came by `slice-updates`."""
+    if echo.by_updates:
+        change_heartbeat(lambda known, _: replace(known, updates_tried_at=echo.asked_at), cluster, deps)
+        return
 
     def received(known: RelayHeartbeat, now: datetime) -> RelayHeartbeat:
         trip = RoundTrip(asked_at=echo.asked_at, answered_at=echo.at, received_at=now, pinned=echo.pinned)

@@ -86,5 +86,8 @@ class Publisher(Protocol):
     def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
         """Announce the status of a TPUNodeGroup to the cluster's relay."""
 
+    def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
+        """Ask the cluster's relay for an Echo by the way that updates take."""
+
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         """Ask the cluster's relay about JobSets and hosts."""

@@ -52,7 +52,10 @@ class Message:
 
     data: bytes
     attributes: Mapping[str, str]
-    """`kind`, `version`; if there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`."""
+    """`kind`, `version`; if there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`.
+
+    `by` is "updates" if a question comes by `slice-updates`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,8 @@ def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
             return _encode(question, cluster=cluster, **about_owner(owner))
         case HostsQuestion() | JoinQuestion() | JoinEnded() | NodesExpected():
             return _encode(question, cluster=cluster, slice=question.slice_id)
+        case EchoQuestion(by_updates=True):
+            return _encode(question, cluster=cluster, by="updates")
         case WorkloadListQuestion() | RepeatQuestion() | HostsListQuestion() | EchoQuestion():
             return _encode(question, cluster=cluster)
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 
-from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
+from tpu_slices.domain.model.facts import AnyQuestion, EchoQuestion, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
@@ -40,6 +40,8 @@ class FakePublisher:
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
         self.node_groups: list[tuple[ClusterId, NodeGroupUpdate]] = []
         self.questions: list[tuple[ClusterId, AnyQuestion]] = []
+        self.tries: list[tuple[ClusterId, EchoQuestion]] = []
+        """Of the way that updates take, not yet delivered."""
         self.meanwhile: Callable[[], object] = lambda: None
         """Called while reconcile requests are being published."""
         self._failures = 0
@@ -88,6 +90,12 @@ class FakePublisher:
         self._fail_if_asked()
         check(partial(encode_node_group, cluster), [update])
         self.node_groups.append((cluster, update))
+
+    def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
+        self._fail_if_asked()
+        question = EchoQuestion(asked_at=asked_at, by_updates=True)
+        check(partial(encode_question, cluster), [question])
+        self.tries.append((cluster, question))
 
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
         self._fail_if_asked()

@@ -317,12 +317,13 @@ class HostsListed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Echo:
-    """The answer to the EchoQuestion of `asked_at`, by the relay's own clock. Nothing else follows from it."""
+    """The answer to an EchoQuestion, with its fields, by the relay's own clock. Nothing else follows from it."""
 
     asked_at: datetime
     at: datetime
     pinned: bool | None = None
     """Whether the admission policy stands by which Jobs run on their own slices; None: the relay could not read it."""
+    by_updates: bool = False
 
 
 Fact = (
@@ -349,10 +350,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadListQuestion:
-    """A question to the relay: the list of TPU JobSets that have not ended."""
+    """A question to the relay: the list of TPU JobSets that have not ended, with `asked_at` in each part."""
 
     asked_at: datetime
-    """Returned in each part of the list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +391,8 @@ class EchoQuestion:
     """A question to the relay: an Echo."""
 
     asked_at: datetime
-    """Returned in the answer."""
+    by_updates: bool = False
+    """It comes by `slice-updates`, as what becomes Events does, instead of by `relay-questions`."""
 
 
 FactQuestion = RepeatQuestion | HostsQuestion | HostsListQuestion

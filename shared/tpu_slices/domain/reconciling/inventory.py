@@ -50,11 +50,10 @@ MISREPORTED = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundTrip:
-    """How far the last EchoQuestion came, each time by the clock of whoever it came to: `slices doctor` asks."""
+    """How far the last EchoQuestion came, by the clocks of `slices doctor`, which asks, relay, receive, reconcile."""
 
     asked_at: datetime
     answered_at: datetime
-    """By the relay."""
     received_at: datetime
     """By the function receive."""
     pinned: bool | None = None
@@ -94,6 +93,8 @@ class RelayHeartbeat:
     settings_version: str = ""
     """The version of the settings under which all demand was told, or asked for again."""
     round_trip: RoundTrip | None = None
+    updates_tried_at: datetime | None = None
+    """The `asked_at` of the last EchoQuestion by `slice-updates` whose answer was received; None: of none."""
 
     @property
     def demand_confirmed_at(self) -> datetime | None:
