@@ -25,9 +25,9 @@ APIS=(artifactregistry cloudbuild cloudfunctions cloudquotas cloudresourcemanage
   firestore iam iamcredentials logging monitoring orgpolicy pubsub run serviceusage storage)
 CLUSTER_APIS=(cloudquotas cloudresourcemanager compute container iam logging monitoring serviceusage)
 ROLES=(artifactregistry.admin cloudfunctions.developer cloudquotas.viewer cloudscheduler.admin datastore.owner
-  iam.serviceAccountAdmin iam.serviceAccountUser logging.configWriter logging.logWriter monitoring.alertPolicyEditor
-  monitoring.dashboardEditor monitoring.notificationChannelViewer pubsub.admin resourcemanager.projectIamAdmin
-  run.admin serviceusage.serviceUsageAdmin storage.admin)
+  iam.serviceAccountAdmin iam.serviceAccountUser logging.configWriter logging.logWriter logging.viewer
+  monitoring.alertPolicyEditor monitoring.dashboardEditor monitoring.notificationChannelViewer pubsub.admin
+  resourcemanager.projectIamAdmin run.admin serviceusage.serviceUsageAdmin storage.admin)
 CLUSTER_ROLES=(container.admin iam.roleAdmin iam.serviceAccountAdmin logging.configWriter
   monitoring.alertPolicyEditor monitoring.notificationChannelViewer resourcemanager.projectIamAdmin)
 # Predefined roles that have these can create machines, too.

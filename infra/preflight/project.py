@@ -28,6 +28,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "roles/iam.serviceAccountUser": ("iam.serviceAccounts.actAs",),
     "roles/logging.configWriter": ("logging.logMetrics.create",),
     "roles/logging.logWriter": ("logging.logEntries.create",),
+    "roles/logging.viewer": ("logging.logEntries.list",),
     "roles/monitoring.alertPolicyEditor": ("monitoring.alertPolicies.create",),
     "roles/monitoring.dashboardEditor": ("monitoring.dashboards.create",),
     "roles/monitoring.notificationChannelViewer": ("monitoring.notificationChannels.list",),

@@ -12,8 +12,21 @@ from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
 from tpu_slices.flows import round_trip
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore
-from tpu_slices_cli.examination import Finding, Seen, all_well, examine, next_steps, queries, records, report, wrong
+from tpu_slices_cli.examination import (
+    LINES_WITHIN,
+    Finding,
+    Seen,
+    alerts,
+    all_well,
+    examine,
+    next_steps,
+    queries,
+    records,
+    report,
+    wrong,
+)
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import numbered
@@ -29,9 +42,9 @@ LOOK_EVERY = 2.0  # seconds
 def doctor_command(context: click.Context, cluster: str | None, patience: int) -> None:
     """Check every part by one round trip: records and their indexes, each relay, receive, reconcile, the sweep, clocks.
 
-    Also the way of updates, which become Events. Nothing is created or deleted by it. What is wrong is printed with the
-    command that shows more; then the exit code is 1. It takes up to a minute if all is well: the sweep runs each minute.
-    It ends with what to do next, in order.
+    Also the way of updates, which become Events, and whether lines of the log are counted, of which alerts come.
+    Nothing is created or deleted by it. What is wrong is printed with the command that shows more; then the exit code
+    is 1. It takes up to a minute if all is well: the sweep runs each minute. It ends with what to do next, in order.
     """
     session: Session = context.obj
     deps = session.deps
@@ -44,6 +57,9 @@ def doctor_command(context: click.Context, cluster: str | None, patience: int) -
         subject = f"cluster {each}"
         found[subject] = _examined(each, asked_at, until, session)
         _print(subject, found[subject])
+    if of_alerts := _alerts(until, session):
+        found["alerts"] = of_alerts
+        _print("alerts", of_alerts)
     if not clusters:
         echo("No cluster is configured: nothing else can be checked.")
     well = all_well(found)
@@ -91,6 +107,20 @@ def _examined(cluster: ClusterId, asked_at: datetime, until: datetime, session: 
         if now >= until or all(finding.is_well for finding in found):
             return found
         sleep(LOOK_EVERY)
+
+
+def _alerts(until: datetime, session: Session) -> list[Finding]:
+    """Return whether a sweep's line is counted; nothing on the local stack, where none ever is."""
+    clock, project = session.deps.clock, session.settings.project
+    since, counted = clock.now() - LINES_WITHIN, False
+    try:
+        if session.lines is None:
+            return []
+        while not (counted := session.lines.counts(LogEvent.SWEEP_COMPLETED, since)) and clock.now() < until:
+            sleep(LOOK_EVERY)
+    except (Permanent, Temporary) as unknown:
+        return [alerts(project, counted=None, why=str(unknown))]
+    return [alerts(project, counted=counted)]
 
 
 def _print(subject: str, findings: Sequence[Finding]) -> None:

@@ -11,6 +11,7 @@ from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.model.workloads import ReportQueue
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip, silent_since
 from tpu_slices.domain.reporting.reason_texts import relay_silence
+from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore
 from tpu_slices_cli.text import Step
 
@@ -24,6 +25,8 @@ _FIRST = Step(
 )
 _LOOK = Step("Nothing has to be done. `slices list` has the slices, `slices explain WORKLOAD` why one waits.")
 
+LINES_WITHIN = timedelta(minutes=10)
+"""A line that was written within this time tells that lines are counted: the sweep writes one a minute."""
 CLOCKS_AGREE = timedelta(seconds=10)
 """By how much clocks may differ: far less than any time limit of the provisioner."""
 
@@ -114,6 +117,23 @@ def records(made: int, failed: Mapping[str, str]) -> Finding:
         f"created by the build. {listed}",
         "gcloud firestore indexes composite list",
     )
+
+
+def alerts(project: str, *, counted: bool | None, why: str = "") -> Finding:
+    """Return whether alerts on lines can come: whether a sweep's line was counted; None: `why` it is not known."""
+    match counted:
+        case True:
+            return well("The sweep's lines are counted, so that alerts on lines of the functions can come.")
+        case False:
+            return wrong(
+                f"No line {LogEvent.SWEEP_COMPLETED} was counted in {LINES_WITHIN.seconds // 60} minutes: the sweep "
+                "does not run, or its lines have another form or resource than the metrics expect, so that no alert on "
+                "lines comes.",
+                f"gcloud logging read 'resource.labels.service_name=\"tpu-slice-sweep\"' --project {project} "
+                "--freshness 10m --limit 5 --format json",
+            )
+        case None:
+            return well(f"Whether alerts on lines can come is not known: {why}")
 
 
 def report(subject: str, findings: Sequence[Finding]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tpu_slices.app import wiring
 from tpu_slices.app.settings import Settings, SettingsError
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.log_lines import LogLines
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.operator import operator
 from tpu_slices_cli.screen import log_to_standard_error
@@ -39,6 +40,10 @@ class Session:
     @cached_property
     def written(self) -> SettingsStore:
         return wiring.build_settings_store(self.settings)
+
+    @cached_property
+    def lines(self) -> LogLines | None:
+        return wiring.build_log_lines(self.settings)
 
     @cached_property
     def operator(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 
 from click.testing import CliRunner, Result
@@ -10,6 +11,8 @@ from click.testing import CliRunner, Result
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.ports.log_lines import LogLines
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session
@@ -17,12 +20,31 @@ from tpu_slices_simulator.fakes.settings import FakeSettings
 from tpu_slices_simulator.live import LiveWorkload
 
 
+class FakeLines:
+    """The metrics of log lines: they count what the sweeps of a world write, unless they match nothing."""
+
+    def __init__(self) -> None:
+        self.match = True
+        self.trouble: Exception | None = None
+
+    def counts(self, event: LogEvent, since: datetime) -> bool:
+        assert (event, since.tzinfo) == (LogEvent.SWEEP_COMPLETED, UTC)
+        if self.trouble is not None:
+            raise self.trouble
+        return self.match
+
+
 class StageSession(Session):
     """A session with the world's own dependencies."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, lines: FakeLines | None = None) -> None:
         super().__init__("demo-project")
         self._world = world
+        self._lines = lines or FakeLines()
+
+    @cached_property
+    def lines(self) -> LogLines:
+        return self._lines
 
     @cached_property
     def deps(self) -> ReconcileDeps:
@@ -40,9 +62,11 @@ class StageSession(Session):
 @dataclass
 class Stage:
     world: World = field(default_factory=World)
+    lines: FakeLines = field(default_factory=FakeLines)
 
     def slices(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
-        return CliRunner().invoke(main, list(arguments), obj=StageSession(self.world), input=input, prog_name="slices")
+        session = StageSession(self.world, self.lines)
+        return CliRunner().invoke(main, list(arguments), obj=session, input=input, prog_name="slices")
 
     def output_of(self, *arguments: str) -> str:
         result = self.slices(*arguments)

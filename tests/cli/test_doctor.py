@@ -15,7 +15,7 @@ from tpu_slices.domain.model.facts import Echo
 from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.round_trip import ask, echo_reconciled
-from tpu_slices.ports.errors import Temporary
+from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.cluster_settings import settings_key
 from tpu_slices_cli.examination import CLOCKS_AGREE, Seen, examine, next_steps, queries, records
@@ -53,12 +53,21 @@ def lines(stage: Stage, code: int) -> list[str]:
 
 def told(stage: Stage, code: int) -> tuple[list[str], list[str]]:
     """Return what is said of the cluster, and what is to be done next."""
+    return _told(stage, code)[:2]
+
+
+def of_alerts(stage: Stage, code: int) -> list[str]:
+    """Return what is said of alerts."""
+    return _told(stage, code)[2]
+
+
+def _told(stage: Stage, code: int) -> tuple[list[str], list[str], list[str]]:
     result = stage.slices("doctor")
     assert result.exit_code == code, result.output
     said = result.stdout.splitlines()
     assert said[0] == "records"
-    next_ = said.index("Next:")
-    return said[said.index(f"cluster {CLUSTER}") + 1 : next_], said[next_ + 1 :]
+    alerts, next_ = said.index("alerts"), said.index("Next:")
+    return said[said.index(f"cluster {CLUSTER}") + 1 : alerts], said[next_ + 1 :], said[alerts + 1 : next_]
 
 
 def test_all_is_well_with_what_works(stage: Stage) -> None:
@@ -94,6 +103,24 @@ def test_that_jobs_are_not_pinned_or_that_nobody_knows_is_said_and_is_no_failure
 
     stage.world.cluster.pins_jobs = pins_jobs
     assert said in lines(stage, 0)[-1]
+
+
+def test_that_lines_are_counted_of_which_alerts_come_is_said(stage: Stage) -> None:
+    assert of_alerts(stage, 0) == [
+        "  ok      The sweep's lines are counted, so that alerts on lines of the functions can come."
+    ]
+
+
+def test_metrics_that_match_no_line_are_a_failure_with_the_command_that_shows_the_lines(stage: Stage) -> None:
+    stage.lines.match = False
+    failed, command = of_alerts(stage, 1)
+    assert failed.startswith("  FAILED  No line sweep.completed was counted in 10 minutes")
+    assert command.strip().startswith("gcloud logging read 'resource.labels.service_name=\"tpu-slice-sweep\"'")
+
+
+def test_whoever_may_not_read_the_log_learns_that_it_is_not_known(stage: Stage) -> None:
+    stage.lines.trouble = Permanent("Cloud Logging: 403 no")
+    assert of_alerts(stage, 0) == ["  ok      Whether alerts on lines can come is not known: Cloud Logging: 403 no"]
 
 
 def test_where_all_is_well_nothing_has_to_be_done(stage: Stage) -> None:

@@ -23,6 +23,8 @@ class Settings:
 
     The Pub/Sub and Firestore clients read PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST themselves.
     """
+    emulated: bool = False
+    """FIRESTORE_EMULATOR_HOST is set: the functions run here, and Cloud Logging has none of their lines."""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Settings:
@@ -33,4 +35,5 @@ class Settings:
             project=project,
             gke_emulator=env.get("GKE_EMULATOR_HOST") or None,
             compute_emulator=env.get("COMPUTE_EMULATOR_HOST") or None,
+            emulated=bool(env.get("FIRESTORE_EMULATOR_HOST")),
         )

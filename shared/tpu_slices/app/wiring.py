@@ -10,6 +10,7 @@ from tpu_slices.app.settings import Settings
 from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
+from tpu_slices.ports.log_lines import LogLines
 from tpu_slices.ports.store import SettingsStore
 
 
@@ -38,6 +39,13 @@ def build_settings_store(settings: Settings) -> SettingsStore:
     from tpu_slices.adapters import firestore, firestore_settings
 
     return firestore_settings.FirestoreSettings(firestore.connect(settings.project))
+
+
+def build_log_lines(settings: Settings) -> LogLines | None:
+    """Return what reads the metrics of log lines; None: the functions run here, and write their lines elsewhere."""
+    from tpu_slices.adapters import cloud_logging
+
+    return None if settings.emulated else cloud_logging.CloudLogging(cloud_logging.connect(), settings.project)
 
 
 def _gke_backend(settings: Settings) -> Backend:
