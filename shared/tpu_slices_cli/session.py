@@ -12,7 +12,7 @@ from tpu_slices.app import wiring
 from tpu_slices.app.settings import Settings, SettingsError
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.log_lines import LogLines
+from tpu_slices.ports.log_events import LogLines
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.operator import operator
 from tpu_slices_cli.screen import log_to_standard_error

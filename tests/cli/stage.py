@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.log_lines import LogLines
+from tpu_slices.ports.log_events import LogEvent, LogLines
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session

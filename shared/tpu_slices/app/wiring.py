@@ -10,7 +10,7 @@ from tpu_slices.app.settings import Settings
 from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
-from tpu_slices.ports.log_lines import LogLines
+from tpu_slices.ports.log_events import LogLines
 from tpu_slices.ports.store import SettingsStore
 
 

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 
 class LogEvent(StrEnum):
@@ -92,3 +94,14 @@ MEASURED: Mapping[LogEvent, tuple[str, ...]] = {
     LogEvent.INVENTORY_CHECKED: ("orphans", "ownerless"),
 }
 """The numbers of lines that become metrics."""
+
+
+class LogLines(Protocol):
+    """The log-based metrics of the project, and the lines that they count: only `slices doctor` asks."""
+
+    def counts(self, event: LogEvent, since: datetime) -> bool:
+        """Return whether the metric of an event has counted a line that was written since then.
+
+        Temporary: it is not known, as the log cannot be read. Permanent: as whoever asks may not read it, or there is
+        no such metric.
+        """
