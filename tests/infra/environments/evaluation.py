@@ -83,34 +83,48 @@ def said(folder: Path, variables: Mapping[str, object]) -> str:
 
 
 def refusals(cases: Sequence[Refusal], says_of: Callable[[Mapping[str, object]], str]) -> list[str]:
-    """Return what is said of the variables of each case.
+    """Return what is said of the variables of each case, and of no other.
 
-    Cases of different variables are planned together. If what is expected of one is not said then, as a precondition is
-    not while a variable has no valid value, it is planned with fewer others, and at last alone.
+    Cases of different variables and different texts are planned together. An error that two of them expect counts for
+    neither. If a case is not told then what it expects, as a precondition is not said while a variable has no valid
+    value, it is planned with fewer others, and at last alone.
     """
     told = [""] * len(cases)
     for most in (len(cases), len(cases), 1):
         left = [index for index, (_, says) in enumerate(cases) if not re.search(says, told[index])]
         for group in _groups(cases, left, most):
-            together = says_of({name: value for index in group for name, value in cases[index][0].items()})
+            errors = _errors(says_of({name: value for index in group for name, value in cases[index][0].items()}))
             for index in group:
-                told[index] = " ".join(together.split())
+                others = [cases[other][1] for other in group if other != index]
+                own = (each for each in errors if not any(re.search(says, each) for says in others))
+                told[index] = "\n".join(own)
     return told
 
 
+def _errors(said: str) -> list[str]:
+    """Return what Terraform says, error by error, each in one line."""
+    return [" ".join(each.split()) for each in said.split("Error: ")[1:]]
+
+
 def _groups(cases: Sequence[Refusal], left: Sequence[int], most: int) -> list[list[int]]:
-    """Return groups of so many cases at most, no two of which set the same variable."""
+    """Return groups of so many cases at most, no two of which set the same variable or expect the same text."""
     groups: list[list[int]] = []
     for index in left:
-        names = cases[index][0].keys()
         free = (
-            each for each in groups if len(each) < most and not any(names & cases[other][0].keys() for other in each)
+            each
+            for each in groups
+            if len(each) < most and not any(_alike(cases[index], cases[other]) for other in each)
         )
         if group := next(free, None):
             group.append(index)
         else:
             groups.append([index])
     return groups
+
+
+def _alike(one: Refusal, other: Refusal) -> bool:
+    (sets, says), (sets_too, says_too) = one, other
+    return bool(sets.keys() & sets_too.keys() or re.search(says, says_too) or re.search(says_too, says))
 
 
 def _set(folder: Path, variables: Mapping[str, object]) -> None:
