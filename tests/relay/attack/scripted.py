@@ -86,14 +86,14 @@ class Scripted:
     """Nodes, and what the next lists and watches are answered with instead: an error, or a text."""
 
     nodes: list[Json] = field(default_factory=list)
-    lists: deque[ApiException | str] = field(default_factory=deque)
-    watches: deque[ApiException | str] = field(default_factory=deque)
+    lists: deque[Exception | str] = field(default_factory=deque)
+    watches: deque[Exception | str] = field(default_factory=deque)
     pauses: Pauses = field(default_factory=Pauses)
 
     def fetch(self, *, watch: bool = False, **_: Any) -> Stream | Answer:
         told = self.watches if watch else self.lists
         first = told.popleft() if told else self._usual(watch=watch)
-        if isinstance(first, ApiException):
+        if isinstance(first, Exception):
             raise first
         return Stream(first) if watch else Answer(first.encode())
 

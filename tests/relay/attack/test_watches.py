@@ -2,14 +2,21 @@
 
 import random
 from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from urllib3.connectionpool import HTTPConnectionPool
+from urllib3.exceptions import ReadTimeoutError
 
-from relay import translate
+from infra.local.kubeconfig import Endpoint, kubeconfig
+from relay import __main__, translate
 from relay.objects import Kind, Known
-from relay.watch import Patience, Source, Watch
+from relay.settings import Settings
+from relay.watch import Patience, Source, Watch, WatchLost
 from tests.relay.attack.bed import Bed, names
-from tests.relay.attack.scripted import BOOKMARK, Scripted, refusal
+from tests.relay.attack.scripted import BOOKMARK, Scripted, nodes, refusal
 from tests.relay.recorder import Recorder
 from tests.waiting import beside
 
@@ -57,6 +64,44 @@ def test_a_watch_that_never_sends_an_event_is_given_up_and_relisted(said: bytes)
     with beside(one.run, one.stop):
         recorder.until(lambda: len(recorder.lists) >= 2)
     assert recorder.failures[0] == "WatchLost: no event for 100 s"
+
+
+def test_after_a_silent_watch_one_more_list_is_enough() -> None:
+    scripted = Scripted(nodes(0, 1), watches=deque([ReadTimeoutError(HTTPConnectionPool("nodes"), "/", "silent")]))
+    with scripted.watching() as recorder:
+        recorder.until(lambda: recorder.signs >= 1)
+    assert recorder.lists == [names(0, 1), names(0, 1)]
+    assert len(recorder.failures) == 1
+
+
+def test_a_watch_is_as_patient_as_the_setting_says_and_so_is_the_probe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drip = Dripping(b"x")
+    read_within: list[float] = []
+
+    def fetch(*, watch: bool = False, _request_timeout: tuple[float, float], **_: object) -> Dripping:
+        if watch:
+            read_within.append(_request_timeout[1])
+        return drip
+
+    monkeypatch.setattr(__main__, "time", SimpleNamespace(monotonic=lambda: drip.now))
+    (tmp_path / "kubeconfig").write_text(kubeconfig(Endpoint(address="http://localhost:1", authority=b""), {}))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", "localhost:1")
+    asked = {"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project", "WATCH_SILENCE_SECONDS": "35"}
+    process = __main__.Process(Settings.read(asked))
+    for one in process._watches:
+        one._source = replace(one._source, fetch=fetch)
+        version = one.list_all()
+        with pytest.raises(WatchLost, match="no event for 40 s"):
+            deque(one.events(version), maxlen=0)
+    assert read_within == [35.0] * len(process._watches)
+    process._health.bookmarked(Kind.HOSTS)
+    drip.now += 35
+    assert not any("no sign of life" in line for line in process._health.unready())
+    drip.now += 1
+    assert "hosts: no sign of life for 36 s" in process._health.unready()
 
 
 def test_a_watch_whose_version_goes_back_is_relisted(bed: Bed) -> None:
