@@ -12,6 +12,7 @@ from tests.local.clients.fake_objects import FakeObjects
 from tests.local.kueue_client.builders import (
     FLAVORS,
     NOON,
+    QUEUE,
     TPU,
     condition,
     jobset,
@@ -75,6 +76,15 @@ def test_a_jobset_of_no_queue_is_left_alone() -> None:
     plain = jobset("plain")
     plain["metadata"]["labels"] = {}
     assert with_quota(16, plain).stored("workloads") == []
+
+
+def test_a_jobset_whose_queue_does_not_exist_starts_once_it_is_created() -> None:
+    cluster = with_quota(16, jobset("lost", labels={QUEUE: "later"}))
+    assert cluster.running() == []
+    assert condition(cluster.workload("lost"), "QuotaReserved")[2] == 'localqueues "later" not found'
+    cluster.create("localqueues", local_queue() | {"metadata": {"namespace": "default", "name": "later"}})
+    cluster.settle()
+    assert cluster.running() == ["lost"]
 
 
 def test_the_workload_goes_with_its_jobset_and_its_quota_to_the_next() -> None:
