@@ -145,6 +145,16 @@ def test_while_pubsub_is_unavailable_the_relay_is_unready_and_then_reports_what_
     gate.close()
 
 
+def test_a_relay_whose_pubsub_does_not_resolve_is_unready_but_alive(quiet: Served, project_id: str) -> None:
+    environment = {"PUBSUB_EMULATOR_HOST": f"{NOWHERE}:8085", "PUBLISH_PATIENCE_SECONDS": "1"}
+    with running(quiet, project_id, **environment) as relay:
+        relay.until(lambda: relay.ready)
+        (why,) = relay.until_probed(lambda lines: any(line.startswith("publishing: has failed for ") for line in lines))
+        assert NOWHERE in why
+        assert relay.probe("livez") == OK
+        relay.kill()  # its end would wait for Pub/Sub
+
+
 def test_a_relay_whose_api_server_does_not_resolve_is_unready_but_alive(
     quiet: Served, project_id: str, pubsub_emulator: str, tmp_path: Path
 ) -> None:
