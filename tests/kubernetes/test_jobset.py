@@ -14,6 +14,7 @@ from tests.kubernetes.cluster import Cluster, with_controller
 from tests.local.clients.places import TEST, Place, namespace_for
 from tests.local.clients.programs import found, items, program, run, waited
 from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated
+from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -79,6 +80,19 @@ def test_nodes_of_others_are_not_touched(place: JobSets) -> None:
     waited(lambda: place.api.get("pods", place.name, "ours")["status"]["phase"] == "Running", "our pod")
     assert place.api.get("pods", place.name, "theirs")["status"]["phase"] == "Pending"
     assert found(place.api, "leases", "kube-node-lease", name) is None
+
+
+def test_the_lease_of_a_host_is_renewed_again_and_again(place: JobSets) -> None:
+    place.add_pools("a", hosts=1)
+
+    def renewed(after: str) -> str:
+        lease = found(place.api, "leases", "kube-node-lease", f"{place.name}-a-0")
+        time = str(lease["spec"]["renewTime"]) if lease else ""
+        return time if time > after else ""
+
+    first = until(lambda: renewed(""), "its lease")
+    second = until(lambda: renewed(first), "a renewal")
+    until(lambda: renewed(second), "another renewal")
 
 
 @pytest.mark.parametrize("module", ["jobset", "kubelet"])
