@@ -98,6 +98,11 @@ class Terminal:
         whole = self.logged(part).rpartition("\n")[0]
         return {json.loads(line)["event"] for line in whole.splitlines() if trace in line and line.startswith("{")}
 
+    def parts_under(self, trace: str) -> set[str]:
+        """Return the parts that logged anything under a trace."""
+        parts = {log.name.partition(".")[0] for log in (self.folder / "logs").iterdir()}
+        return {part for part in parts if trace in self.logged(part)}
+
     def times_restarted(self, part: str) -> int:
         return self.out.count(f"{part} is running again")
 
