@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import pty
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +18,6 @@ from infra.local.borrowed import (
     DEMO_NAMESPACE,
     INSTALL_JOBSET,
     MADE_ON_COMPUTE,
-    NotBorrowed,
-    borrow,
     clean,
     question,
     standing,
@@ -31,6 +29,7 @@ from infra.local.clients.kinds import KINDS
 from infra.local.clients.labels import HOST, marked
 from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Asked, Borrowed
+from infra.local.demo import play
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
 from infra.local.ports import free_ports
@@ -131,6 +130,14 @@ def demo(state: Path, kubeconfig: Path, *arguments: str, stdin: int = subprocess
     return done.returncode, done.stdout, done.stderr
 
 
+def refusal(asked: Asked, kubeconfig: Path, state: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return what the demo says when it refuses a cluster, as its command does but in this process."""
+    assert play.demo(state, replace(asked, kubeconfig=kubeconfig)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    return said.err.removesuffix("\n")
+
+
 def test_the_story_happens_there_and_what_was_made_is_removed(theirs: Path, api: Api, tmp_path: Path) -> None:
     before = everything(api)
     state = tmp_path / "state"
@@ -142,16 +149,28 @@ def test_the_story_happens_there_and_what_was_made_is_removed(theirs: Path, api:
     assert not running_in(tmp_path)
 
 
+@pytest.mark.proof
+def test_so_it_does_with_slices_on_compute_engine(theirs: Path, api: Api, tmp_path: Path) -> None:
+    before = everything(api)
+    state = tmp_path / "state"
+    code, said, errors = demo(state, theirs, "--backend", "compute", "--yes")
+    assert (code, errors) == (0, ""), said
+    assert "All 3 steps completed, and nothing is left" in said
+    await_only(api, before)
+    assert not (state / "kubeconfig").exists()
+    assert not running_in(tmp_path)
+
+
 def test_a_kind_tpunodegroup_that_is_somebodys_is_left_alone(
-    theirs: Path, api: Api, tools: Tools, tmp_path: Path
+    theirs: Path, api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.create("customresourcedefinitions", crd())
     try:
         until(lambda: api.serves("tpunodegroups"), "the kind to be served")
         until(lambda: api.create("tpunodegroups", held(two_hosts("of-an-operator"))) != {}, "a group to be there")
         refused = "a CustomResourceDefinition tpunodegroups.tpu.google.com that is not of a local stack"
-        with pytest.raises(NotBorrowed, match=refused):
-            borrow(ON_COMPUTE, theirs, tools.kubectl, tmp_path)
+        [said] = refusal(ON_COMPUTE, theirs, tmp_path, capsys).splitlines()
+        assert refused in said
         assert clean(api, MADE_ON_COMPUTE) == {}
         [group] = api.list("tpunodegroups")["items"]
         assert group["metadata"]["finalizers"] == [FINALIZER]
@@ -203,12 +222,14 @@ def test_who_is_asked_may_say_no(theirs: Path, api: Api, tmp_path: Path) -> None
     await_only(api, before)
 
 
-def test_a_relay_that_is_deployed_there_is_not_taken_over(theirs: Path, api: Api, tools: Tools, tmp_path: Path) -> None:
+def test_a_relay_that_is_deployed_there_is_not_taken_over(
+    theirs: Path, api: Api, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = "tpu-slice-provisioner-relay"
     api.create("clusterroles", {"metadata": {"name": name}, "rules": []})
     try:
-        with pytest.raises(NotBorrowed, match=f"a ClusterRole {name} that is not of a local stack"):
-            borrow(AGREED, theirs, tools.kubectl, tmp_path)
+        [said] = refusal(AGREED, theirs, tmp_path, capsys).splitlines()
+        assert f"a ClusterRole {name} that is not of a local stack" in said
     finally:
         api.delete("clusterroles", None, name)
 
@@ -232,11 +253,14 @@ def test_who_must_tolerate_the_taint_is_told_so(theirs: Path, api: Api) -> None:
     assert "must tolerate" not in question(one, theirs, {}, tolerated=True)
 
 
-def test_without_jobset_its_command_is_shown(tools: Tools, tmp_path: Path) -> None:
+def test_without_jobset_its_command_is_shown_and_nothing_is_written(
+    tools: Tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kubeconfig, (port,) = tmp_path / "kubeconfig", free_ports(1)
     arguments = ("--no-controllers", "--port", str(port), "--kubeconfig", str(kubeconfig))
     with Processes(setpriv=tools.setpriv, logs=tmp_path / "logs", environment=os.environ) as processes:
         bare = module(EMBEDDED, f"listening on https://127.0.0.1:{port}", *arguments)
         processes.wait_until_ready(*processes.start(bare))
-        with pytest.raises(NotBorrowed, match=re.escape(INSTALL_JOBSET)):
-            borrow(AGREED, kubeconfig, tools.kubectl, tmp_path / "state")
+        assert refusal(AGREED, kubeconfig, tmp_path / "state", capsys).endswith(f"Install it:\n  {INSTALL_JOBSET}")
+        with closing(Api.of(kubeconfig)) as api:
+            assert DEMO_NAMESPACE not in [each["metadata"]["name"] for each in api.list("namespaces")["items"]]
