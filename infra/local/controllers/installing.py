@@ -24,7 +24,8 @@ def install(controller: Controller, build: Path, kubeconfig: Path, place: Place)
     own = certificates(HOST, datetime.now(UTC))
     write_private(place.folder / "tls.crt", own.server.decode())
     write_private(place.folder / "tls.key", own.key.decode())
-    manifests = _manifests(build)
+    write_private(place.authority, own.authority.decode())
+    manifests = manifests_of(build)
     first, webhooks = objects(manifests, place, own.authority)
     _apply(kubeconfig, [each for each in first if each["kind"] != _CRD])
     _apply_kinds(kubeconfig, [each for each in first if each["kind"] == _CRD])
@@ -39,13 +40,14 @@ def install(controller: Controller, build: Path, kubeconfig: Path, place: Place)
 
 def install_kinds(build: Path, kubeconfig: Path) -> None:
     """Apply the CRDs of a controller that does not run, so that its objects can be stored. Raise NotInstalled."""
-    kinds = [each for each in _manifests(build) if each["kind"] == _CRD]
+    kinds = [each for each in manifests_of(build) if each["kind"] == _CRD]
     for each in kinds:
         each["spec"].pop("conversion", None)  # nobody serves it
     _apply_kinds(kubeconfig, kinds)
 
 
-def _manifests(build: Path) -> list[Json]:
+def manifests_of(build: Path) -> list[Json]:
+    """Return the objects that the project of a controller installs."""
     found: list[Json] = json.loads((build / MANIFESTS).read_text(encoding="utf-8"))
     return found
 

@@ -33,9 +33,13 @@ class Place:
     """Where a controller serves: ports of loopback, and the certificate of its webhooks."""
 
     folder: Path
-    """What its program reads: `tls.crt` and `tls.key` of its webhooks, kubeconfig, token and configuration."""
+    """What its program reads: `tls.crt` and `tls.key` of its webhooks, kubeconfig, token, configuration; their CA."""
     webhook_port: int
     health_port: int
+
+    @property
+    def authority(self) -> Path:
+        return self.folder / "ca.crt"
 
     @property
     def kubeconfig(self) -> Path:
@@ -57,6 +61,12 @@ def objects(manifests: Iterable[Json], place: Place, authority: bytes) -> tuple[
     applied = [_local(each, called) for each in manifests if each["kind"] not in _LEFT_OUT]
     first = [each for each in applied if each["kind"] not in _WEBHOOKS]
     return first, [each for each in applied if each["kind"] in _WEBHOOKS]
+
+
+def paths(manifests: Iterable[Json]) -> frozenset[str]:
+    """Return the paths at which the API server calls webhooks."""
+    found = (each["webhooks"] for each in manifests if each["kind"] in _WEBHOOKS)
+    return frozenset(webhook["clientConfig"]["service"]["path"] for webhooks in found for webhook in webhooks)
 
 
 def configuration(manifests: Sequence[Json], place: Place, changes: Mapping[str, Any] | None = None) -> str:

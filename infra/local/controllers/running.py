@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import os
+import ssl
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from infra.local.controllers.catalogue import Controller
-from infra.local.controllers.manifests import HOST
+from infra.local.controllers.catalogue import Controller, built
+from infra.local.controllers.installing import manifests_of
+from infra.local.controllers.manifests import HOST, Place, paths
 from infra.local.patience import ATTEMPT_SECONDS, PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.processes import Asked, Program
@@ -25,6 +28,8 @@ def program(
     same, and its webhooks are those that the API server knows.
     """
     webhook_port, health_port = free_ports(2)
+    place = Place(folder=folder, webhook_port=webhook_port, health_port=health_port)
+    called = paths(manifests_of(built(controller, os.environ)))
     return Program(
         name=name,
         command=(
@@ -32,22 +37,37 @@ def program(
             *("--kubeconfig", str(kubeconfig), "--folder", str(folder)),
             *("--webhook-port", str(webhook_port), "--health-port", str(health_port)),
         ),
-        ready=Asked(_is_ready(health_port)),
+        ready=Asked(is_ready(place, called)),
         folder=Path(__file__).parents[3],
         environment={**environment, **_SELDOM_COLLECTED},
         patience_seconds=PATIENCE_SECONDS,
     )
 
 
-def _is_ready(port: int) -> Callable[[], bool]:
-    def asked() -> bool:
-        connection = http.client.HTTPConnection(HOST, port, timeout=ATTEMPT_SECONDS)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.client.OK
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
+def is_ready(place: Place, called: Iterable[str]) -> Callable[[], bool]:
+    """Return the question whether a controller says that it is ready, and each webhook is served.
 
-    return asked
+    A controller is ready once it listens: it registers webhooks a moment later, and answers 404 until then.
+    """
+
+    def healthy() -> bool:
+        said = _status(http.client.HTTPConnection(HOST, place.health_port, timeout=ATTEMPT_SECONDS), "/readyz")
+        return said == http.client.OK
+
+    def served(path: str) -> bool:
+        trust = ssl.create_default_context(cafile=place.authority)
+        connection = http.client.HTTPSConnection(HOST, place.webhook_port, timeout=ATTEMPT_SECONDS, context=trust)
+        return _status(connection, path) not in {None, http.client.NOT_FOUND}
+
+    return lambda: healthy() and all(map(served, called))
+
+
+def _status(connection: http.client.HTTPConnection, path: str) -> int | None:
+    """Return the status with which a path is answered; None: nobody answers."""
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()

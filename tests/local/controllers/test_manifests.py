@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.local.controllers.manifests import Place, configuration, objects
+from infra.local.controllers.manifests import Place, configuration, objects, paths
 
 Json = dict[str, Any]
 PLACE = Place(folder=Path("/folder"), webhook_port=9443, health_port=8081)
@@ -51,6 +51,12 @@ def test_webhooks_are_called_on_loopback_and_come_last(kind: str) -> None:
     ]
     assert base64.b64decode(made["webhooks"][0]["clientConfig"]["caBundle"]) == AUTHORITY
     assert made["webhooks"][0]["failurePolicy"] == "Fail"
+
+
+def test_the_paths_of_all_webhooks_are_known() -> None:
+    kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    webhooks = [an_object(kind, webhooks=[{"name": "one", "clientConfig": called_as(f"/{kind}")}]) for kind in kinds]
+    assert paths([an_object("Namespace"), *webhooks]) == {f"/{kind}" for kind in kinds}
 
 
 def test_a_kind_is_converted_on_loopback() -> None:
