@@ -300,6 +300,6 @@ def _has_hosts(pool: FakePool) -> bool:
 
 
 def _most_chips(workload: LiveWorkload) -> int:
-    """Return the most chips that a workload holds: some of its groups may run on the shape that it had first."""
+    """Return the most chips that a workload holds: groups may run on the shape that it had before it was edited."""
     shapes = (Topology.parse(request.topology or "").chips for request in workload.requests if workload.asks)
-    return workload.slices * max((a_spec().chips, *shapes))
+    return max(workload.slices, len(workload.bound)) * max((a_spec().chips, *shapes))
