@@ -181,17 +181,17 @@ class FakeCluster:
                         self.creates_pod(jobset, index)
 
     def creates_pod(self, jobset: LiveWorkload, index: int) -> Pod:
+        """Let a leader wait, of the revision that its group's other pods are of, if there are any."""
         self._pod_numbers += 1
         pod = Pod(f"pod-{self._pod_numbers:05}", jobset, index)
+        pod.template = next((each.template for each in self._beside(pod) if each.ends_by is None), pod.template)
         self.pods[pod.uid] = pod
         self.saw(pod)
         return pod
 
     def removes_pod(self, jobset: LiveWorkload, index: int) -> None:
         """Delete the pods of a Job."""
-        jobset.bound.discard(index)
-        for pod in [pod for pod in self.pods.values() if pod.jobset is jobset and pod.index == index]:
-            self.removes_leader(pod)
+        self.evicts_leader(jobset, index)
         for pod in self.followers.values():
             if pod.jobset is jobset and pod.index == index and pod.ends_by is None:
                 pod.ends_by = self._clock.now() + self.grace
@@ -260,7 +260,7 @@ class FakeCluster:
         missing = [rank for rank in range(1, len(nodes) + 1) if rank not in there.values()]
         for rank, node in zip(missing, [node for node in nodes if node not in there], strict=False):
             uid = f"{leader.uid}-{rank}"
-            self.followers[uid] = Pod(uid, leader.jobset, leader.index, node, rank)
+            self.followers[uid] = Pod(uid, leader.jobset, leader.index, node, rank, template=leader.template)
 
     def _beside(self, leader: Pod) -> list[Pod]:
         """Return the other pods of a leader's Job."""
@@ -288,9 +288,8 @@ class FakeCluster:
         return next((node.pool for node in nodes if node.seen.usable and self._selects(leader, node.pool)), None)
 
     def _own(self, pod: Pod, pool: Pool) -> bool:
-        replicated_job, index = pod.job
-        owner = pod.jobset.ref.owner
-        job = WorkloadJob(cluster=self._cluster, owner=owner, replicated_job=replicated_job, job_index=index)
+        name, index = pod.job
+        job = WorkloadJob(cluster=self._cluster, owner=pod.jobset.ref.owner, replicated_job=name, job_index=index)
         return isinstance(pool, PoolKey) and pool.slice_id == slice_id(job)
 
     def _selects(self, pod: Pod, pool: Pool) -> bool:

@@ -91,11 +91,11 @@ class Pod:
     """With success."""
     ends_by: datetime | None = None
     """It is being deleted: when its grace is over."""
-    template: Json = field(init=False)
-    """What it was made of: that of its workload may have been edited since."""
+    template: Json = field(default_factory=dict)
+    """What it is made of; left out: that which its workload has now, which may be edited later."""
 
     def __post_init__(self) -> None:
-        self.template = objects.template_of(self.jobset.manifest, self.job[0])
+        self.template = self.template or objects.template_of(self.jobset.manifest, self.job[0])
 
     @property
     def kind(self) -> Kind:

@@ -157,10 +157,18 @@ def test_a_group_that_waits_for_another_shape_gets_it_at_once_when_nobody_is_on_
     assert len(world.pools) == 2, "the old slice of the group is gone, that of the other stays"
 
 
+def a_leader_waits_for_the_new_shape(world: World, serve: LiveWorkload) -> None:
+    """Let the first group's leader be one of the present template, while its other pods run on."""
+    world.cluster.evicts_leader(serve, 0)
+    pod = world.cluster.creates_pod(serve, 0)
+    pod.template = objects.template_of(serve.manifest, "")
+    world.cluster.saw(pod)
+
+
 def test_hosts_that_others_of_a_group_run_on_while_its_leader_waits_for_another_shape_are_told_as_they_are() -> None:
     world, serve = groups_serving()
     world.edits(serve, edited(serve))
-    world.cluster.evicts_leader(serve, 0)
+    a_leader_waits_for_the_new_shape(world, serve)
     world.settle(minutes=3 * HOUR)
     record = world.record(serve)
     assert (record.reason, deletions(world)) == (Reason.SPEC_DRIFTED, [])
@@ -170,7 +178,7 @@ def test_hosts_that_others_of_a_group_run_on_while_its_leader_waits_for_another_
 def test_a_host_of_an_earlier_shape_that_is_away_is_counted_as_one_of_that_shape() -> None:
     world, serve = groups_serving()
     world.edits(serve, edited(serve))
-    world.cluster.evicts_leader(serve, 0)
+    a_leader_waits_for_the_new_shape(world, serve)
     world.settle(minutes=10)
     world.a_host_breaks()
     world.settle(minutes=10)
