@@ -157,6 +157,16 @@ def test_a_group_that_waits_for_another_shape_gets_it_at_once_when_nobody_is_on_
     assert len(world.pools) == 2, "the old slice of the group is gone, that of the other stays"
 
 
+def test_each_group_gets_another_shape_however_long_after_the_first_one_it_waits_for_it() -> None:
+    world, serve = groups_serving()
+    world.edits(serve, edited(serve))
+    for index in (1, 0):
+        world.leaves(serve, index)
+        world.settle(minutes=20, until=lambda: serve.served)
+        assert serve.served
+    assert len(world.backend.ordered(Verb.CREATE)) == 4
+
+
 def a_leader_waits_for_the_new_shape(world: World, serve: LiveWorkload) -> None:
     """Let the first group's leader be one of the present template, while its other pods run on."""
     world.cluster.evicts_leader(serve, 0)

@@ -138,7 +138,7 @@ class SliceRecord:
     """Of the request alone, when it was last read."""
     rejection: Rejection | None = None
     rebuild_allowed: bool = False
-    """The request changed while the JobSet was suspended: a pool created for the earlier request may be rebuilt."""
+    """The request changed while the JobSet was suspended, or with a group's revision: its pool may be rebuilt."""
     pinned_settings: PoolSettings | None = None
     """The cluster's settings as they were at the first create."""
 

@@ -20,6 +20,7 @@ from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
+    OwnerKind,
     SliceId,
     SliceSpec,
     WorkloadJob,
@@ -144,7 +145,7 @@ def wanted(
         if id_ not in slices:
             updates[id_] = replace(_with_request(SliceRecord.of(each.job, now), spec), awaited_since=now)
         elif _request_changed(slices[id_], spec):
-            rebuild = _was_suspended_since(known, id_, workload.generation)
+            rebuild = _is_edited_as_it_runs(workload) or _was_suspended_since(known, id_, workload.generation)
             updates[id_] = replace(_with_request(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     return Demand(replace(record, demand=demand), updates)
@@ -307,6 +308,11 @@ def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState)
     if workload.generation == known.generation:
         return known.state is WorkloadState.SUSPENDED and state is WorkloadState.ACTIVE
     return workload.generation < known.generation
+
+
+def _is_edited_as_it_runs(workload: WorkloadRef) -> bool:
+    """Return whether a leader that waits for another shape shows that its group was made anew of another template."""
+    return workload.owner.kind is OwnerKind.LEADER_WORKER_SET
 
 
 def _was_suspended_since(known: WorkloadRecord | None, slice_: SliceId, generation: int) -> bool:
