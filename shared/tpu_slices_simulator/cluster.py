@@ -389,8 +389,9 @@ class FakeCluster:
             self.changes_node(self.nodes[name], NOT_READY)
 
     def used_nodes(self) -> set[str]:
-        """Return the nodes with a leader."""
-        return {pod.node for pod in self.pods.values() if pod.node is not None and pod.node in self.nodes}
+        """Return the nodes with pods that hold chips."""
+        pods = (*self.pods.values(), *self.followers.values())
+        return {pod.node for pod in pods if pod.node is not None and pod.node in self.nodes}
 
     def users_of(self, slice_: SliceId, attempt: int) -> list[Pod]:
         """Return the pods that hold chips of the hosts of an attempt."""
