@@ -27,13 +27,8 @@ class NotInstalled(Exception):
     """The API server does not serve a kind, or does not call a webhook; says why, for the user."""
 
 
-def crd(
-    kind: Kind, schemas: Mapping[str, Json], columns: Mapping[str, str], *short_names: str, scale: Json | None = None
-) -> Json:
-    """Return a kind's CRD. `schemas` are of its fields besides metadata; `columns` are JSON paths by titles.
-
-    `scale` has the paths of the subresource.
-    """
+def crd(kind: Kind, schemas: Mapping[str, Json], columns: Mapping[str, str], *short_names: str) -> Json:
+    """Return a kind's CRD. `schemas` are of its fields besides metadata; `columns` are JSON paths by titles."""
     group, _, version = kind.api.partition("/")
     fields = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}} | {
         **schemas
@@ -48,7 +43,7 @@ def crd(
             for name, path in columns.items()
         ],
     }
-    parts: Json = ({"status": {}} if "status" in schemas else {}) | ({"scale": scale} if scale else {})
+    parts: Json = {"subresources": {"status": {}}} if "status" in schemas else {}
     spec = {
         "group": group,
         "names": {
@@ -59,7 +54,7 @@ def crd(
             "shortNames": list(short_names),
         },
         "scope": "Namespaced" if kind.namespaced else "Cluster",
-        "versions": [served | ({"subresources": parts} if parts else {})],
+        "versions": [served | parts],
     }
     return marked({"metadata": {"name": f"{kind.plural}.{group}"}, "spec": spec})
 

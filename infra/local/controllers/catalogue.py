@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from infra.local.kubernetes.versions import Version, go_of
+from infra.local.kubernetes.programs import caches
+from infra.local.kubernetes.versions import Version, go_of, required
 
 MODULES = Path(__file__).parent / "modules"
 PROGRAM, MANIFESTS = "program", "manifests.json"
@@ -37,10 +37,7 @@ class Controller:
 
     @property
     def version(self) -> str:
-        found = re.search(rf"^\s*{re.escape(self.module)} (v\S+)", self.go_mod, re.MULTILINE)
-        if found is None:
-            raise ValueError(f"{self.folder}/go.mod does not require {self.module}")
-        return found[1]
+        return required(self.module, self.go_mod)
 
     @property
     def go(self) -> Version:
@@ -75,8 +72,7 @@ CONTROLLERS = (*OF_A_STACK, JOBSET_PROPOSED)
 
 def cache_of(environment: Mapping[str, str]) -> Path:
     """Return the folder in which builds are kept, a folder for each controller and version."""
-    base = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "~")).expanduser() / ".cache"
-    return Path(base) / "tpu-slice-provisioner" / "controllers"
+    return caches(environment) / "controllers"
 
 
 def built(controller: Controller, environment: Mapping[str, str]) -> Path:

@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,8 @@ def paths(manifests: Iterable[Json]) -> frozenset[str]:
     return frozenset(webhook["clientConfig"]["service"]["path"] for webhooks in found for webhook in webhooks)
 
 
-def configuration(manifests: Sequence[Json], place: Place, changes: Mapping[str, Any] | None = None) -> str:
-    """Return the file that the program reads: that of its ConfigMap, for one process here; `changes` come last."""
+def configuration(manifests: Iterable[Json], place: Place) -> str:
+    """Return the file that the program reads: that of its ConfigMap, for one process here."""
     (text,) = [each["data"][_FILE] for each in manifests if each["kind"] == "ConfigMap" and _FILE in each["data"]]
     asked = yaml.safe_load(text)
     here = {
@@ -80,7 +80,7 @@ def configuration(manifests: Sequence[Json], place: Place, changes: Mapping[str,
         "health": {"healthProbeBindAddress": f"{HOST}:{place.health_port}"},
         "metrics": {"bindAddress": "0"},
     }
-    return yaml.safe_dump({**asked, **here, **(changes or {})}, sort_keys=False)
+    return yaml.safe_dump({**asked, **here}, sort_keys=False)
 
 
 def _local(obj: Json, called: Callable[[Json], Json]) -> Json:

@@ -1,16 +1,13 @@
 """`make kubernetes`: the programs of a control plane, found or built; which ones are used is said in a line."""
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 
-from infra.local.interrupts import orderly_end
-from infra.local.kubernetes.build import build
+from infra.local.kubernetes.build import build, for_people
 from infra.local.kubernetes.programs import find
 from infra.local.kubernetes.toolchain import NotBuilt
 from infra.local.kubernetes.versions import pinned
 
-INTERRUPTED = 130
 NOT_THERE = "NO KUBERNETES {version}: its tests are skipped, with CI=true they fail. {why}"
 
 
@@ -31,15 +28,5 @@ def provide(environment: Mapping[str, str], tell: Callable[[str], None]) -> int:
     return 0
 
 
-def main() -> int:
-    """Run it for people: lines go to the terminal as they come."""
-    try:
-        with orderly_end():
-            return provide(os.environ, lambda line: print(line, flush=True))
-    except KeyboardInterrupt:
-        print("Interrupted; the next build goes on where this one was, from Go's cache.", file=sys.stderr)
-        return INTERRUPTED
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(for_people(provide))

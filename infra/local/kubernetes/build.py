@@ -5,13 +5,14 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local.interrupts import uninterrupted
+from infra.local.interrupts import orderly_end, uninterrupted
 from infra.local.kubernetes import toolchain
 from infra.local.kubernetes.programs import NAMES, built, cache_of, complete
 from infra.local.kubernetes.progress import Progress
@@ -23,6 +24,7 @@ PACKAGES = (ETCD, *(f"k8s.io/kubernetes/cmd/{name}" for name in NAMES if name !=
 GO_CALLS_ETCD = "server"  # the last part of the package's path that is not a version
 BUILDING = "building-"
 LINES_OF_ERROR = 5
+INTERRUPTED = 130
 
 Tell = Callable[[str], None]
 
@@ -95,16 +97,36 @@ def build(environment: Mapping[str, str], tell: Tell) -> Path:
             return target
         program, which = toolchain.go(environment, go_of(module), cache, tell)
         tell(f"Building etcd and Kubernetes {version} with {which}: some 8 minutes of two processors, once.")
-        with tempfile.TemporaryDirectory(prefix=BUILDING, dir=cache) as unfinished:
-            folder = Path(unfinished) / "whole"
+        with appearing(target) as folder:
             go = Go(program=program, environment=environment, folder=MODULE)
             compiled(go, PACKAGES, ("-ldflags", link_flags(version)), folder, tell)
             (folder / GO_CALLS_ETCD).rename(folder / "etcd")
             if missing := [name for name in NAMES if not (folder / name).is_file()]:
                 raise NotBuilt(f"go build made no {', '.join(missing)}")
-            shutil.rmtree(target, ignore_errors=True)  # somebody removed a part of it
-            folder.rename(target)
     return target
+
+
+@contextmanager
+def appearing(target: Path) -> Iterator[Path]:
+    """Yield where a folder is to be made; it is at `target`, beside that, only once the block has ended without error.
+
+    What is there already is replaced: somebody removed a part of it.
+    """
+    with tempfile.TemporaryDirectory(prefix=BUILDING, dir=target.parent) as unfinished:
+        whole = Path(unfinished) / "whole"
+        yield whole
+        shutil.rmtree(target, ignore_errors=True)
+        whole.rename(target)
+
+
+def for_people(provide: Callable[[Mapping[str, str], Tell], int]) -> int:
+    """Provide what is built, with lines that go to the terminal as they come. Return the exit code."""
+    try:
+        with orderly_end():
+            return provide(os.environ, lambda line: print(line, flush=True))
+    except KeyboardInterrupt:
+        print("Interrupted; the next build goes on where this one was, from Go's cache.", file=sys.stderr)
+        return INTERRUPTED
 
 
 def compiled(go: Go, packages: Sequence[str], linked: Sequence[str], folder: Path, tell: Tell) -> None:

@@ -42,8 +42,13 @@ class Unusable(Exception):
 
 def cache_of(environment: Mapping[str, str]) -> Path:
     """Return the folder in which what we build is kept, a folder for each version."""
+    return caches(environment) / "kubernetes"
+
+
+def caches(environment: Mapping[str, str]) -> Path:
+    """Return our folder below the user's cache."""
     base = environment.get("XDG_CACHE_HOME") or Path(environment.get("HOME", "~")).expanduser() / ".cache"
-    return Path(base) / "tpu-slice-provisioner" / "kubernetes"
+    return Path(base) / "tpu-slice-provisioner"
 
 
 def built(environment: Mapping[str, str], version: str) -> Path:

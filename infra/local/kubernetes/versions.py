@@ -9,7 +9,12 @@ Version = tuple[int, ...]
 
 def kubernetes_of(module: str) -> str:
     """Return the version of Kubernetes that this text of a go.mod requires, as its API server reports it."""
-    return _found(r"^\s*k8s\.io/kubernetes (v\d+\.\d+\.\d+)\b", module)
+    return required("k8s.io/kubernetes", module)
+
+
+def required(name: str, module: str) -> str:
+    """Return the release of a module that this text of a go.mod requires. ValueError: it requires none."""
+    return _found(rf"^\s*{re.escape(name)} (v\d+\.\d+\.\d+)\b", module)
 
 
 def go_of(module: str) -> Version:
