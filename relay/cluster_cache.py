@@ -47,6 +47,7 @@ class ClusterCache:
         self._cluster = cluster
         self._workloads: dict[str, Workload] = {}
         self._aside: dict[str, Workload] = {}
+        """Those that request no TPU, and were never seen to; nothing is told of them."""
         self._leaders: dict[str, Leader] = {}
         self.hosts = HostIndex()
         self._uids: dict[WorkloadName, WorkloadUid] = {}

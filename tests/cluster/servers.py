@@ -138,7 +138,7 @@ def real(
     with Processes(setpriv=setpriv, logs=folder / "logs", environment=os.environ) as processes:
 
         def extended(plane: ControlPlane) -> None:
-            processes.wait_until_ready(*processes.start(jobset(plane.kubeconfig, folder, controller)))
+            processes.wait_until_ready(*processes.start(own_controller(plane.kubeconfig, folder, controller)))
 
         with control_plane(programs, processes, folder, extended=extended) as plane:
             yield from _serving(name, plane.kubeconfig, processes, "kubelet")
@@ -157,7 +157,7 @@ def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
         yield from _serving(EMBEDDED, kubeconfig, processes, "jobset", "kubelet")
 
 
-def jobset(kubeconfig: Path, folder: Path, controller: Controller = JOBSET) -> Program:
+def own_controller(kubeconfig: Path, folder: Path, controller: Controller = JOBSET) -> Program:
     """Return JobSet's own controller, or another one, which keeps what it reads in this folder."""
     return running.program(controller, controller.name, kubeconfig, folder / controller.name, PYTHON)
 

@@ -18,7 +18,7 @@ from infra.local.patience import PATIENCE_SECONDS
 from infra.local.prerequisites import Tools
 from infra.local.processes import Child, Processes
 from tests.cluster.asking import Api, done, path
-from tests.cluster.servers import jobset
+from tests.cluster.servers import own_controller
 from tests.waiting import until
 
 Json = dict[str, Any]
@@ -118,7 +118,7 @@ class Cluster:
 @contextmanager
 def with_controller(cluster: Cluster, controller: Controller = JOBSET) -> Iterator[None]:
     """Run a controller. Its webhooks go with it: without it they would refuse the pods of the cluster."""
-    program = jobset(cluster.plane.kubeconfig, cluster.plane.layout.folder, controller)
+    program = own_controller(cluster.plane.kubeconfig, cluster.plane.layout.folder, controller)
     cluster.processes.wait_until_ready(*cluster.processes.start(program))
     yield
     cluster.processes.end(cluster.child(program.name))

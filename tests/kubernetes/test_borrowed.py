@@ -35,7 +35,7 @@ from infra.local.kubernetes.programs import Programs
 from infra.local.ports import free_ports
 from infra.local.prerequisites import Tools
 from infra.local.processes import Processes
-from tests.cluster.servers import EMBEDDED, jobset, module
+from tests.cluster.servers import EMBEDDED, module, own_controller
 from tests.local.stack.leftovers import REPOSITORY, running_in
 from tests.node_groups import crd, two_hosts
 from tests.waiting import until
@@ -76,7 +76,7 @@ def serving(programs: Programs, tools: Tools, folder: Path) -> Iterator[Path]:
     with Processes(setpriv=tools.setpriv, logs=folder / "logs", environment=os.environ) as processes:
 
         def extended(plane: ControlPlane) -> None:
-            processes.wait_until_ready(*processes.start(jobset(plane.kubeconfig, folder)))
+            processes.wait_until_ready(*processes.start(own_controller(plane.kubeconfig, folder)))
 
         with control_plane(programs, processes, folder, extended=extended) as plane:
             yield plane.kubeconfig

@@ -95,6 +95,13 @@ def test_the_lease_of_a_host_is_renewed_again_and_again(place: JobSets) -> None:
     until(lambda: renewed(second), "another renewal")
 
 
+def test_beside_jobsets_own_controller_ours_does_not_start(cluster: Cluster, api: Api) -> None:
+    assert api.list("jobsets")
+    said = run("jobset", cluster.plane.kubeconfig)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert said.stdout == "This cluster has its own JobSet; ours is not started.\n"
+
+
 @pytest.mark.parametrize("module", ["jobset", "kubelet"])
 def test_a_cluster_that_does_not_answer_is_said(module: str, cluster: Cluster, tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere.kubeconfig"

@@ -7,16 +7,44 @@ from typing import Any
 import pytest
 
 from relay import translate
+from relay.cluster_cache import ClusterCache
 from relay.objects import Kind, Place, WorkloadName
+from tests.builders import CLUSTER, an_occupant
 from tests.relay.objects import SELECTOR, Json, container, group_pod, job, job_pod, jobset, leader_worker_set, node, pod
 from tests.relay.watched import READERS, Watched, demand, occupants, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
-from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid
 
 JOBSET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "llama", "controller": True}
 CRON = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "controller": True}
 CPU_LEADER = {"spec": {"containers": [container(0)]}}
 OTHER_LEADER = {"spec": {"containers": [container(8)], "nodeSelector": dict(SELECTOR)}}
+
+
+def aside() -> ClusterCache:
+    """Return what a relay knows that started after a LeaderWorkerSet was edited to request no TPU."""
+    cache, seen = ClusterCache(CLUSTER), READERS[Kind.LEADER_WORKER_SETS](leader_worker_set(workerTemplate=CPU_LEADER))
+    assert seen is not None
+    assert cache.sets_aside(seen)
+    return cache
+
+
+USER = an_occupant("serve", uid=WorkloadUid("u-lws"))
+
+
+def test_a_set_that_requests_no_tpu_is_known_once_pods_of_it_are_found_on_hosts_and_not_before() -> None:
+    cache = aside()
+    assert (cache.workload(WorkloadUid("u-lws")), cache.live_standings()) == (None, {})
+    assert [each.name.name for each in cache.calls_up([USER, USER])] == ["serve"]
+    assert cache.live_standings().keys() == {"u-lws"}
+    assert cache.calls_up([USER]) == [], "it is known by then"
+
+
+def test_a_set_that_requests_no_tpu_and_is_gone_is_found_again_by_none_of_its_pods() -> None:
+    cache = aside()
+    assert cache.identities(Kind.LEADER_WORKER_SETS) == {"u-lws"}, "a list without it tells that it is gone"
+    cache.drop(Kind.LEADER_WORKER_SETS, "u-lws")
+    assert cache.calls_up([USER]) == []
 
 
 @pytest.fixture

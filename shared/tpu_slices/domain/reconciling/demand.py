@@ -131,6 +131,7 @@ def wanted(
     | suspended, at this generation             | outdated: its pods are terminating                             |
     | suspended, at an earlier generation       | resumed; a slice whose request changed is `rebuild_allowed`    |
     | active                                    | the demand is confirmed                                        |
+    | - of a LeaderWorkerSet                    | also: a slice whose request changed is `rebuild_allowed`       |
     """
     workload = fact.workload
     if known is not None and _is_late(workload, known, WorkloadState.ACTIVE):
@@ -311,7 +312,7 @@ def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState)
 
 
 def _is_edited_as_it_runs(workload: WorkloadRef) -> bool:
-    """Return whether a leader that waits for another shape shows that its group was made anew of another template."""
+    """Return whether templates may change while it runs: a leader that waits for another shape is of the new one."""
     return workload.owner.kind is OwnerKind.LEADER_WORKER_SET
 
 

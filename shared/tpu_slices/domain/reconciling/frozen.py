@@ -24,10 +24,11 @@ def as_seen(record: SliceRecord, seen: Observation, now: datetime) -> SliceRecor
 
     People edit the hold alone in the console, too.
     """
-    unread_since = record.unreadable_since or now if isinstance(seen, Unreadable) else None
-    if not record.hold:
-        return record.with_changes(held_by="", held_since=None, unreadable_since=unread_since)
-    return record.with_changes(held_since=record.held_since or now, unreadable_since=unread_since)
+    return record.with_changes(
+        held_by=record.held_by if record.hold else "",
+        held_since=(record.held_since or now) if record.hold else None,
+        unreadable_since=(record.unreadable_since or now) if isinstance(seen, Unreadable) else None,
+    )
 
 
 def why_frozen(case: Situation) -> tuple[Reason, str] | None:
