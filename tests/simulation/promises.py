@@ -132,12 +132,21 @@ class Watch:
         world = self._world
         active = [each for each in world.workloads.values() if each.state is WorkloadState.ACTIVE]
         limit = self._world.settings.policy.chips_per_cluster
-        room = limit is None or sum(map(_most_chips, active)) <= limit
+        room = limit is None or sum(map(self._most_chips, active)) <= limit
         unserved = [each.ref.owner.name for each in active if room and not each.served]
         used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
         idle = sorted({*world.backend.pools} - used)
         if unserved or idle:
             self._break(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}")
+
+    def _most_chips(self, workload: LiveWorkload) -> int:
+        """Return the most chips that a workload holds: groups may run on the shape that it had before it was edited.
+
+        A group holds them as long as one of its pods runs, whether its leader does or not.
+        """
+        shapes = (Topology.parse(request.topology or "").chips for request in workload.requests if workload.asks)
+        followed = {pod.index for pod in self._world.cluster.followers.values() if pod.jobset is workload}
+        return max(workload.slices, len(workload.bound | followed)) * max((a_spec().chips, *shapes))
 
     def reports(self) -> None:
         """Check, in calm, that each JobSet's report, as the relay shows it, says what it has."""
@@ -297,9 +306,3 @@ class Watch:
 
 def _has_hosts(pool: FakePool) -> bool:
     return isinstance(pool.seen, Running) and pool.hosts_joined
-
-
-def _most_chips(workload: LiveWorkload) -> int:
-    """Return the most chips that a workload holds: groups may run on the shape that it had before it was edited."""
-    shapes = (Topology.parse(request.topology or "").chips for request in workload.requests if workload.asks)
-    return max(workload.slices, len(workload.bound)) * max((a_spec().chips, *shapes))

@@ -15,10 +15,12 @@ from tests.builders import (
     a_job,
     a_jobset,
     a_jobset_ref,
+    a_leader,
     a_record,
     a_request,
     a_spec,
     an_occupant,
+    an_owner,
     leaders_wait,
     settings,
     some_hosts,
@@ -26,8 +28,9 @@ from tests.builders import (
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import OwnerKind, slice_id
 from tpu_slices.domain.model.workloads import RELEASE_LASTS, WorkloadRecord
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.domain.reconciling.demand import (
     Demand,
     changed,
@@ -247,11 +250,24 @@ def needed(*slices: SliceRecord) -> int:
     return found.job.job_index
 
 
-@pytest.mark.parametrize(("own", "left"), [("v1-a", "v1-b"), ("v1-b", "v1-a")])
-def test_a_slice_of_another_kind_that_was_left_behind_does_not_serve(own: str, left: str) -> None:
-    vacant = replace(a_record(job=a_job(job_index=1)), spec=a_spec(fingerprint=left))
-    assert needed(on(0, 1, spec=a_spec(fingerprint=own)), vacant) == 0
-    assert needed(on(0, 1, spec=a_spec(fingerprint=left)), vacant) == 1
+def test_a_slice_of_an_earlier_request_that_was_left_behind_serves_since_it_is_made_anew() -> None:
+    vacant = replace(a_record(job=a_job(job_index=1)), spec=a_spec(fingerprint="v1-earlier"))
+    assert needed(on(0, 1), vacant) == 1
+
+
+@pytest.mark.parametrize(("left", "index"), [("v1-earlier", 1), ("v1-now", 0)])
+def test_a_group_of_an_earlier_revision_needs_a_slice_like_its_own(left: str, index: int) -> None:
+    """It cannot ask for one to be made anew."""
+    serve = an_owner(kind=OwnerKind.LEADER_WORKER_SET)
+    earlier = ((ACCELERATOR, "tpu-v6e-slice"), (TOPOLOGY, "2x4"))
+    leader = a_leader(node_selector=earlier)
+    fact = leaders_wait(workload=a_jobset_ref(owner=serve), waiting=(leader,))
+    occupant = an_occupant(owner=serve, job_index=1)
+    jobs = [a_job(owner=serve, job_index=each) for each in (0, 1)]
+    own = replace(a_record(job=jobs[0], hosts=some_hosts(occupants=(occupant,))), spec=a_spec(fingerprint="v1-earlier"))
+    vacant = replace(a_record(job=jobs[1]), spec=a_spec(fingerprint=left))
+    (found,) = demands(fact, CLUSTER, {each.id: each for each in (own, vacant)})
+    assert found.job.job_index == index
 
 
 def test_a_slice_of_which_nothing_is_known_may_serve() -> None:

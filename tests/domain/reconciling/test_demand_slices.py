@@ -83,8 +83,8 @@ def leader(index: int) -> Occupant:
         pytest.param([a_slice(0, leader(9)), a_slice(9)], 0, id="a sibling that the JobSet does not have"),
         pytest.param(
             [a_slice(0, SIBLING), a_slice(1, spec=a_spec(fingerprint="v1-other"))],
-            0,
-            id="a sibling left a slice that does not serve",
+            1,
+            id="a sibling left a slice of another request, which is made anew",
         ),
     ],
 )

@@ -167,6 +167,23 @@ def test_each_group_gets_another_shape_however_long_after_the_first_one_it_waits
     assert len(world.backend.ordered(Verb.CREATE)) == 4
 
 
+def test_groups_on_each_others_slices_each_get_another_shape() -> None:
+    world = World()
+    world.cluster.schedules = False
+    serve = world.other_appears(OwnerKind.LEADER_WORKER_SET, slices=2)
+    world.settle(minutes=20, until=lambda: len(world.cluster.nodes) == 8)
+    for index in (0, 1):
+        world.binds(serve, world.record(serve, index=1 - index).id, 1, index)
+    world.cluster.schedules = True
+    world.settle(minutes=3)
+    world.edits(serve, edited(serve))
+    for index in (1, 0):
+        world.leaves(serve, index)
+        world.settle(minutes=HOUR, until=lambda: serve.served)
+        assert serve.served
+    assert len(world.backend.ordered(Verb.CREATE)) == 4
+
+
 def a_leader_waits_for_the_new_shape(world: World, serve: LiveWorkload) -> None:
     """Let the first group's leader be one of the present template, while its other pods run on."""
     world.cluster.evicts_leader(serve, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -68,39 +68,44 @@ def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
     return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class SliceDemand:
-    """A waiting leader, and the Job whose slice it needs."""
-
-    leader: WaitingLeader
-    job: WorkloadJob
-
-
-def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[SliceDemand, ...]:
-    """Return the demand of the waiting leaders.
+def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[SliceRequest, ...]:
+    """Return what the waiting leaders demand, each for the Job whose slice it needs.
 
     A leader may be scheduled on the slice of a sibling Job. The displaced Job then needs the slice of the Job that
     displaced it.
     """
-    own = (SliceDemand(leader, job_of(cluster, fact.workload, leader)) for leader in legitimate(fact))
-    return tuple(replace(each, job=_job_with_free_slice(each.job, fact, slices)) for each in own)
+    requests = {request.replicated_job: request for request in fact.requests}
+    chips = chips_requested(fact.requests)
+    own = (
+        SliceRequest(
+            job=job_of(cluster, fact.workload, leader),
+            request=requests[leader.replicated_job],
+            leader=leader,
+            jobset_chips=chips,
+        )
+        for leader in legitimate(fact)
+    )
+    return tuple(replace(each, job=_job_with_free_slice(each, fact, slices)) for each in own)
 
 
-def _job_with_free_slice(job: WorkloadJob, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> WorkloadJob:
-    seen, first = {job}, slices.get(slice_id(job))
+def _job_with_free_slice(asked: SliceRequest, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> WorkloadJob:
+    job, seen, first = asked.job, {asked.job}, slices.get(slice_id(asked.job))
     while (displacing := _displacing_job(job, fact, slices.get(slice_id(job)))) is not None and displacing not in seen:
-        if not _serves(slices.get(slice_id(displacing)), first):
+        if not _serves(slices.get(slice_id(displacing)), first, asked):
             break
         seen.add(displacing)
         job = displacing
     return job
 
 
-def _serves(left_behind: SliceRecord | None, first: SliceRecord | None) -> bool:
-    """Return whether the slice that a displacing Job leaves behind is what the displaced Job needs."""
-    if first is None or first.spec is None or left_behind is None or left_behind.spec is None:
+def _serves(left_behind: SliceRecord | None, first: SliceRecord | None, asked: SliceRequest) -> bool:
+    """Return whether the slice that a displacing Job leaves behind is for the displaced Job.
+
+    It is made anew if it was made for an earlier request; but a group of an earlier revision cannot ask for that.
+    """
+    if earlier_shape(asked) is None or first is None or first.spec is None:
         return True
-    return left_behind.spec.fingerprint == first.spec.fingerprint
+    return left_behind is None or left_behind.spec is None or left_behind.spec.fingerprint == first.spec.fingerprint
 
 
 def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | None) -> WorkloadJob | None:
@@ -136,13 +141,12 @@ def wanted(
     workload = fact.workload
     if known is not None and _is_late(workload, known, WorkloadState.ACTIVE):
         return None
-    specs = _specs(fact, slices, settings)
     updates: dict[SliceId, SliceRecord] = {}
     demand: dict[SliceId, datetime | None] = dict(known.demand) if known else {}
     for each in demands(fact, settings.cluster, slices):
         id_ = slice_id(each.job)
         demand[id_] = max(now, demand.get(id_) or now)
-        spec = specs(each)
+        spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
         if id_ not in slices:
             updates[id_] = replace(_with_request(SliceRecord.of(each.job, now), spec), awaited_since=now)
         elif _request_changed(slices[id_], spec):
@@ -150,20 +154,6 @@ def wanted(
             updates[id_] = replace(_with_request(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     return Demand(replace(record, demand=demand), updates)
-
-
-def _specs(
-    fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord], settings: ClusterSettings
-) -> Callable[[SliceDemand], SliceSpec | Refusal]:
-    requests = {request.replicated_job: request for request in fact.requests}
-    chips = chips_requested(fact.requests)
-
-    def spec(each: SliceDemand) -> SliceSpec | Refusal:
-        request = requests[each.job.replicated_job]
-        asked = SliceRequest(job=each.job, request=request, leader=each.leader, jobset_chips=chips)
-        return _as_before(asked, slices.get(slice_id(each.job))) or spec_for(asked, settings)
-
-    return spec
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
