@@ -21,7 +21,7 @@ from infra.local.kubernetes.programs import Programs, find
 from infra.local.kubernetes.versions import pinned
 from infra.local.live_target import Live, Wanted
 
-_EMBEDDED = "Kubernetes: the embedded API server, without LeaderWorkerSets (`make kubernetes` builds a real one)"
+_EMBEDDED = "Kubernetes: the embedded API server, no LeaderWorkerSets, no queues (`make kubernetes` builds a real one)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,16 @@ from pathlib import Path
 from infra.local import borrowed
 from infra.local.addresses import Addresses
 from infra.local.cluster_choice import Borrowed, Built, Embedded
-from infra.local.controllers import catalogue, running
-from infra.local.controllers.catalogue import Controller
+from infra.local.controllers import running
+from infra.local.controllers.catalogue import JOBSET, KUEUE, LWS
 from infra.local.kubernetes.control_plane import ControlPlane, control_plane
 from infra.local.kubernetes.programs import Programs
 from infra.local.plan import Plan
 from infra.local.ports import free_ports
 from infra.local.processes import Processes, Program
 
-JOBSET, LWS, KUEUE, KUBELET = "jobset", "lws", "kueue", "kubelet"
+OUR_JOBSET, KUBELET = "jobset", "kubelet"
+"""Clients of ours."""
 
 
 @contextmanager
@@ -28,8 +29,7 @@ def cluster(plan: Plan, addresses: Addresses, processes: Processes, scratch: Pat
     match plan.cluster:
         case Embedded():
             parts.start(_embedded(plan, addresses))
-            parts.start_beside(JOBSET)
-            parts.start_queues()
+            parts.start_beside(OUR_JOBSET)
             parts.start_beside(KUBELET)
             yield
         case Built(programs):
@@ -56,27 +56,19 @@ class _Parts:
         arguments = (f"infra.local.{name}", "--kubeconfig", str(self._addresses.kubeconfig))
         self.start(self._plan.module(name, arguments, "ready", self._addresses))
 
-    def start_queues(self) -> None:
-        if self._plan.queues:
-            self.start_beside(KUEUE)
-
     @contextmanager
     def built(self, programs: Programs, folder: Path) -> Iterator[None]:
         """Run a control plane. Kinds are there before its controllers start: they learn of later ones after 30 s."""
 
         def extended(plane: ControlPlane) -> None:
             plane.write_kubeconfig(plane.accounts.admin, self._addresses.kubeconfig)
-            self.start(self._controller(JOBSET, catalogue.JOBSET, folder))
-            self.start_queues()
-            self.start(self._controller(LWS, catalogue.LWS, folder))
+            python = {"PYTHONPATH": str(self._plan.root), "PYTHONUNBUFFERED": "1"}
+            for each in (JOBSET, LWS, *([KUEUE] if self._plan.queues else [])):
+                self.start(running.program(each, self._addresses.kubeconfig, folder, python))
 
         with control_plane(programs, self._processes, folder, extended=extended):
             self.start_beside(KUBELET)
             yield
-
-    def _controller(self, name: str, controller: Controller, folder: Path) -> Program:
-        python = {"PYTHONPATH": str(self._plan.root), "PYTHONUNBUFFERED": "1"}
-        return running.program(controller, name, self._addresses.kubeconfig, folder / name, python)
 
 
 def _embedded(plan: Plan, addresses: Addresses) -> Program:

@@ -5,9 +5,9 @@ With some versions of JobSet itself:
 | version    | a Job of several pods                       | what happens                                             |
 |------------|---------------------------------------------|----------------------------------------------------------|
 | after 0.12 | placed by node selector                     | its followers are deleted as soon as its leader is bound |
-| 0.12.0     | placed exclusively, with retries of its own | after a retry of its leader it has no followers          |
+| up to 0.12 | placed exclusively, with retries of its own | after a retry of its leader it has no followers          |
 
-Seen with JobSet 0.12.0 and its development version of August 2026. 0.8 to 0.12 place by node selector well.
+Seen with JobSet 0.10.1, 0.12.0 and its development version of August 2026. 0.8 to 0.12 place by node selector well.
 
 The pods of one Job or group may be scheduled on hosts of several slices of their shape, unless something keeps them
 together:
@@ -75,7 +75,7 @@ def _of_jobset(jobset: Mapping[str, Any]) -> Iterator[str]:
             )
         elif job["spec"].get("backoffLimit", _RETRIES):
             yield (
-                f"{where}: with JobSet 0.12.0, a Job whose leader fails has no other pods when the leader is retried, "
+                f"{where}: with JobSet up to 0.12.0, a Job whose leader fails has no other pods when it is retried, "
                 "and hangs: set backoffLimit to 0, so that JobSet's failurePolicy restarts it as a whole"
             )
 

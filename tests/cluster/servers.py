@@ -157,9 +157,11 @@ def embedded(setpriv: Path, folder: Path) -> Iterator[Cluster]:
         yield from _serving(EMBEDDED, kubeconfig, processes, "jobset", "kubelet")
 
 
-def own_controller(kubeconfig: Path, folder: Path, controller: Controller = JOBSET) -> Program:
+def own_controller(
+    kubeconfig: Path, folder: Path, controller: Controller = JOBSET, configuration: Path | None = None
+) -> Program:
     """Return JobSet's own controller, or another one, which keeps what it reads in this folder."""
-    return running.program(controller, controller.name, kubeconfig, folder / controller.name, PYTHON)
+    return running.program(controller, kubeconfig, folder, PYTHON, configuration)
 
 
 def with_jobsets(plane: ControlPlane) -> None:

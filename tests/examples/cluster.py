@@ -36,6 +36,7 @@ FAST = (
 )
 """Pods have a minute to end, in which the kubelet may pause; nothing else has an end."""
 FOR_EVER = "100000"
+POOL = "cloud.google.com/gke-nodepool"
 PLURALS = {kind.name: plural for plural, kind in KINDS.items()}
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -127,6 +128,15 @@ class Cluster:
     def running(self, labels: str = "") -> list[str]:
         """Return the UIDs of the pods that run."""
         return [pod["metadata"]["uid"] for pod in self.items("pods", labels, "status.phase=Running")]
+
+    def pools_by_job(self) -> dict[str, set[str]]:
+        """Return the node pools on which the running pods of each Job are."""
+        pools = {each["metadata"]["name"]: each["metadata"]["labels"][POOL] for each in self.items("nodes")}
+        found: dict[str, set[str]] = {}
+        for pod in self.items("pods", fields="status.phase=Running"):
+            job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+            found.setdefault(job, set()).add(pools[pod["spec"]["nodeName"]])
+        return found
 
     def end_pods(self, labels: str = "") -> None:
         """Let pods that run for ever end now."""

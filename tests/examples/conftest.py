@@ -15,7 +15,7 @@ from infra.local.plan import REPOSITORY, Plan
 from infra.local.prerequisites import Tools
 from infra.local.stack import running
 from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
-from tests.examples.stories import EXAMPLES, STORIES, static_slice
+from tests.examples.stories import EXAMPLES, HALL, STATIC, STORIES, static_slice
 
 FILLED_BY_HAND = ("--fill-seconds", "100000")
 ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"
@@ -27,7 +27,8 @@ def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathF
     state, arguments = tmp_path_factory.mktemp("examples"), (*FAST, *FILLED_BY_HAND)
     plan = Plan(state=state, sweep_seconds=10, cluster=Built(programs), queues=True, gke_arguments=arguments)
     with running(plan, seed) as stack, asked_by_a_user(stack, tools) as found:
-        static_slice(found.addresses)  # before others use up GKE's operations
+        for name in (STATIC, HALL):
+            static_slice(found.addresses, name)  # before others use up GKE's operations
         found.kubectl("apply", "--server-side", "-f", str(ADMISSION))
         job = str(REPOSITORY / "examples" / "indexed-job.yaml")
         found.until(lambda: "job-namespace" in found.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", job))

@@ -19,8 +19,10 @@ from tests.examples.cluster import FOR_EVER, Cluster, Json
 FOLDER = REPOSITORY / "examples"
 FLEX_START = FOLDER / "flex-start.yaml"
 TRAINING = FOLDER / "training"
+QUEUE = "tpu-training"
 ACCOUNTS = ("cloud-tpu-sa", "tensorboard-sa")
-V4, STATIC = FOLDER / "v4.yaml", "static"
+V4, STATIC, HALL = FOLDER / "v4.yaml", "static", "hall"
+"""An example, and slices that stand for it, each reserved by a taint of its name."""
 REFUSED = ("impossible-shape", "more-pods-than-hosts", "not-allowed")
 SPOT, PRIORITIES = TRAINING / "spot.yaml", TRAINING / "priorities.yaml"
 
@@ -83,6 +85,21 @@ def priorities(cluster: Cluster) -> None:
     cluster.api.patch("clusterqueues", None, cluster.namespace, {"spec": {"stopPolicy": "None"}})
 
 
+def preempted(cluster: Cluster) -> None:
+    """Apply the one of lower priority alone to a queue with room for one, of which it is taken."""
+    environment(cluster, chips=4, preemption={"withinClusterQueue": "LowerPriority"})
+    cluster.create([renamed(running(PRIORITIES)[0], "leaves")])
+
+
+def two_flavors(cluster: Cluster) -> None:
+    """Apply an example to a queue of what stands, which its flavor tolerates, and of what may be bought."""
+    cluster.until(lambda: cluster.ready_nodes(f"cloud.google.com/gke-nodepool={HALL}") == 2)
+    labels = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": "2x2x2"}
+    stands = {"nodeLabels": labels, "tolerations": [{"key": HALL, "operator": "Exists"}]}
+    queue(cluster, {"stands": (stands, 8), "bought": ({}, 8)})
+    cluster.create([of_queue(renamed(running(V4)[0], "stands"))])
+
+
 def beside_static(cluster: Cluster) -> None:
     """Apply an example with two Jobs where there is a static slice for one, which a taint reserves for them."""
     cluster.until(lambda: cluster.ready_nodes(f"cloud.google.com/gke-nodepool={STATIC}") == 2)
@@ -98,12 +115,12 @@ def not_served(cluster: Cluster) -> None:
     cluster.kubectl("apply", *(part for name in REFUSED for part in ("-f", str(FOLDER / "refused" / f"{name}.yaml"))))
 
 
-def static_slice(addresses: Addresses) -> None:
-    """Create a slice for `beside_static` as Terraform does for somebody: without a label of a provisioner."""
+def static_slice(addresses: Addresses, name: str) -> None:
+    """Create a slice as Terraform does for somebody: without a label of a provisioner."""
     placement = {"type_": gke.NodePool.PlacementPolicy.Type.COMPACT, "tpu_topology": "2x2x2"}
-    taint = {"key": STATIC, "value": "true", "effect": gke.NodeTaint.Effect.NO_SCHEDULE}
+    taint = {"key": name, "value": "true", "effect": gke.NodeTaint.Effect.NO_SCHEDULE}
     pool = gke.NodePool(
-        name=STATIC,
+        name=name,
         initial_node_count=2,
         locations=["us-central2-b"],
         config={"machine_type": "ct4p-hightpu-4t", "taints": [taint]},
@@ -123,22 +140,42 @@ def running(example: Path, seconds: str = FOR_EVER) -> list[Json]:
     return jobsets
 
 
-def environment(cluster: Cluster, chips: int, **queue: str) -> None:
+def renamed(jobset: Json, name: str) -> Json:
+    return jobset | {"metadata": jobset["metadata"] | {"name": name}}
+
+
+def of_queue(jobset: Json) -> Json:
+    return jobset | {"metadata": jobset["metadata"] | {"labels": {"kueue.x-k8s.io/queue-name": QUEUE}}}
+
+
+def environment(cluster: Cluster, chips: int, **spec: Any) -> None:
     """Make service accounts and a queue as infra/environments/training does, with quota for so many chips."""
-    name, rows = cluster.namespace, [{"name": "google.com/tpu", "nominalQuota": chips}]
-    group = {"coveredResources": ["google.com/tpu"], "flavors": [{"name": name, "resources": rows}]}
-    made: list[Json] = [
-        *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": one}} for one in ACCOUNTS),
-        kueue("ResourceFlavor", name, spec={}),
-        kueue("ClusterQueue", name, spec={"namespaceSelector": {}, "resourceGroups": [group], **queue}),
-        kueue("LocalQueue", "tpu-training", spec={"clusterQueue": name}),
-        *(kueue("WorkloadPriorityClass", one, value=value) for one, value in {"low": 250, "high": 750}.items()),
-    ]
-    cluster.create(made)
+    cluster.create(
+        [
+            *({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": one}} for one in ACCOUNTS),
+            *(kueue("WorkloadPriorityClass", one, value=value) for one, value in {"low": 250, "high": 750}.items()),
+        ]
+    )
+    queue(cluster, {cluster.namespace: ({}, chips)}, **spec)
+
+
+def queue(cluster: Cluster, flavors: Mapping[str, tuple[Json, int]], **spec: Any) -> None:
+    """Make a queue for a namespace; `flavors`: what each is, and its quota of chips, by name."""
+    quotas = {name: [{"name": "google.com/tpu", "nominalQuota": chips}] for name, (_, chips) in flavors.items()}
+    rows = [{"name": name, "resources": resources} for name, resources in quotas.items()]
+    group = {"coveredResources": ["google.com/tpu"], "flavors": rows}
+    name, whole = cluster.namespace, {"namespaceSelector": {}, "resourceGroups": [group], **spec}
+    cluster.create(
+        [
+            *(kueue("ResourceFlavor", each, spec=flavor) for each, (flavor, _) in flavors.items()),
+            kueue("ClusterQueue", name, spec=whole),
+            kueue("LocalQueue", QUEUE, spec={"clusterQueue": name}),
+        ]
+    )
 
 
 def kueue(kind: str, name: str, **fields: Any) -> Json:
-    return {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": kind, "metadata": {"name": name}, **fields}
+    return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, **fields}
 
 
 STORIES: Mapping[str, Callable[[Cluster], None]] = {
@@ -149,6 +186,8 @@ STORIES: Mapping[str, Callable[[Cluster], None]] = {
     "training": training,
     "training-spot": training_spot,
     "priorities": priorities,
+    "preempted": preempted,
+    "two-flavors": two_flavors,
     "beside-static": beside_static,
     "refused": not_served,
 }

@@ -6,7 +6,7 @@ import pytest
 
 from infra.local.plan import REPOSITORY
 from tests.examples.cluster import Cluster
-from tests.examples.stories import running
+from tests.examples.stories import HALL, V4, of_queue, renamed, running
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -27,6 +27,23 @@ def test_a_jobset_that_is_not_admitted_creates_nothing_is_reported_and_runs_late
     cluster.until_over("kueue-second")
     cluster.until(lambda: not cluster.pools("kueue-first") + cluster.pools("kueue-second"))
     assert created(cluster) == ["tpu-kueue-first", "tpu-kueue-second"]
+
+
+def test_what_stands_is_used_before_anything_is_bought_by_the_order_of_flavors(cluster: Cluster) -> None:
+    own = cluster.within("two-flavors")
+    stands, bought = (f"jobset.sigs.k8s.io/jobset-name={name}" for name in ("stands", "bought"))
+    own.until(lambda: len(own.running(stands)) == 2)
+    own.create([of_queue(renamed(running(V4)[0], "bought"))])
+    own.until(lambda: len(own.running(bought)) == 2)
+    (pool,) = own.pools("bought")
+    assert sorted(map(sorted, own.pools_by_job().values())) == sorted([[HALL], [pool]])
+    assert own.pools("stands") == []
+    for each in (stands, bought):
+        own.end_pods(each)
+    own.until_over("stands")
+    own.until_over("bought")
+    own.until(lambda: own.pools("bought") == [])
+    assert own.ready_nodes(f"cloud.google.com/gke-nodepool={HALL}") == 2
 
 
 def created(cluster: Cluster) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.examples.cluster import Cluster, Json
-from tests.examples.stories import TRAINERS
+from tests.examples.stories import PRIORITIES, TRAINERS, renamed, running
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -55,3 +55,19 @@ def test_of_two_that_wait_the_one_of_higher_priority_gets_its_slice_first(cluste
     own.until_over("priority-low")
     assert created(own, "priority") == ["tpu-priority-high-0", "tpu-priority-low-0"]
     own.until(lambda: own.pools("priority") == [])
+
+
+def test_one_of_lower_priority_gives_its_slice_back_and_gets_another_one_later(cluster: Cluster) -> None:
+    own = cluster.within("preempted")
+    leaves, urgent = (f"jobset.sigs.k8s.io/jobset-name={name}" for name in ("leaves", "urgent"))
+    own.until(lambda: own.running(leaves))
+    own.create([renamed(running(PRIORITIES)[1], "urgent")])
+    own.until(lambda: own.running(urgent))
+    own.until(lambda: own.pools("leaves") == [])
+    assert own.get("jobsets", "leaves")["spec"]["suspend"]
+    own.end_pods(urgent)
+    own.until(lambda: own.running(leaves))
+    own.end_pods(leaves)
+    own.until_over("leaves")
+    assert created(own, "leaves") == ["tpu-leaves-0", "tpu-leaves-0"]
+    own.until(lambda: own.pools("leaves") + own.pools("urgent") == [])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from infra.local.controllers.catalogue import JOBSET, JOBSET_PROPOSED, LWS
+from infra.local.controllers.catalogue import JOBSET, JOBSET_PROPOSED, KUEUE, LWS
 from infra.local.gke.state import Cluster
 from infra.local.kubernetes.versions import pinned
 from tests.house.sources import ROOT
@@ -52,6 +52,7 @@ PINNED = {
     "Kubernetes": {KUBERNETES, only(r"go\.etcd\.io/etcd/server/v3 (v\S+)", "infra/local/kubernetes/go.mod")},
     "JobSet": {JOBSET.version, JOBSET_PROPOSED.version, locked("kubeflow-trainer-api")},
     "LeaderWorkerSet": {LWS.version},
+    "Kueue": {KUEUE.version},
     "plain Indexed Jobs": {KUBERNETES},
     "Python, functions and relay": {
         only(r"python:(3\.[\d.]+)-", *PYTHON_IMAGES),

@@ -116,14 +116,19 @@ class Cluster:
 
 
 @contextmanager
-def with_controller(cluster: Cluster, controller: Controller = JOBSET) -> Iterator[None]:
-    """Run a controller. Its webhooks go with it: without it they would refuse the pods of the cluster."""
-    program = own_controller(cluster.plane.kubeconfig, cluster.plane.layout.folder, controller)
+def with_controller(
+    cluster: Cluster, controller: Controller = JOBSET, configuration: Path | None = None
+) -> Iterator[None]:
+    """Run a controller. Its webhooks go with it: without it they would refuse the pods of the cluster.
+
+    `configuration`: of a controller that has not its project's.
+    """
+    program = own_controller(cluster.plane.kubeconfig, cluster.plane.layout.folder, controller, configuration)
     cluster.processes.wait_until_ready(*cluster.processes.start(program))
     yield
     cluster.processes.end(cluster.child(program.name))
     for kind, named in WEBHOOKS.items():
-        said = cluster.kubectl("delete", kind, f"{controller.name.partition('-')[0]}-{named}")
+        said = cluster.kubectl("delete", kind, f"{controller.part}-{named}")
         assert said.code == 0, said.error
 
 

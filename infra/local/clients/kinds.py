@@ -85,11 +85,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind("tpunodegroups", "tpu.google.com/v1alpha1", "TPUNodeGroup"),
             Kind("jobsets", "jobset.x-k8s.io/v1alpha2", "JobSet"),
             Kind("leaderworkersets", "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
-            Kind("workloads", "kueue.x-k8s.io/v1beta1", "Workload"),
-            Kind("clusterqueues", "kueue.x-k8s.io/v1beta1", "ClusterQueue", namespaced=False),
-            Kind("localqueues", "kueue.x-k8s.io/v1beta1", "LocalQueue"),
-            Kind("resourceflavors", "kueue.x-k8s.io/v1beta1", "ResourceFlavor", namespaced=False),
-            Kind("workloadpriorityclasses", "kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass", namespaced=False),
+            Kind("workloads", "kueue.x-k8s.io/v1beta2", "Workload"),
+            Kind("clusterqueues", "kueue.x-k8s.io/v1beta2", "ClusterQueue", namespaced=False),
+            Kind("localqueues", "kueue.x-k8s.io/v1beta2", "LocalQueue"),
+            Kind("resourceflavors", "kueue.x-k8s.io/v1beta2", "ResourceFlavor", namespaced=False),
+            Kind("workloadpriorityclasses", "kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass", namespaced=False),
         )
     }
 )

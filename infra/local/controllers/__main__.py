@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="for what the program reads; it is made")
     parser.add_argument("--webhook-port", type=int, required=True)
     parser.add_argument("--health-port", type=int, required=True)
+    parser.add_argument("--configuration", type=Path, help="a file to read instead of the project's ConfigMap")
     asked = parser.parse_args()
     controller = next(each for each in CONTROLLERS if each.name == asked.name)
     build = built(controller, os.environ)
@@ -33,7 +34,7 @@ def main() -> None:
         sys.exit(f"{controller} is not built: make kubernetes")
     place = Place(folder=asked.folder.resolve(), webhook_port=asked.webhook_port, health_port=asked.health_port)
     try:
-        install(controller, build, asked.kubeconfig, place)
+        install(controller, build, asked.kubeconfig, place, asked.configuration)
     except NotInstalled as problem:
         sys.exit(f"{controller}: {problem}")
     environment = {**os.environ, KUBECONFIG: str(place.kubeconfig)}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from infra.local.kubernetes.programs import caches
 from infra.local.kubernetes.versions import Version, go_of, required
@@ -26,10 +27,19 @@ class Controller:
     """Its main package."""
     account: str
     """`NAMESPACE/NAME` of its ServiceAccount."""
+    authority: str = ""
+    """The CA of its Secret, if it renews the certificate of its webhooks there; empty: it reads files alone."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What its configuration has here beside its project's."""
 
     @property
     def folder(self) -> Path:
         return MODULES / self.name
+
+    @property
+    def part(self) -> str:
+        """Its name as a part of a stack, whatever its version."""
+        return self.name.partition("-")[0]
 
     @property
     def go_mod(self) -> str:
@@ -64,7 +74,20 @@ LWS = Controller(
     package="sigs.k8s.io/lws/cmd",
     account="lws-system/lws-controller-manager",
 )
-OF_A_STACK = (JOBSET, LWS)
+KUEUE = Controller(
+    name="kueue",
+    title="Kueue",
+    module="sigs.k8s.io/kueue",
+    package="sigs.k8s.io/kueue/cmd/kueue",
+    account="kueue-system/kueue-controller-manager",
+    authority="kueue-ca",
+    settings={
+        "internalCertManagement": {"enable": True},  # else the program wants a certificate of metrics in /etc/kueue
+        "featureGates": {"VisibilityOnDemand": False},  # an API server behind an APIService, which is left out
+        "resources": {"excludeResourcePrefixes": ["cpu", "memory"]},  # chips are scarce, as in a training environment
+    },
+)
+OF_A_STACK = (JOBSET, LWS, KUEUE)
 """What a stack with a control plane runs."""
 CONTROLLERS = (*OF_A_STACK, JOBSET_PROPOSED)
 """All that are built; tests run each."""

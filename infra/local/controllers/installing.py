@@ -7,26 +7,27 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from infra.local.certificates import certificates
+from infra.local.certificates import certificates, renewable
 from infra.local.clients.installing import NotInstalled, wait
 from infra.local.controllers.catalogue import MANIFESTS, Controller
-from infra.local.controllers.manifests import HOST, Json, Place, configuration, objects
+from infra.local.controllers.manifests import HOST, Json, Place, configuration, configured, objects, service
 from infra.local.kubeconfig import for_token_file, write_private
 
 _DAY, _CRD = "24h", "CustomResourceDefinition"
 
 
-def install(controller: Controller, build: Path, kubeconfig: Path, place: Place) -> None:
+def install(controller: Controller, build: Path, kubeconfig: Path, place: Place, asked: Path | None = None) -> None:
     """Apply all that the controller's project installs but its pod, and write what its program reads.
 
-    `kubeconfig` is an administrator's. A token of the controller's ServiceAccount lasts a day. Raise NotInstalled.
+    `kubeconfig` is an administrator's; `asked` has a configuration instead of the project's. A token of the
+    controller's ServiceAccount lasts a day. Raise NotInstalled.
     """
-    own = certificates(HOST, datetime.now(UTC))
+    manifests, now = manifests_of(build), datetime.now(UTC)
+    own = renewable(HOST, now, name, service(manifests)) if (name := controller.authority) else certificates(HOST, now)
     write_private(place.folder / "tls.crt", own.server.decode())
     write_private(place.folder / "tls.key", own.key.decode())
     write_private(place.authority, own.authority.decode())
-    manifests = manifests_of(build)
-    first, webhooks = objects(manifests, place, own.authority)
+    first, webhooks = objects(manifests, place, own)
     _apply(kubeconfig, [each for each in first if each["kind"] != _CRD])
     _apply_kinds(kubeconfig, [each for each in first if each["kind"] == _CRD])
     _apply(kubeconfig, webhooks)
@@ -35,7 +36,8 @@ def install(controller: Controller, build: Path, kubeconfig: Path, place: Place)
     write_private(place.folder / "token", token.strip())
     theirs = for_token_file(kubeconfig.read_text(encoding="utf-8"), place.folder / "token")
     write_private(place.kubeconfig, theirs)
-    place.configuration.write_text(configuration(manifests, place), encoding="utf-8")
+    text = asked.read_text(encoding="utf-8") if asked else configuration(manifests)
+    place.configuration.write_text(configured(text, place, controller.settings), encoding="utf-8")
 
 
 def install_kinds(build: Path, kubeconfig: Path) -> None:

@@ -2,8 +2,9 @@
 
 | object                        | here                                                                             |
 |-------------------------------|----------------------------------------------------------------------------------|
-| Deployment, Service, Secret,  | not applied: nothing runs in the cluster, and the certificate is ours            |
+| Deployment, Service,          | not applied: nothing runs in the cluster                                         |
 | APIService                    |                                                                                  |
+| Secret of the certificate     | has ours, if the program renews it there; else it is not applied                 |
 | ConfigMap of the manager      | the file that the program reads, with the addresses that it has here             |
 | webhook, and a CRD's          | at its address on loopback, instead of at a Service                              |
 | conversion                    |                                                                                  |
@@ -13,17 +14,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from infra.local.certificates import Certificates
+
 HOST = "127.0.0.1"
 Json = dict[str, Any]
 
-_LEFT_OUT = {"Deployment", "Service", "Secret", "APIService", "ConfigMap"}
+_LEFT_OUT = {"Deployment", "Service", "APIService", "ConfigMap"}
+_KEPT = "Secret"
 _WEBHOOKS = {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 _FILE = "controller_manager_config.yaml"
 
@@ -50,29 +54,39 @@ class Place:
         return self.folder / "configuration.yaml"
 
 
-def objects(manifests: Iterable[Json], place: Place, authority: bytes) -> tuple[list[Json], list[Json]]:
-    """Return what is applied first, and then its webhooks; `authority`: their CA's certificate, in PEM."""
+def objects(manifests: Iterable[Json], place: Place, own: Certificates) -> tuple[list[Json], list[Json]]:
+    """Return what is applied first, and then its webhooks; `own` certificates are those of their server."""
 
     def called(client: Json) -> Json:
         """Return how the API server calls a webhook that is not behind a Service."""
         url = f"https://{HOST}:{place.webhook_port}{client['service'].get('path', '')}"
-        return {"url": url, "caBundle": base64.b64encode(authority).decode()}
+        return {"url": url, "caBundle": _encoded(own.authority)}
 
-    applied = [_local(each, called) for each in manifests if each["kind"] not in _LEFT_OUT]
+    left_out = _LEFT_OUT if own.authority_key else {*_LEFT_OUT, _KEPT}
+    applied = [_local(each, called, own) for each in manifests if each["kind"] not in left_out]
     first = [each for each in applied if each["kind"] not in _WEBHOOKS]
     return first, [each for each in applied if each["kind"] in _WEBHOOKS]
 
 
 def paths(manifests: Iterable[Json]) -> frozenset[str]:
-    """Return the paths at which the API server calls webhooks."""
-    found = (each["webhooks"] for each in manifests if each["kind"] in _WEBHOOKS)
-    return frozenset(webhook["clientConfig"]["service"]["path"] for webhooks in found for webhook in webhooks)
+    """Return the paths at which the API server calls webhooks and conversions."""
+    return frozenset(client["service"]["path"] for client in _clients(manifests))
 
 
-def configuration(manifests: Iterable[Json], place: Place) -> str:
-    """Return the file that the program reads: that of its ConfigMap, for one process here."""
+def service(manifests: Iterable[Json]) -> str:
+    """Return the DNS name of the Service that webhooks are behind in a cluster."""
+    (name,) = {f"{each['service']['name']}.{each['service']['namespace']}.svc" for each in _clients(manifests)}
+    return name
+
+
+def configuration(manifests: Iterable[Json]) -> str:
+    """Return the file that the program reads in a cluster, from its ConfigMap."""
     (text,) = [each["data"][_FILE] for each in manifests if each["kind"] == "ConfigMap" and _FILE in each["data"]]
-    asked = yaml.safe_load(text)
+    return str(text)
+
+
+def configured(text: str, place: Place, settings: Mapping[str, Any]) -> str:
+    """Return that file for one process here, with these settings beside it."""
     here = {
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
@@ -80,13 +94,34 @@ def configuration(manifests: Iterable[Json], place: Place) -> str:
         "health": {"healthProbeBindAddress": f"{HOST}:{place.health_port}"},
         "metrics": {"bindAddress": "0"},
     }
-    return yaml.safe_dump({**asked, **here}, sort_keys=False)
+    return yaml.safe_dump({**yaml.safe_load(text), **here, **settings}, sort_keys=False)
 
 
-def _local(obj: Json, called: Callable[[Json], Json]) -> Json:
+def _clients(manifests: Iterable[Json]) -> Iterator[Json]:
+    """Yield how the API server calls each webhook and each conversion in a cluster: of kinds with several versions."""
+    for each in manifests:
+        if each["kind"] in _WEBHOOKS:
+            yield from (webhook["clientConfig"] for webhook in each["webhooks"])
+        elif (webhook := _conversion(each).get("webhook")) and len(each["spec"]["versions"]) > 1:
+            yield webhook["clientConfig"]
+
+
+def _conversion(obj: Json) -> Json:
+    found: Json = obj["spec"].get("conversion", {}) if obj["kind"] == "CustomResourceDefinition" else {}
+    return found
+
+
+def _encoded(pem: bytes) -> str:
+    return base64.b64encode(pem).decode()
+
+
+def _local(obj: Json, called: Callable[[Json], Json], own: Certificates) -> Json:
+    if obj["kind"] == _KEPT:
+        data = {"ca.crt": own.authority, "ca.key": own.authority_key, "tls.crt": own.server, "tls.key": own.key}
+        return obj | {"data": {name: _encoded(pem) for name, pem in data.items()}}
     if obj["kind"] in _WEBHOOKS:
         return obj | {"webhooks": [each | {"clientConfig": called(each["clientConfig"])} for each in obj["webhooks"]]}
-    conversion = obj["spec"].get("conversion", {}) if obj["kind"] == "CustomResourceDefinition" else {}
+    conversion = _conversion(obj)
     if "webhook" not in conversion:
         return obj
     webhook = conversion["webhook"] | {"clientConfig": called(conversion["webhook"]["clientConfig"])}

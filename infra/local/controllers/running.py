@@ -20,22 +20,28 @@ _SELDOM_COLLECTED = {"GOGC": "200"}
 
 
 def program(
-    controller: Controller, name: str, kubeconfig: Path, folder: Path, environment: Mapping[str, str]
+    controller: Controller,
+    kubeconfig: Path,
+    state: Path,
+    environment: Mapping[str, str],
+    configuration: Path | None = None,
 ) -> Program:
     """Return the program that installs a controller and runs it; it is ready when its webhooks are served.
 
-    `kubeconfig` is an administrator's; `environment` has what Python needs. If it is started again, its ports are the
-    same, and its webhooks are those that the API server knows.
+    `kubeconfig` is an administrator's; a folder in `state` is for what it reads; `environment` has what Python needs;
+    `configuration` is read instead of the project's. If it is started again, its ports are the same, and its webhooks
+    are those that the API server knows.
     """
     webhook_port, health_port = free_ports(2)
-    place = Place(folder=folder, webhook_port=webhook_port, health_port=health_port)
+    place = Place(folder=state / controller.part, webhook_port=webhook_port, health_port=health_port)
     called = paths(manifests_of(built(controller, os.environ)))
     return Program(
-        name=name,
+        name=controller.part,
         command=(
             *(sys.executable, "-m", "infra.local.controllers", controller.name),
-            *("--kubeconfig", str(kubeconfig), "--folder", str(folder)),
+            *("--kubeconfig", str(kubeconfig), "--folder", str(place.folder)),
             *("--webhook-port", str(webhook_port), "--health-port", str(health_port)),
+            *(("--configuration", str(configuration)) if configuration else ()),
         ),
         ready=Asked(is_ready(place, called)),
         folder=Path(__file__).parents[3],

@@ -148,7 +148,7 @@ def afterwards(stack: Stack, seeded: Callable[[Addresses], None]) -> dict[str, C
 
     def restart_clients() -> None:
         for child in stack.processes.children():
-            if child.program.name in {"proxy", "jobset", "kueue", "kubelet"}:
+            if child.program.name in {"proxy", "jobset", "kubelet"}:
                 child.process.kill()
 
     return {

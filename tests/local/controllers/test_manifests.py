@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from infra.local.controllers.manifests import Place, configuration, objects, paths
+from infra.local.certificates import Certificates, certificates, renewable
+from infra.local.controllers.manifests import HOST, Place, configuration, configured, objects, paths, service
 
 Json = dict[str, Any]
 PLACE = Place(folder=Path("/folder"), webhook_port=9443, health_port=8081)
-AUTHORITY = b"certificate"
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OWN = certificates(HOST, NOON)
 
 
 def called_as(path: str) -> Json:
@@ -25,8 +28,8 @@ def an_object(kind: str, **fields: Any) -> Json:
     return {"kind": kind, "metadata": {"name": f"a-{kind.lower()}"}, **fields}
 
 
-def applied(*manifests: Json) -> tuple[list[Json], list[Json]]:
-    return objects(manifests, PLACE, AUTHORITY)
+def applied(*manifests: Json, own: Certificates = OWN) -> tuple[list[Json], list[Json]]:
+    return objects(manifests, PLACE, own)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Service", "Secret", "APIService", "ConfigMap"])
@@ -49,20 +52,42 @@ def test_webhooks_are_called_on_loopback_and_come_last(kind: str) -> None:
         "https://127.0.0.1:9443/mutate",
         "https://127.0.0.1:9443/validate",
     ]
-    assert base64.b64decode(made["webhooks"][0]["clientConfig"]["caBundle"]) == AUTHORITY
+    assert base64.b64decode(made["webhooks"][0]["clientConfig"]["caBundle"]) == OWN.authority
     assert made["webhooks"][0]["failurePolicy"] == "Fail"
 
 
 def test_the_paths_of_all_webhooks_are_known() -> None:
     kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
     webhooks = [an_object(kind, webhooks=[{"name": "one", "clientConfig": called_as(f"/{kind}")}]) for kind in kinds]
-    assert paths([an_object("Namespace"), *webhooks]) == {f"/{kind}" for kind in kinds}
+    of_one_version = CONVERTED | {"spec": CONVERTED["spec"] | {"versions": [{"name": "v1"}]}}
+    single = yaml.safe_load(yaml.safe_dump(of_one_version).replace("/convert", "/never"))
+    manifests = [an_object("Namespace"), CONVERTED, single, *webhooks]
+    assert paths(manifests) == {"/convert", *(f"/{kind}" for kind in kinds)}
+    assert service(manifests) == "webhook-service.widgets-system.svc"
+
+
+def test_a_program_that_renews_its_certificate_finds_it_in_its_secret() -> None:
+    own = renewable(HOST, NOON, "widgets-ca", "webhook-service.widgets-system.svc")
+    ((secret,), _) = applied(an_object("Secret"), own=own)
+    data = {name: base64.b64decode(value) for name, value in secret["data"].items()}
+    assert data == {"ca.crt": own.authority, "ca.key": own.authority_key, "tls.crt": own.server, "tls.key": own.key}
+    assert data["ca.key"].startswith(b"-----BEGIN RSA PRIVATE KEY-----")
+
+
+CONVERTED = an_object(
+    "CustomResourceDefinition",
+    spec={
+        "versions": [{"name": "v1"}, {"name": "v2"}],
+        "conversion": {
+            "strategy": "Webhook",
+            "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": called_as("/convert")},
+        },
+    },
+)
 
 
 def test_a_kind_is_converted_on_loopback() -> None:
-    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": called_as("/convert")}
-    crd = an_object("CustomResourceDefinition", spec={"conversion": {"strategy": "Webhook", "webhook": webhook}})
-    ((made,), _) = applied(crd)
+    ((made,), _) = applied(CONVERTED)
     conversion = made["spec"]["conversion"]
     assert conversion["webhook"]["clientConfig"]["url"] == "https://127.0.0.1:9443/convert"
     assert conversion["webhook"]["conversionReviewVersions"] == ["v1"]
@@ -76,8 +101,10 @@ def test_a_kind_without_a_conversion_is_applied_as_it_is() -> None:
 def test_the_program_reads_its_projects_configuration_with_the_addresses_that_it_has_here() -> None:
     theirs = {"kind": "Configuration", "leaderElection": {"leaderElect": True}, "clientConnection": {"qps": 300}}
     manifest = an_object("ConfigMap", data={"controller_manager_config.yaml": yaml.safe_dump(theirs)})
-    read = yaml.safe_load(configuration([an_object("ConfigMap", data={}), manifest], PLACE))
+    text = configuration([an_object("ConfigMap", data={}), manifest])
+    read = yaml.safe_load(configured(text, PLACE, {"featureGates": {"Widgets": False}}))
     assert (read["kind"], read["clientConnection"]) == ("Configuration", {"qps": 300})
+    assert read["featureGates"] == {"Widgets": False}
     assert read["leaderElection"] == {"leaderElect": False}
     assert read["webhook"] == {"host": "127.0.0.1", "port": 9443, "certDir": "/folder"}
     assert read["health"] == {"healthProbeBindAddress": "127.0.0.1:8081"}

@@ -47,7 +47,7 @@ def test_calls_of_the_relay_fail_as_ordered_until_they_are_cleared(terminal: Ter
 
 def test_a_cluster_that_comes_back_empty_is_served_all_the_same(terminal: Terminal) -> None:
     terminal.until_all_run()
-    before = {part: terminal.times_restarted(part) for part in ("cluster", "jobset", "kueue")}
+    before = {part: terminal.times_restarted(part) for part in ("cluster", "jobset")}
     terminal.local("kill", "cluster")
     for part, times in before.items():
         terminal.until_restarted(part, times)

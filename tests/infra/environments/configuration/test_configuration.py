@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.local.kueue.quota import decide
-from infra.local.kueue.workloads import PRIORITY, QUEUE
 from infra.preflight.answers import Found
 from infra.preflight.kueue import KEY, kueue_findings
 from tests.examples.stories import TRAINING, jobsets_in
@@ -27,6 +25,7 @@ pytestmark = [
 ]
 
 Json = dict[str, Any]
+QUEUE, PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 POOLS: Json = {"a": {"type": "v4-32"}, "s": {"type": "v4-32", "capacity": "spot"}}
 JOBSETS: list[Json] = [each for path in jobsets_in(TRAINING) for each in yaml.safe_load_all(path.read_text())]
 
@@ -165,40 +164,3 @@ def test_queues_name_flavors_and_queues_that_are_made(found: Configured) -> None
     assert flavors == set(found.manifests("ResourceFlavor"))
     assert {each["spec"]["clusterQueue"] for each in found.manifests("LocalQueue").values()} == set(queues)
     assert found.plan.outputs["cluster_queue"] in queues
-
-
-def workload(name: str, topology: str, hosts: int, *, spot: bool = False) -> Json:
-    """Return the Workload of slices of v4, as Kueue makes it of a JobSet."""
-    chosen = {"cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice", "cloud.google.com/gke-tpu-topology": topology}
-    taint = {"key": "cloud.google.com/gke-spot", "operator": "Equal", "value": "true", "effect": "NoSchedule"}
-    chosen |= {"cloud.google.com/gke-spot": "true"} if spot else {}
-    container = {"name": "train", "resources": {"limits": {"google.com/tpu": 4}}}
-    pod = {"nodeSelector": chosen, "containers": [container], "tolerations": [taint] if spot else []}
-    return {
-        "metadata": {"name": name, "creationTimestamp": f"2026-01-01T00:00:0{name}Z"},
-        "spec": {"priority": 0, "podSets": [{"name": "workers", "count": hosts, "template": {"spec": pod}}]},
-    }
-
-
-def test_what_fits_a_static_slice_takes_its_quota_and_the_rest_that_of_the_provisioner(found: Configured) -> None:
-    """As the local stack's Kueue decides, which reads a flavor's labels as the real one does."""
-    waiting = [
-        workload("0", "2x2x4", 4),
-        workload("1", "2x2x4", 4),
-        workload("2", "2x2x2", 2),
-        workload("3", "2x2x4", 12),
-        workload("4", "2x2x4", 4, spot=True),
-    ]
-    [queue] = found.manifests("ClusterQueue").values()
-    decided = decide(queue, waiting, [], found.manifests("ResourceFlavor"))
-    flavors = {
-        each["metadata"]["name"]: answer["podSetAssignments"][0]["flavors"]["google.com/tpu"]
-        for each, answer in decided
-        if isinstance(answer, dict)
-    }
-    assert flavors == {
-        "0": "tpu-v4-podslice-2x2x4",
-        "1": "provisioned",
-        "2": "provisioned",
-        "4": "tpu-v4-podslice-2x2x4-spot",
-    }, "the one of three slices waits: 24 of the 64 chips that may be bought are taken"

@@ -1,4 +1,4 @@
-"""What the training environment's builds do in a cluster: on a control plane, with JobSet's and Kueue's clients."""
+"""What the training environment's builds do in a cluster: on a control plane, with JobSet's and Kueue's controllers."""
 
 from __future__ import annotations
 
@@ -18,26 +18,18 @@ from infra.local.kubernetes.programs import Programs
 from infra.local.patience import PATIENCE_SECONDS
 from infra.local.prerequisites import Tools
 from tests.cluster.asking import path
-from tests.cluster.servers import with_jobsets
 from tests.infra.builds.training import FLAVOR
 from tests.infra.sources import ROOT
-from tests.kubernetes.cluster import Cluster, started, with_controller
-from tests.kubernetes.test_kueue import suspended, with_queues
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.queues.queued import API, Team, a_cluster, applied, with_kueue
 from tests.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-ACTIVE = {
-    "type": "Active",
-    "status": "True",
-    "reason": "Ready",
-    "message": "Can admit new workloads",
-    "lastTransitionTime": "2026-11-23T00:00:00Z",
-}
-CLUSTER_QUEUES, ALL_WORKLOADS = (f"/apis/kueue.x-k8s.io/v1beta1/{each}" for each in ("clusterqueues", "workloads"))
+CLUSTER_QUEUES, ALL_WORKLOADS = f"{API}/clusterqueues", f"{API}/workloads"
 FOLDER = "infra/environments/training"
-QUEUES = (ROOT / "examples" / "kueue" / "queues.yaml").read_text()
-[LOCAL_QUEUE] = [each["metadata"] for each in yaml.safe_load_all(QUEUES) if each["kind"] == "LocalQueue"]
+QUEUES = list(yaml.safe_load_all((ROOT / "examples" / "kueue" / "queues.yaml").read_text()))
+[LOCAL_QUEUE] = [each["metadata"] for each in QUEUES if each["kind"] == "LocalQueue"]
 TENANT = """
 apiVersion: v1
 kind: Namespace
@@ -91,22 +83,17 @@ class Workspace:
 
 
 @pytest.fixture(scope="module")
-def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def queued(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A control plane of this file's own: the scripts act on all that is in it."""
-    with started(programs, tools, tmp_path_factory.mktemp("scripts"), with_jobsets) as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def queued(cluster: Cluster) -> Iterator[Cluster]:
-    with with_controller(cluster):
-        with_queues(cluster)
+    with a_cluster(programs, tools, tmp_path_factory.mktemp("scripts")) as cluster, with_kueue(cluster):
+        applied(cluster, *QUEUES)
         yield cluster
-        cluster.processes.end(cluster.child("kueue"))
 
 
 @pytest.fixture
 def workspace(queued: Cluster, tmp_path: Path) -> Workspace:
+    opened = ("patch", "clusterqueue", "research", "--type=merge", "-p", '{"spec": {"stopPolicy": "None"}}')
+    assert queued.kubectl(*opened).code == 0
     made = smoke({"v4": FLAVOR}, LOCAL_QUEUE.get("namespace", "default"), LOCAL_QUEUE["name"])
     (tmp_path / "build" / "smoke").mkdir(parents=True)
     (tmp_path / "build" / "smoke" / "patch.json").write_text(json.dumps(made.patch))
@@ -126,11 +113,6 @@ def example() -> dict[str, Any]:
 
 
 def test_queues_are_waited_for_until_they_are_active(workspace: Workspace) -> None:
-    cluster = workspace.cluster
-    status = json.dumps({"status": {"conditions": [ACTIVE]}})
-    for kind, name in (("clusterqueue", "research"), ("localqueue", LOCAL_QUEUE["name"])):
-        patched = cluster.kubectl("patch", kind, name, "--subresource=status", "--type=merge", "-p", status)
-        assert patched.code == 0, patched.error
     done = workspace.run(f"{FOLDER}/health.sh", "queues")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("condition met") == 2
@@ -159,8 +141,8 @@ def test_what_teams_run_ends_and_what_the_cluster_needs_stays(workspace: Workspa
     until(lambda: cluster.api.read(path("jobs"))["items"], "the Jobs of a JobSet")
     done = workspace.run(f"{FOLDER}/drain.sh", "suspend")
     assert done.returncode == 0, done.stderr
-    until(lambda: suspended(cluster, "smoke-check"), "Kueue to suspend what is in its queue")
-    assert suspended(cluster, "alone", "team")
+    until(lambda: Team(cluster).suspended("smoke-check"), "Kueue to suspend what is in its queue")
+    assert Team(cluster, "team").suspended("alone")
 
     done = workspace.run("infra/environments/drain.sh", "workloads")
     assert done.returncode == 0, done.stderr
