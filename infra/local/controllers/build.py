@@ -46,7 +46,7 @@ def build(controllers: Iterable[Controller], environment: Mapping[str, str], tel
 
 def _build(controller: Controller, environment: Mapping[str, str], tell: Tell) -> None:
     program, which = toolchain.go(environment, controller.go, programs.cache_of(environment), tell)
-    tell(f"Building {controller} with {which}: some 3 minutes of two processors, once.")
+    tell(f"Building {controller} with {which}: 3 to 5 minutes of two processors, once.")
     with appearing(built(controller, environment)) as whole:
         go = Go(program=program, environment=environment, folder=controller.folder)
         compiled(go, (controller.package,), _NO_SYMBOLS, whole, tell)
