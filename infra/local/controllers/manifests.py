@@ -68,14 +68,19 @@ def objects(manifests: Iterable[Json], place: Place, own: Certificates) -> tuple
     return first, [each for each in applied if each["kind"] in _WEBHOOKS]
 
 
-def paths(manifests: Iterable[Json]) -> frozenset[str]:
-    """Return the paths at which the API server calls webhooks and conversions."""
-    return frozenset(client["service"]["path"] for client in _clients(manifests))
+def questions(manifests: Iterable[Json]) -> dict[str, Json]:
+    """Return, by the path of each webhook and conversion, a question that has no answer but that it is served."""
+    admission = {"uid": "ready", "operation": "CONNECT"}
+    asked = {
+        False: {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission},
+        True: {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {"uid": "ready"}},
+    }
+    return {client["service"]["path"]: asked[converts] for client, converts in _clients(manifests)}
 
 
 def service(manifests: Iterable[Json]) -> str:
     """Return the DNS name of the Service that webhooks are behind in a cluster."""
-    (name,) = {f"{each['service']['name']}.{each['service']['namespace']}.svc" for each in _clients(manifests)}
+    (name,) = {f"{each['service']['name']}.{each['service']['namespace']}.svc" for each, _ in _clients(manifests)}
     return name
 
 
@@ -97,13 +102,13 @@ def configured(text: str, place: Place, settings: Mapping[str, Any]) -> str:
     return yaml.safe_dump({**yaml.safe_load(text), **here, **settings}, sort_keys=False)
 
 
-def _clients(manifests: Iterable[Json]) -> Iterator[Json]:
-    """Yield how the API server calls each webhook and each conversion in a cluster: of kinds with several versions."""
+def _clients(manifests: Iterable[Json]) -> Iterator[tuple[Json, bool]]:
+    """Yield how the API server calls each webhook in a cluster, and whether it converts a kind of several versions."""
     for each in manifests:
         if each["kind"] in _WEBHOOKS:
-            yield from (webhook["clientConfig"] for webhook in each["webhooks"])
+            yield from ((webhook["clientConfig"], False) for webhook in each["webhooks"])
         elif (webhook := _conversion(each).get("webhook")) and len(each["spec"]["versions"]) > 1:
-            yield webhook["clientConfig"]
+            yield webhook["clientConfig"], True
 
 
 def _conversion(obj: Json) -> Json:

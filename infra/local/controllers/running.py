@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import ssl
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from infra.local.controllers.catalogue import Controller, built
 from infra.local.controllers.installing import manifests_of
-from infra.local.controllers.manifests import HOST, Place, paths
+from infra.local.controllers.manifests import HOST, Json, Place, questions
 from infra.local.patience import ATTEMPT_SECONDS, PATIENCE_SECONDS
 from infra.local.ports import free_ports
 from infra.local.processes import Asked, Program
@@ -34,7 +35,7 @@ def program(
     """
     webhook_port, health_port = free_ports(2)
     place = Place(folder=state / controller.part, webhook_port=webhook_port, health_port=health_port)
-    called = paths(manifests_of(built(controller, os.environ)))
+    asked = questions(manifests_of(built(controller, os.environ)))
     return Program(
         name=controller.part,
         command=(
@@ -43,35 +44,35 @@ def program(
             *("--webhook-port", str(webhook_port), "--health-port", str(health_port)),
             *(("--configuration", str(configuration)) if configuration else ()),
         ),
-        ready=Asked(is_ready(place, called)),
+        ready=Asked(is_ready(place, asked)),
         folder=Path(__file__).parents[3],
         environment={**environment, **_SELDOM_COLLECTED},
         patience_seconds=PATIENCE_SECONDS,
     )
 
 
-def is_ready(place: Place, called: Iterable[str]) -> Callable[[], bool]:
-    """Return the question whether a controller says that it is ready, and each webhook is served.
+def is_ready(place: Place, asked: Mapping[str, Json]) -> Callable[[], bool]:
+    """Return the question whether a controller says that it is ready, and each webhook is served; `asked`: by path.
 
     A controller is ready once it listens: it registers webhooks a moment later, and answers 404 until then.
     """
 
     def healthy() -> bool:
-        said = _status(http.client.HTTPConnection(HOST, place.health_port, timeout=ATTEMPT_SECONDS), "/readyz")
+        said = _status(http.client.HTTPConnection(HOST, place.health_port, timeout=ATTEMPT_SECONDS), "GET", "/readyz")
         return said == http.client.OK
 
     def served(path: str) -> bool:
         trust = ssl.create_default_context(cafile=place.authority)
         connection = http.client.HTTPSConnection(HOST, place.webhook_port, timeout=ATTEMPT_SECONDS, context=trust)
-        return _status(connection, path) not in {None, http.client.NOT_FOUND}
+        return _status(connection, "POST", path, json.dumps(asked[path])) not in {None, http.client.NOT_FOUND}
 
-    return lambda: healthy() and all(map(served, called))
+    return lambda: healthy() and all(map(served, asked))
 
 
-def _status(connection: http.client.HTTPConnection, path: str) -> int | None:
+def _status(connection: http.client.HTTPConnection, method: str, path: str, body: str | None = None) -> int | None:
     """Return the status with which a path is answered; None: nobody answers."""
     try:
-        connection.request("GET", path)
+        connection.request(method, path, body, {"Content-Type": "application/json"})
         return connection.getresponse().status
     except (OSError, http.client.HTTPException):
         return None

@@ -12,13 +12,13 @@ from typing import Any
 AT_ONCE = 1_000_000
 """Bytes read from one log at a time."""
 
-_QUIET = frozenset(
-    {"pubsub", "firestore", "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"},
-)
+_EMULATORS, _PLANE = {"pubsub", "firestore"}, {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+_CONTROLLERS = {"jobset", "lws", "kueue"}
+_QUIET = frozenset(_EMULATORS | _PLANE | _CONTROLLERS)
 """Verbose parts, of which only errors are shown."""
 _ROUTINE = frozenset({"sweep.completed", "cluster.counted", "inventory.checked", "Heartbeat"})
 """Messages logged every minute, or every few, that lead to no action."""
-_TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException|^F\d{4} |^panic: ")
+_TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException|^F\d{4} |^panic: |^Traceback ")
 _FIRST = ("cluster", "owner", "slice", "kind", "phase", "reason", "message")
 _UNSAID = {
     "event",

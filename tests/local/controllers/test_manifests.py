@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from infra.local.certificates import Certificates, certificates, renewable
-from infra.local.controllers.manifests import HOST, Place, configuration, configured, objects, paths, service
+from infra.local.controllers.manifests import HOST, Place, configuration, configured, objects, questions, service
 
 Json = dict[str, Any]
 PLACE = Place(folder=Path("/folder"), webhook_port=9443, health_port=8081)
@@ -62,7 +62,8 @@ def test_the_paths_of_all_webhooks_are_known() -> None:
     of_one_version = CONVERTED | {"spec": CONVERTED["spec"] | {"versions": [{"name": "v1"}]}}
     single = yaml.safe_load(yaml.safe_dump(of_one_version).replace("/convert", "/never"))
     manifests = [an_object("Namespace"), CONVERTED, single, *webhooks]
-    assert paths(manifests) == {"/convert", *(f"/{kind}" for kind in kinds)}
+    asked = {path: question["kind"] for path, question in questions(manifests).items()}
+    assert asked == {"/convert": "ConversionReview", **dict.fromkeys((f"/{kind}" for kind in kinds), "AdmissionReview")}
     assert service(manifests) == "webhook-service.widgets-system.svc"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from infra.local.controllers.running import is_ready
 pytestmark = pytest.mark.enable_socket
 
 PATHS = ("/mutate", "/validate")
+QUESTION = {"kind": "AdmissionReview"}
 
 
 @contextmanager
@@ -27,6 +29,11 @@ def answering(*known: str, own: Certificates | None = None) -> Iterator[int]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200 if self.path in known else 404)
+            self.end_headers()
+
+        def do_POST(self) -> None:
+            said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(200 if self.path in known and said == QUESTION else 404)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
@@ -59,6 +66,6 @@ def test_it_is_ready_once_it_says_so_and_serves_each_webhook(
     own = certificates(HOST, datetime.now(UTC))
     with answering(*healthy) as health_port, answering(*served, own=own) as webhook_port:
         place = Place(folder=tmp_path, webhook_port=webhook_port, health_port=health_port)
-        asked = is_ready(place, PATHS)
+        asked = is_ready(place, dict.fromkeys(PATHS, QUESTION))
         place.authority.write_bytes(own.authority)
         assert asked() is ready

@@ -34,6 +34,7 @@ def test_what_is_more_than_information_is_marked() -> None:
         ("relay", ""),
         ("pubsub", "INFO: started"),
         ("kube-apiserver", "I1122 13:05:42.094091   24182 controller.go:127] Starting"),
+        ("kueue", '{"level": "info", "logger": "setup", "msg": "Starting manager"}'),
         ("function-sweep", said("sweep.completed", requested=0)),
         ("function-sweep", said("cluster.counted", ready=2)),
         ("function-sweep", said("inventory.checked", orphans=0)),
@@ -43,6 +44,11 @@ def test_what_is_more_than_information_is_marked() -> None:
 def test_routine_is_left_out_unless_everything_is_asked_for(part: str, line: str) -> None:
     assert shown(part, line) is None
     assert line == "" or shown(part, line, everything=True) is not None
+
+
+@pytest.mark.parametrize("line", ["panic: no space left", "Traceback (most recent call last):"])
+def test_a_death_is_shown_whoever_dies(line: str) -> None:
+    assert shown("jobset", line) == f"jobset             {line}"
 
 
 @pytest.mark.parametrize("line", ["Traceback (most recent call last):", "{not json", '{"no": "message"}', "[1]"])
