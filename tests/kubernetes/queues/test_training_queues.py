@@ -84,13 +84,14 @@ def test_one_that_runs_leaves_for_one_of_higher_priority_and_comes_back_after_it
     team.remove("low", "high")
 
 
-def test_of_two_that_wait_the_one_of_higher_priority_comes_first(team: Team) -> None:
+def test_those_that_wait_come_by_priority_and_those_without_one_last(team: Team) -> None:
     team.submit("running", jobs=4, priority="veryhigh", selector=SMALL)
     team.runs("running", 16)
-    for priority in ("low", "medium"):
-        team.submit(priority, jobs=3, priority=priority, selector=SMALL)
-        team.waits(priority, "insufficient unused quota")
-    team.succeeds("running")
-    team.runs("medium", 12)
-    team.waits("low", "insufficient unused quota")
-    team.remove("running", "low", "medium")
+    waiting = {"without": "", "low": "low", "medium": "medium"}
+    for name, priority in waiting.items():
+        team.submit(name, jobs=3, priority=priority, selector=SMALL)
+        team.waits(name, "insufficient unused quota")
+    for before, next_ in (("running", "medium"), ("medium", "low"), ("low", "without")):
+        team.succeeds(before)
+        team.runs(next_, 12)
+    team.remove("running", *waiting)
