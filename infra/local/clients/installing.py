@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
+ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""The schema of a field that the API server does not check."""
 _PAUSE_SECONDS = 0.05
 
 

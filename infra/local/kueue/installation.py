@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from infra.local.clients.api import Api
-from infra.local.clients.installing import crd, rule, tried, webhook
+from infra.local.clients.installing import ANYTHING, crd, rule, tried, webhook
 from infra.local.clients.kinds import KINDS, Kind
 from infra.local.clients.labels import marked
 from infra.local.kueue.workloads import QUEUE
 
 Json = dict[str, Any]
 NAME = "tpu-slices-local-kueue"
-_ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_FIELDS = {"spec": _ANY, "status": _ANY}
+_FIELDS = {"spec": ANYTHING, "status": ANYTHING}
 _COUNTS = {"Pending Workloads": ".status.pendingWorkloads", "Admitted Workloads": ".status.admittedWorkloads"}
 _WORKLOAD = {
     "Queue": ".spec.queueName",
