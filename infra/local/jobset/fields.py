@@ -16,12 +16,12 @@ _REASONS = ("BackoffLimitExceeded", "PodFailurePolicy")  # of Jobs of the embedd
 _COVERED: Object = {
     "suspend": bool,
     "managedBy": str,
-    "ttlSecondsAfterFinished": int,
+    "ttlSecondsAfterFinished": range(2**31),
     "network": {"enableDNSHostnames": (True,), "publishNotReadyAddresses": (True,)},
     "successPolicy": {"operator": ("All",)},
     "startupPolicy": {"startupPolicyOrder": ("AnyOrder",)},
     "failurePolicy": {
-        "maxRestarts": int,
+        "maxRestarts": range(2**31),
         "restartStrategy": ("Recreate",),
         "rules": [{"name": str, "action": ("FailJobSet",), "onJobFailureReasons": [_REASONS]}],
     },

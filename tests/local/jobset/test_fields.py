@@ -68,6 +68,7 @@ def test_what_was_said_is_left_alone() -> None:
     [
         (plain(replicatdJobs=[]), "spec.replicatdJobs"),
         (plain(suspend="no"), "spec.suspend"),
+        (plain(ttlSecondsAfterFinished=-1), "spec.ttlSecondsAfterFinished"),
         (plain(successPolicy={"operator": "All", "targetReplicatedJobs": ["slice"]}), "spec.successPolicy.target"),
         (plain(failurePolicy={"rules": [{"action": "RestartJob"}]}), "spec.failurePolicy.rules[0].action"),
         (
