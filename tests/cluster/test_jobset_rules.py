@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.asking import LIVE, Json, done, path
-from tests.cluster.builders import EXCLUSIVE, NOBODY, POOL, chips, job, meta, node, owned_by, pod
+from tests.cluster.builders import CONTAINER, EXCLUSIVE, NOBODY, POOL, chips, job, meta, node, owned_by, pod
 from tests.cluster.builders import jobset as managed_by_nobody
 from tests.cluster.servers import EMBEDDED_ALONE, REAL_ALONE, Cluster, unique
 from tests.waiting import until
@@ -48,10 +48,15 @@ def test_a_new_one_is_completed(cluster: Cluster, namespace: str) -> None:
 
 
 def test_what_was_said_is_left_alone(cluster: Cluster, namespace: str) -> None:
-    said = jobset(network={"enableDNSHostnames": False}, failurePolicy={"rules": [{"action": "FailJobSet"}]})
+    said = jobset(failurePolicy={"maxRestarts": 2})
     pods(said)["spec"]["restartPolicy"] = "Never"
     made = cluster.api.create(path("jobsets", namespace), said)
-    assert (made["spec"]["network"]["enableDNSHostnames"], pods(made)["spec"]["restartPolicy"]) == (False, "Never")
+    assert (made["spec"]["failurePolicy"]["maxRestarts"], pods(made)["spec"]["restartPolicy"]) == (2, "Never")
+
+
+@REAL_ALONE
+def test_a_rule_without_a_name_gets_one(cluster: Cluster, namespace: str) -> None:
+    made = cluster.api.create(path("jobsets", namespace), jobset(failurePolicy=ruled()))
     assert made["spec"]["failurePolicy"]["rules"][0]["name"] == "failurePolicyRule0"
 
 
@@ -63,36 +68,101 @@ def with_dependency(*names: str) -> Json:
     return wrong
 
 
+def with_group(name: str) -> Json:
+    made = jobset()
+    first(made)["groupName"] = name
+    return made
+
+
+def with_claim(name: str) -> Json:
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    made = jobset(volumeClaimPolicies=[{"templates": [{"metadata": {"name": name}, "spec": claim}]}])
+    pods(made)["spec"]["containers"] = [CONTAINER | {"volumeMounts": [{"name": name, "mountPath": "/data"}]}]
+    return made
+
+
 def twice() -> Json:
     wrong = jobset()
     wrong["spec"]["replicatedJobs"] *= 2
     return wrong
 
 
+def ruled(action: str = "FailJobSet", **more: Any) -> Json:
+    """Return a failure policy of one rule."""
+    return {"rules": [{"action": action} | more]}
+
+
 REFUSED: dict[str, Callable[[], Json]] = {
-    "names of Jobs that are too long": lambda: jobset("a" * 57),
-    "names of pods that are too long": lambda: jobset("a" * 50),
-    "a digit first": lambda: jobset("1st"),
-    "a manager without a domain": lambda: jobset(managedBy="somebody"),
     "a subdomain that is too long": lambda: jobset(network={"subdomain": "a" * 64}),
     "a success policy of nothing": lambda: jobset(successPolicy={"operator": "Any", "targetReplicatedJobs": ["none"]}),
-    "a failure without such a reason": lambda: jobset(
-        failurePolicy={"rules": [{"action": "FailJobSet", "onJobFailureReasons": ["Bad"]}]}
-    ),
-    "two rules of a name": lambda: jobset(failurePolicy={"rules": [{"name": "r", "action": "FailJobSet"}] * 2}),
-    "an action behind a gate": lambda: jobset(failurePolicy={"rules": [{"action": "RestartJob"}]}),
+    "a failure without such a reason": lambda: jobset(failurePolicy=ruled(onJobFailureReasons=["Bad"])),
+    "an action behind a gate": lambda: jobset(failurePolicy=ruled("RestartJob")),
     "an unknown coordinator": lambda: jobset(coordinator={"replicatedJob": "none"}),
     "too many pods": lambda: jobset(replicas=2**30),
     "a dependency on what is unknown": lambda: with_dependency("none"),
     "two dependencies of a name": lambda: with_dependency("slice", "slice"),
     "two of a name": twice,
 }
+REFUSED_BY_THE_REAL_ONE: dict[str, Callable[[], Json]] = {
+    "names of Jobs that are too long": lambda: jobset("a" * 57),
+    "names of pods that are too long": lambda: jobset("a" * 50),
+    "a digit first": lambda: jobset("1st"),
+    "a manager without a domain": lambda: jobset(managedBy="somebody"),
+    "two rules of a name": lambda: jobset(failurePolicy={"rules": [{"name": "r", "action": "FailJobSet"}] * 2}),
+}
+"""Ours takes them: it leaves those of another manager alone, and an Event tells of Jobs that cannot be created."""
+NOT_DONE: dict[str, Callable[[], Json]] = {
+    "spec.startupPolicy.startupPolicyOrder": lambda: jobset(startupPolicy={"startupPolicyOrder": "InOrder"}),
+    "spec.replicatedJobs[1].dependsOn": lambda: with_dependency("slice"),
+    "spec.replicatedJobs[0].groupName": lambda: with_group("ring"),
+    "spec.successPolicy.operator": lambda: jobset(successPolicy={"operator": "Any"}),
+    "spec.successPolicy.targetReplicatedJobs": lambda: jobset(
+        successPolicy={"operator": "All", "targetReplicatedJobs": ["slice"]}
+    ),
+    "spec.failurePolicy.rules[0].action": lambda: jobset(failurePolicy=ruled("RestartJobSet")),
+    "spec.failurePolicy.rules[0].targetReplicatedJobs": lambda: jobset(
+        failurePolicy=ruled(targetReplicatedJobs=["slice"])
+    ),
+    "spec.failurePolicy.rules[0].onJobFailureMessagePatterns": lambda: jobset(
+        failurePolicy=ruled(onJobFailureMessagePatterns=["code 42"])
+    ),
+    "spec.failurePolicy.restartStrategy": lambda: jobset(failurePolicy={"restartStrategy": "BlockingRecreate"}),
+    "spec.coordinator": lambda: jobset(coordinator={"replicatedJob": "slice"}),
+    "spec.network.enableDNSHostnames": lambda: jobset(network={"enableDNSHostnames": False}),
+    "spec.network.subdomain": lambda: jobset(network={"subdomain": "ring"}),
+    "spec.volumeClaimPolicies": lambda: with_claim("data"),
+}
+"""What ours refuses, and JobSet's own controller does."""
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_one_that_could_not_run_is_refused(cluster: Cluster, namespace: str, case: str) -> None:
     assert cluster.api.post(path("jobsets", namespace), REFUSED[case]()).refusal == (422, "Invalid")
     assert cluster.api.read(path("jobsets", namespace))["items"] == []
+
+
+@REAL_ALONE
+@pytest.mark.parametrize("case", REFUSED_BY_THE_REAL_ONE)
+def test_one_whose_names_could_not_be_used_is_refused(cluster: Cluster, namespace: str, case: str) -> None:
+    answer = cluster.api.post(path("jobsets", namespace), REFUSED_BY_THE_REAL_ONE[case]())
+    assert answer.refusal == (422, "Invalid")
+
+
+@EMBEDDED_ALONE
+@pytest.mark.parametrize("field", NOT_DONE)
+def test_what_ours_does_not_do_it_refuses_with_the_field_and_the_remedy(
+    cluster: Cluster, namespace: str, field: str
+) -> None:
+    answer = cluster.api.post(path("jobsets", namespace), NOT_DONE[field]())
+    assert answer.refusal == (422, "Invalid")
+    assert f"{field}: Forbidden: not done by the JobSet of the embedded API server" in answer.body["message"]
+    assert "`make kubernetes` builds" in answer.body["message"]
+
+
+@REAL_ALONE
+@pytest.mark.parametrize("field", NOT_DONE)
+def test_what_ours_refuses_its_own_controller_takes(cluster: Cluster, namespace: str, field: str) -> None:
+    assert cluster.api.post(path("jobsets", namespace), NOT_DONE[field]()).code == 201
 
 
 @REAL_ALONE
@@ -146,12 +216,6 @@ def test_an_image_never_changes(cluster: Cluster, namespace: str, *, suspended: 
     made = cluster.api.create(path("jobsets", namespace), jobset(suspend=suspended))
     pods(made)["spec"]["containers"][0]["image"] = "python:3.13"
     assert cluster.api.put(path("jobsets", namespace, "train"), made).refusal == (422, "Invalid")
-
-
-@EMBEDDED_ALONE
-def test_what_is_deleted_with_its_claims_is_not_covered(cluster: Cluster, namespace: str) -> None:
-    policy = {"templates": [], "retentionPolicy": {"whenDeleted": "Delete"}}
-    assert cluster.api.post(path("jobsets", namespace), jobset(volumeClaimPolicies=[policy])).code == 501
 
 
 class TestPods:

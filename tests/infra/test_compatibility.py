@@ -50,7 +50,7 @@ PROVIDERS = json.loads(read("tests/infra/data/providers.json"))["version"]
 PINNED = {
     "GKE": {Cluster.__dataclass_fields__["version"].default},
     "Kubernetes": {KUBERNETES, only(r"go\.etcd\.io/etcd/server/v3 (v\S+)", "infra/local/kubernetes/go.mod")},
-    "JobSet": {JOBSET.version, JOBSET_PROPOSED.version, locked("kubeflow-trainer-api")},
+    "JobSet": {JOBSET.version, JOBSET_PROPOSED.version},
     "LeaderWorkerSet": {LWS.version},
     "Kueue": {KUEUE.version},
     "plain Indexed Jobs": {KUBERNETES},

@@ -16,6 +16,7 @@ from tests.local.clients.programs import found, items, program, run, waited
 from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated
 from tests.waiting import until
 
+CRD = "jobsets.jobset.x-k8s.io"
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
@@ -95,11 +96,12 @@ def test_the_lease_of_a_host_is_renewed_again_and_again(place: JobSets) -> None:
     until(lambda: renewed(second), "another renewal")
 
 
-def test_beside_jobsets_own_controller_ours_does_not_start(cluster: Cluster, api: Api) -> None:
-    assert api.list("jobsets")
+def test_ours_does_not_start_beside_another_api_server_than_ours(cluster: Cluster, api: Api) -> None:
+    before = api.get("customresourcedefinitions", None, CRD)["metadata"]
     said = run("jobset", cluster.plane.kubeconfig)
-    assert (said.returncode, said.stderr) == (0, "")
-    assert said.stdout == "This cluster has its own JobSet; ours is not started.\n"
+    assert (said.returncode, said.stdout) == (1, "")
+    assert "JobSet cannot run in this cluster: it is not the embedded API server" in said.stderr
+    assert api.get("customresourcedefinitions", None, CRD)["metadata"]["resourceVersion"] == before["resourceVersion"]
 
 
 @pytest.mark.parametrize("module", ["jobset", "kubelet"])

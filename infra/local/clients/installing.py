@@ -12,7 +12,7 @@ from infra.local.certificates import certificates
 from infra.local.clients.api import Api
 from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.clients.kinds import Kind
-from infra.local.clients.labels import OURS, marked
+from infra.local.clients.labels import marked
 from infra.local.clients.serving import HOST, Answer, serving
 from infra.local.patience import PATIENCE_SECONDS
 
@@ -20,6 +20,8 @@ _log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
+ANYTHING: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""The schema of a field that the API server does not check."""
 _PAUSE_SECONDS = 0.05
 
 
@@ -76,17 +78,6 @@ def webhook(name: str, url: str, authority: bytes, rule: Json, **more: Json) -> 
 def rule(kind: Kind, *operations: str) -> Json:
     group, _, version = kind.api.rpartition("/")
     return {"apiGroups": [group], "apiVersions": [version], "resources": [kind.plural], "operations": list(operations)}
-
-
-def has_another(api: Api, name: str) -> bool:
-    """Return whether the cluster has a CRD of this name that is not ours. Raise ApiError."""
-    try:
-        labels = api.get("customresourcedefinitions", None, name)["metadata"].get("labels") or {}
-    except ApiError as error:
-        if error.code == 404:
-            return False
-        raise
-    return not OURS.items() <= labels.items()
 
 
 def install(api: Api, kind: Kind, definition: Json, *, manager: str, within: float = PATIENCE_SECONDS) -> None:

@@ -1,1 +1,1 @@
-"""JobSet for a cluster that has none: its controllers, its webhooks and a CRD, as clients of any control plane."""
+"""JobSet for the embedded API server: as much as the demo and the examples need, all else is refused."""

@@ -1,50 +1,36 @@
-"""The JobSet controller: child Jobs, the headless Service, policies, conditions.
+"""The JobSet controller: child Jobs, the headless Service, status and Events.
 
-JobSets managed by other controllers (spec.managedBy) are left alone.
+JobSets that others manage (spec.managedBy) are left alone.
 """
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
-from itertools import groupby
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-from infra.local.clients.backoff import Backoff
+from infra.local.clients.conditions import is_true, since
 from infra.local.clients.errors import ApiError, Unreachable
 from infra.local.clients.events import Happening, Recorder
 from infra.local.clients.objects import Object, Objects
 from infra.local.clients.owners import by_controller, controlled_by
 from infra.local.clients.rounds import Across, each
-from infra.local.jobset import lifetime
-from infra.local.jobset.child_jobs import replicated_job_name, subdomain
-from infra.local.jobset.keys import JOBSET_CONTROLLER, JOBSET_NAME
-from infra.local.jobset.plan import FINAL, Plan, plan
+from infra.local.jobset.keys import JOBSET_NAME
+from infra.local.jobset.plan import FINAL, plan
 
-SOURCE = "jobset"
-"""The name of the event recorder upstream (main.go)."""
-
-_WARNINGS = ("Failed", "RestartingJobSet")
-
-
-class _NotCreated(Exception):
-    """An object that a JobSet needs was refused; the event to record."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-        self.message = message
+_MANAGER = "jobset.sigs.k8s.io/jobset-controller"
+_WARNINGS = ("Failed", "Restarting")
+_AGAIN = timedelta(seconds=1)
+"""After a refusal."""
 
 
 class JobSets:
-    """The controller, and what it remembers: its Events, and what was refused. `across` processes the JobSets."""
+    """The controller, and its Events. `across` processes the JobSets."""
 
     def __init__(self, across: Across = map) -> None:
         self._across = across
-        self._recorder = Recorder(SOURCE)
-        self._backoff = Backoff()
+        self._recorder = Recorder("jobset")
 
     def reconcile(self, objects: Objects, now: datetime, _: object) -> datetime | None:
         jobs = by_controller(objects.stored("jobs"))
-        jobsets = [jobset for jobset in objects.stored("jobsets") if _is_ours(jobset)]
-        self._backoff.keep({jobset["metadata"]["uid"] for jobset in jobsets})
+        jobsets = filter(_is_ours, objects.stored("jobsets"))
 
         def control(jobset: Object) -> datetime | None:
             return self._control(objects, jobset, jobs[jobset["metadata"]["uid"]], now)
@@ -52,47 +38,41 @@ class JobSets:
         return each(jobsets, control, self._recorder.doubting(objects, now), across=self._across)
 
     def _control(self, objects: Objects, jobset: Object, jobs: Sequence[Object], now: datetime) -> datetime | None:
-        expiry = lifetime.expiry(jobset, FINAL)
+        expiry = _expiry(jobset)
         if expiry is not None and expiry <= now:
             _delete(objects, "jobsets", jobset)
             return None
-        uid, version = jobset["metadata"]["uid"], _versions([jobset, *jobs])
-        pause = self._backoff.until(uid, version, now)
-        if pause is not None:
-            return pause
-        try:
-            self._carry_out(objects, jobset, plan(jobset, jobs, now), now)
-        except _NotCreated as refused:
-            self._recorder.record(objects, Happening(jobset, refused.reason, refused.message, warns=True), now)
-            return self._backoff.failed(uid, version, now)
-        self._backoff.succeeded(uid)
-        return expiry
-
-    def _carry_out(self, objects: Objects, jobset: Object, decided: Plan, now: datetime) -> None:
-        """Make the changes in upstream's order, up to the first that fails: then the status stays as it is."""
+        decided = plan(jobset, jobs, now)
         for job in decided.delete:
             if "deletionTimestamp" not in job["metadata"]:
                 _delete(objects, "jobs", job)
-        if decided.goes_on and jobset["spec"]["network"]["enableDNSHostnames"]:
-            _ensure_service(objects, jobset)
-        for _, jobs in groupby(decided.create, replicated_job_name):
-            _create_jobs(objects, jobs)
+        try:
+            _create(objects, jobset, decided.create)
+        except Unreachable:
+            raise
+        except ApiError as refused:
+            self._recorder.record(objects, Happening(jobset, "JobCreationFailed", refused.message, warns=True), now)
+            return now + _AGAIN
         for job in decided.update:
             objects.update("jobs", job)
         if decided.status != jobset.get("status"):
             objects.update("jobsets", jobset | {"status": decided.status}, status=True)
-        for news in decided.told:
-            warns = news.status and news.type in _WARNINGS
+        if news := decided.told:
+            warns = news.type in _WARNINGS
             self._recorder.record(objects, Happening(jobset, news.reason, news.message, warns=warns), now)
+        return expiry
 
 
 def _is_ours(jobset: Object) -> bool:
-    ours = jobset["spec"].get("managedBy", JOBSET_CONTROLLER) == JOBSET_CONTROLLER
+    ours = jobset["spec"].get("managedBy", _MANAGER) == _MANAGER
     return ours and "deletionTimestamp" not in jobset["metadata"]
 
 
-def _versions(objects: Iterable[Object]) -> frozenset[tuple[str, str]]:
-    return frozenset((obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]) for obj in objects)
+def _expiry(jobset: Object) -> datetime | None:
+    """Return when a finished JobSet is to be deleted; None: never, or not yet known."""
+    seconds = jobset["spec"].get("ttlSecondsAfterFinished")
+    end = next((since(jobset, kind) for kind in FINAL if is_true(jobset, kind)), None)
+    return None if seconds is None or end is None else end + timedelta(seconds=seconds)
 
 
 def _delete(objects: Objects, plural: str, obj: Object) -> None:
@@ -100,40 +80,16 @@ def _delete(objects: Objects, plural: str, obj: Object) -> None:
     objects.delete(plural, metadata["namespace"], metadata["name"], propagation="Foreground")
 
 
-def _create_jobs(objects: Objects, jobs: Iterable[Object]) -> None:
-    """Create the Jobs of a replicatedJob, whatever becomes of each. Raise _NotCreated with all refusals."""
-    refusals = []
-    for job in jobs:
+def _create(objects: Objects, jobset: Object, jobs: Sequence[Object]) -> None:
+    """Create Jobs, and before them the headless Service of their pods. Raise ApiError for the first that is refused."""
+    if jobs:
+        name, namespace = jobset["metadata"]["name"], jobset["metadata"]["namespace"]
+        metadata = {"name": name, "namespace": namespace, "ownerReferences": [controlled_by(jobset)]}
+        spec = {"clusterIP": "None", "selector": {JOBSET_NAME: name}, "publishNotReadyAddresses": True}
         try:
-            objects.create("jobs", job)
-        except Unreachable:
-            raise
+            objects.create("services", {"metadata": metadata, "spec": spec})
         except ApiError as error:
-            refusals.append(f'job "{job["metadata"]["name"]}" creation failed with error: {error.message}')
-    if refusals:
-        raise _NotCreated("JobCreationFailed", "\n".join(refusals))
-
-
-def _ensure_service(objects: Objects, jobset: Object) -> None:
-    name, namespace = subdomain(jobset), jobset["metadata"]["namespace"]
-    try:
-        objects.get("services", namespace, name)
-    except ApiError as error:
-        if error.reason != "NotFound":
-            raise
-    else:
-        return
-    service = {
-        "metadata": {"name": name, "namespace": namespace, "ownerReferences": [controlled_by(jobset)]},
-        "spec": {
-            "clusterIP": "None",
-            "selector": {JOBSET_NAME: jobset["metadata"]["name"]},
-            "publishNotReadyAddresses": jobset["spec"]["network"]["publishNotReadyAddresses"],
-        },
-    }
-    try:
-        objects.create("services", service)
-    except Unreachable:
-        raise
-    except ApiError as error:
-        raise _NotCreated("HeadlessServiceCreationFailed", error.message) from error
+            if error.reason != "AlreadyExists":
+                raise
+    for job in jobs:
+        objects.create("jobs", job)

@@ -1,4 +1,4 @@
-"""What all controllers share: rounds, pauses after refusals, Events, owners and conditions."""
+"""What all controllers share: rounds, Events, owners and conditions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from infra.local.clients.backoff import LONGEST, Backoff
 from infra.local.clients.conditions import Condition, is_true, since, with_condition
 from infra.local.clients.errors import ApiError, Unreachable, refusal
 from infra.local.clients.events import Happening, Recorder
@@ -102,29 +101,6 @@ def test_a_controller_that_fails_is_tried_again_and_the_others_go_on() -> None:
     program: Program[None] = Program([broken, sound], None, lambda: NOW)
     assert program.round(FakeObjects(), NOW) == NOW + seconds(1)
     assert ran == ["sound"]
-
-
-def test_pauses_double_and_end_with_a_change_or_a_success() -> None:
-    backoff = Backoff()
-    ends = [backoff.failed("u", 1, NOW) - NOW for _ in range(4)]
-    assert [end / timedelta(milliseconds=1) for end in ends] == [5, 10, 20, 40]
-    assert backoff.until("u", 1, NOW) == NOW + ends[-1]
-    assert backoff.until("u", 1, NOW + ends[-1]) is None
-    assert backoff.until("u", 2, NOW) is None
-    backoff.succeeded("u")
-    assert backoff.until("u", 1, NOW) is None
-
-
-def test_no_pause_is_longer_than_the_longest() -> None:
-    backoff = Backoff()
-    assert max(backoff.failed("u", 1, NOW) - NOW for _ in range(100)) == LONGEST
-
-
-def test_pauses_of_what_is_gone_are_forgotten() -> None:
-    backoff = Backoff()
-    backoff.failed("u", 1, NOW)
-    backoff.keep(set())
-    assert backoff.until("u", 1, NOW) is None
 
 
 def test_an_event_has_the_shape_of_the_newer_api() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from infra.local.clients.objects import Object, copied
-from infra.local.jobset.defaults import with_defaults
+from infra.local.clients.objects import Object
+from infra.local.jobset.fields import admitted
+from tests.local.clients.fake_objects import FakeObjects
 
 POOL = "cloud.google.com/gke-nodepool"
 TOPOLOGY = "cloud.google.com/gke-tpu-topology"
@@ -38,9 +39,14 @@ def jobset(name: str = "train", *replicated: Object, **spec: Any) -> Object:
     return {"apiVersion": API, "kind": "JobSet", "metadata": metadata, "spec": {"replicatedJobs": jobs} | spec}
 
 
+def created(new: Object) -> Object:
+    """Return what the webhook makes of a new JobSet. Raise Refused."""
+    return admitted(FakeObjects(), {"operation": "CREATE", "object": new, "oldObject": None})
+
+
 def stored(name: str = "train", *replicated: Object, **spec: Any) -> Object:
     """Return a JobSet as the API server has it, with defaults and a UID."""
-    made = with_defaults(copied(jobset(name, *replicated, **spec)))
+    made = created(jobset(name, *replicated, **spec))
     return made | {"metadata": made["metadata"] | {"uid": f"uid-of-{name}", "resourceVersion": "1"}}
 
 
