@@ -196,6 +196,16 @@ def test_policies_do_not_change(cluster: Cluster, namespace: str, change: Json) 
     assert cluster.api.patch(path("jobsets", namespace, "train"), {"spec": change}).refusal == (422, "Invalid")
 
 
+@EMBEDDED_ALONE
+def test_ours_refuses_a_change_of_placement_with_the_remedy(cluster: Cluster, namespace: str) -> None:
+    made = cluster.api.create(path("jobsets", namespace), jobset(suspend=True))
+    pods(made)["spec"]["nodeSelector"] = {"a": "b"}
+    answer = cluster.api.put(path("jobsets", namespace, "train"), made)
+    assert answer.refusal == (422, "Invalid")
+    assert "create the JobSet anew, or use JobSet's own controller" in answer.body["message"]
+
+
+@REAL_ALONE
 @pytest.mark.parametrize("suspended", [True, False])
 def test_placement_changes_only_while_it_is_suspended(cluster: Cluster, namespace: str, *, suspended: bool) -> None:
     made = cluster.api.create(path("jobsets", namespace), jobset(suspend=suspended))
@@ -204,6 +214,7 @@ def test_placement_changes_only_while_it_is_suspended(cluster: Cluster, namespac
     assert cluster.api.put(path("jobsets", namespace, "train"), made).code == (200 if suspended else 422)
 
 
+@REAL_ALONE
 def test_it_is_placed_and_resumed_at_once(cluster: Cluster, namespace: str) -> None:
     made = cluster.api.create(path("jobsets", namespace), jobset())
     made["spec"]["suspend"] = False
