@@ -30,6 +30,16 @@ _LEFT_OUT = {"Deployment", "Service", "APIService", "ConfigMap"}
 _KEPT = "Secret"
 _WEBHOOKS = {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 _FILE = "controller_manager_config.yaml"
+_ADMISSION: Json = {
+    "apiVersion": "admission.k8s.io/v1",
+    "kind": "AdmissionReview",
+    "request": {"uid": "ready", "operation": "CONNECT"},
+}
+_CONVERSION: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "ConversionReview",
+    "request": {"uid": "ready"},
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +80,7 @@ def objects(manifests: Iterable[Json], place: Place, own: Certificates) -> tuple
 
 def questions(manifests: Iterable[Json]) -> dict[str, Json]:
     """Return, by the path of each webhook and conversion, a question that has no answer but that it is served."""
-    admission = {"uid": "ready", "operation": "CONNECT"}
-    asked = {
-        False: {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission},
-        True: {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": {"uid": "ready"}},
-    }
-    return {client["service"]["path"]: asked[converts] for client, converts in _clients(manifests)}
+    return {client["service"]["path"]: question for client, question in _clients(manifests)}
 
 
 def service(manifests: Iterable[Json]) -> str:
@@ -102,13 +107,13 @@ def configured(text: str, place: Place, settings: Mapping[str, Any]) -> str:
     return yaml.safe_dump({**yaml.safe_load(text), **here, **settings}, sort_keys=False)
 
 
-def _clients(manifests: Iterable[Json]) -> Iterator[tuple[Json, bool]]:
-    """Yield how the API server calls each webhook in a cluster, and whether it converts a kind of several versions."""
+def _clients(manifests: Iterable[Json]) -> Iterator[tuple[Json, Json]]:
+    """Yield how the API server calls each webhook and each conversion between versions in a cluster, and a question."""
     for each in manifests:
         if each["kind"] in _WEBHOOKS:
-            yield from ((webhook["clientConfig"], False) for webhook in each["webhooks"])
+            yield from ((webhook["clientConfig"], _ADMISSION) for webhook in each["webhooks"])
         elif (webhook := _conversion(each).get("webhook")) and len(each["spec"]["versions"]) > 1:
-            yield webhook["clientConfig"], True
+            yield webhook["clientConfig"], _CONVERSION
 
 
 def _conversion(obj: Json) -> Json:

@@ -30,8 +30,8 @@ def program(
     """Return the program that installs a controller and runs it; it is ready when its webhooks are served.
 
     `kubeconfig` is an administrator's; a folder in `state` is for what it reads; `environment` has what Python needs;
-    `configuration` is read instead of the project's. If it is started again, its ports are the same, and its webhooks
-    are those that the API server knows.
+    `configuration` is read instead of the project's. If it is started again, its ports are the same: the API server
+    calls its webhooks where it did.
     """
     webhook_port, health_port = free_ports(2)
     place = Place(folder=state / controller.part, webhook_port=webhook_port, health_port=health_port)

@@ -110,7 +110,7 @@ class Team:
         until(lambda: self.pods(jobset) == [], "no pods")
 
     def evicted(self, jobset: str, reason: str) -> None:
-        """Wait until it was told of a JobSet's Workload that it was evicted, which it may not be any more."""
+        """Wait until an Event says that Kueue evicted a JobSet's Workload; Kueue may have admitted it again since."""
         name = until(lambda: self.workload(jobset), f"the Workload of {jobset}")["metadata"]["name"]
         about = f"involvedObject.kind=Workload,involvedObject.name={name}"
 
