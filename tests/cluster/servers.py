@@ -43,7 +43,7 @@ PATIENT = f"--timeout={PATIENCE_SECONDS:.0f}s"
 """The flag with which kubectl waits for what comes."""
 WINDOW = 500
 """How many changes of a kind our own server knows."""
-PYTHON = {"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"}
+PYTHON = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 POD: Json = {"spec": {"containers": [{"name": "main", "image": "python:3.12"}]}}
 
 

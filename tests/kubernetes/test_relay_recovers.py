@@ -138,7 +138,7 @@ def addressed(cluster: Cluster, project: str, pubsub: str, folder: Path) -> Addr
 
 def relaying(addresses: Addresses) -> Program:
     own = {"KUBECONFIG": str(addresses.relay_kubeconfig)}
-    python = {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'shared'}", "PYTHONUNBUFFERED": "1"}
+    python = {"PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
     return Program(
         name="relay",
         command=(sys.executable, "-m", "relay"),

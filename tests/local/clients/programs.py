@@ -16,7 +16,7 @@ from infra.local.processes import Program, Says
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
-ENVIRONMENT = {"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}", "PYTHONUNBUFFERED": "1"}
+ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 POOL = "cloud.google.com/gke-nodepool"
 
 
