@@ -28,10 +28,10 @@ local: $(STAMP) ## Run the whole system locally and keep it running, to try it; 
 	@$(BIN)/python -m infra.local up $(ARGS)
 
 test: check $(STAMP) ## Run the checks and the tests that need nothing to be built: format, lint, types, layers, emulators
-	$(PYTEST) --suite test
+	$(PYTEST) --suite=test
 
 test-real: $(STAMP) browser control-plane ## Run the tests on a real control plane, a browser and gcloud, of examples, and of killed processes
-	$(PYTEST) --suite real
+	$(PYTEST) --suite=real
 
 proof: $(STAMP) .local/cosmic-ray/.installed browser control-plane ## Prove for a night what the tests say for few cases, and write docs/proof.md
 	$(BIN)/python -m tests.proof $(ARGS)
@@ -40,10 +40,10 @@ browser: # Chromium is for tests of the page that `slices timeline` writes; with
 	@command -v chromium >/dev/null || { $(AS_ROOT) apt-get update -q && $(AS_ROOT) apt-get install -qy --no-install-recommends chromium fonts-dejavu-core; } || true
 
 kubernetes: $(STAMP) ## Build Kubernetes' control plane and the controllers beside it for local use, once: no Go is needed
-	@$(BIN)/python -m infra.local.kubernetes && $(BIN)/python -m infra.local.controllers.build
+	@$(BIN)/python -m tpu_standins.building
 
 control-plane: $(STAMP) # the same for the tests: where it cannot be built, those that need it are skipped, but not in CI
-	@{ $(BIN)/python -m infra.local.kubernetes && $(BIN)/python -m infra.local.controllers.build; } || [ "$$CI" != true ]
+	@$(BIN)/python -m tpu_standins.building || [ "$$CI" != true ]
 
 unit: $(STAMP) ## Run the tests of the sources that need no processes, in seconds: a few examples of each property
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync unit-core unit-edges
@@ -95,7 +95,7 @@ ON_GKE := --python-platform x86_64-manylinux_2_31
 lock: $(STAMP) ## Resolve the dependencies into the requirements files
 	$(LOCK) --universal pyproject.toml -o functions/requirements.txt
 	$(LOCK) --python-platform x86_64-manylinux_2_28 --group relay --overrides relay/image/overrides.txt -o relay/image/requirements.txt
-	$(LOCK) --universal pyproject.toml --group relay --extra dev -o tests/requirements.txt
+	$(LOCK) --universal pyproject.toml infra/standins/pyproject.toml --group relay --extra dev -o tests/requirements.txt
 	$(LOCK) --universal tests/infra/checkov.in -o tests/infra/checkov.txt
 	$(LOCK) --universal tests/fuzz/atheris.in -o tests/fuzz/atheris.txt
 	$(LOCK) --universal tests/mutants/cosmic-ray.in -o tests/mutants/cosmic-ray.txt
@@ -107,14 +107,14 @@ clean: ## Remove what the other targets created
 	rm -rf $(VENV) .local .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
-$(STAMP): tests/requirements.txt pyproject.toml
+$(STAMP): tests/requirements.txt pyproject.toml infra/standins/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	awk '/^uv==/, !/\\$$/' tests/requirements.txt > $(VENV)/uv.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 	$(INSTALL) --require-hashes --compile-bytecode -r tests/requirements.txt
 	mkdir -p .local/packages && ln -sfn ../../relay .local/packages/relay
-	$(INSTALL) --no-deps --no-build-isolation --no-index --editable .
+	$(INSTALL) --no-deps --no-build-isolation --no-index --editable . --editable infra/standins
 	@touch $@
 
 .local/atheris/.installed: tests/fuzz/atheris.txt $(STAMP)

@@ -22,7 +22,7 @@ BUDGETS: Mapping[str, Mapping[str, int]] = {
         "tests/journeys": 45,
         "tests/journeys/crashes": 18,
         "tests/journeys/node_groups": 16,
-        "tests/local/compute": 21,
+        "infra/standins/tpu_standins/tests/compute": 21,
         "tests/local/demo": 45,
         "tests/relay/attack": 19,
         "tests/simulation": 41,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from infra.local.compute.vms import RunningVm, labels_of
 from tests.contracts.local_compute import LocalCompute
 from tests.functions.test_handlers import an_event
 from tests.world import World
@@ -20,6 +19,7 @@ from tpu_slices_simulator import objects
 from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.system import MINUTE, STEP
+from tpu_standins.compute.vms import RunningVm, labels_of
 
 _READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 

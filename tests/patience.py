@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from tpu_slices.adapters import compute, compute_api, compute_joining, firestore_settings, pubsub
 from tpu_slices.adapters.firestore_reads import FirestoreReads
 from tpu_slices.adapters.gke import backend as gke
+from tpu_standins.patience import PATIENCE_SECONDS
 
 AGAIN_SECONDS = 0.01
 """Until a read is repeated."""

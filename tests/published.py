@@ -8,9 +8,9 @@ from typing import Any
 
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from infra.local.patience import PATIENCE_SECONDS
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.wire.messages import decode_fact
+from tpu_standins.patience import PATIENCE_SECONDS
 
 LEASE_SECONDS = 600
 """As long as Pub/Sub allows: what is being looked at is not delivered again."""

@@ -7,6 +7,7 @@
 | proof | `make proof` | those with the mark `proof`: they say what another says, for more cases |
 
 A test that asks for one of the fixtures NEEDED is real, without a word. Without `--suite` all but proofs are run.
+`--suite=NAME` is one word: pytest takes another one for a folder, before it knows this option.
 """
 
 from __future__ import annotations

@@ -12,22 +12,22 @@ from pathlib import Path
 import yaml
 from kubernetes.config.config_exception import ConfigException
 
-from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError, gone_already
-from infra.local.clients.kinds import KINDS
-from infra.local.clients.labels import HOST, OURS, marked, selector
-from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Asked, Borrowed, ClusterChoice, own
-from infra.local.interrupts import uninterrupted
-from infra.local.kubeconfig import write_private
 from infra.local.live_stack import document, write_credentials
 from infra.local.live_target import Live, NotLive, Wanted, of_context
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import CLUSTER_ID, id_of
-from infra.local.processes import Processes
 from infra.local.relay_account import APPLIED, NOT_EVERYWHERE, manifests
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.errors import ApiError, gone_already
+from tpu_standins.clients.kinds import KINDS
+from tpu_standins.clients.labels import HOST, OURS, marked, selector
+from tpu_standins.clients.objects import Object
+from tpu_standins.interrupts import uninterrupted
+from tpu_standins.kubeconfig import write_private
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.processes import Processes
 
 DEMO_NAMESPACE = "tpu-slices-demo"
 MADE = {

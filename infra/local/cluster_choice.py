@@ -16,11 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local.controllers.catalogue import OF_A_STACK, built, complete
-from infra.local.kubernetes.programs import Programs, find
-from infra.local.kubernetes.versions import pinned
 from infra.local.live_target import Live, Wanted
+from tpu_standins.controllers.catalogue import JOBSET, KUEUE, LWS, built, complete
+from tpu_standins.kubernetes.programs import Programs, find
+from tpu_standins.kubernetes.versions import pinned
 
+CONTROLLERS = (JOBSET, LWS, KUEUE)
+"""Of others, which a control plane of a stack's own has."""
 _EMBEDDED = "Kubernetes: the embedded API server, no LeaderWorkerSets, no queues (`make kubernetes` builds a real one)"
 
 
@@ -83,7 +85,7 @@ def own(asked: Asked, environment: Mapping[str, str]) -> Embedded | Built:
     found = find(environment, pinned())
     if found.programs is None:
         return Embedded(found.remarks)
-    lacking = [str(each) for each in OF_A_STACK if not complete(built(each, environment))]
+    lacking = [str(each) for each in CONTROLLERS if not complete(built(each, environment))]
     if lacking:
         return Embedded((*found.remarks, f"not built: {', '.join(lacking)}"))
     return Built(found.programs, found.remarks)

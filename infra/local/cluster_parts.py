@@ -7,13 +7,13 @@ from pathlib import Path
 from infra.local import borrowed
 from infra.local.addresses import Addresses
 from infra.local.cluster_choice import Borrowed, Built, Embedded
-from infra.local.controllers import running
-from infra.local.controllers.catalogue import JOBSET, KUEUE, LWS
-from infra.local.kubernetes.control_plane import ControlPlane, control_plane
-from infra.local.kubernetes.programs import Programs
 from infra.local.plan import Plan
-from infra.local.ports import free_ports
-from infra.local.processes import Processes, Program
+from tpu_standins.controllers import running
+from tpu_standins.controllers.catalogue import JOBSET, KUEUE, LWS
+from tpu_standins.kubernetes.control_plane import ControlPlane, control_plane
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.ports import free_ports
+from tpu_standins.processes import Processes, Program
 
 OUR_JOBSET, KUBELET = "jobset", "kubelet"
 """Clients of ours."""
@@ -52,8 +52,8 @@ class _Parts:
         self._processes.wait_until_ready(*self._processes.start(program))
 
     def start_beside(self, name: str) -> None:
-        """Start a client of the cluster, `python -m infra.local.NAME`."""
-        arguments = (f"infra.local.{name}", "--kubeconfig", str(self._addresses.kubeconfig))
+        """Start a client of the cluster, `python -m tpu_standins.NAME`."""
+        arguments = (f"tpu_standins.{name}", "--kubeconfig", str(self._addresses.kubeconfig))
         self.start(self._plan.module(name, arguments, "ready", self._addresses))
 
     @contextmanager
@@ -74,5 +74,5 @@ class _Parts:
 def _embedded(plan: Plan, addresses: Addresses) -> Program:
     """Return the embedded API server, with its controllers; it has the same port after a restart."""
     (port,) = free_ports(1)
-    arguments = ("infra.local.embedded", "--port", str(port), "--kubeconfig", str(addresses.kubeconfig))
+    arguments = ("tpu_standins.embedded", "--port", str(port), "--kubeconfig", str(addresses.kubeconfig))
     return plan.module("cluster", arguments, f"listening on https://127.0.0.1:{port}", addresses)

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from infra.local.addresses import Addresses, port_of
-from infra.local.processes import Listens, Program
+from tpu_standins.processes import Listens, Program
 
 AS_DEPLOYED = {"LOG_EXECUTION_ID": "true"}
 """What Cloud Functions sets: functions-framework writes each line of a log anew, with the id of its execution."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from infra.local import settings
 from infra.local.addresses import Addresses
-from infra.local.kubeconfig import write_private
 from infra.local.live_target import Live, NotLive, impersonating, source_of
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
 from tpu_slices.wire.documents import Fields
+from tpu_standins.kubeconfig import write_private
 
 RELEASING = "\nReleasing all slices, which takes GKE minutes. Another Ctrl-C ends this without waiting."
 LEFT = "Node pools may be left, which cost money. This lists them:\n  {command}"

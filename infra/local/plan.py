@@ -8,9 +8,9 @@ from pathlib import Path
 
 from infra.local.addresses import Addresses
 from infra.local.cluster_choice import Borrowed, ClusterChoice, Embedded
-from infra.local.compute.booting.host import cannot_be_used
 from infra.local.live_target import Live
-from infra.local.processes import Program, Says
+from tpu_standins.compute.booting.host import cannot_be_used
+from tpu_standins.processes import Program, Says
 
 REPOSITORY = Path(__file__).parents[2]
 CLUSTER_ID = "demo"
@@ -21,12 +21,12 @@ STARTUP_SCRIPT = REPOSITORY / "shared" / "tpu_slices" / "adapters" / "startup.sh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run: `root` contains functions/, relay/ and infra/; logs and kubeconfigs are written below `state`.
+    """What to run: `root` contains functions/ and relay/; logs and kubeconfigs are written below `state`.
 
     `queues`: whether a cluster of the stack's own has Kueue. `compute`: whether its slices are on a local Compute
     Engine, as those of a self-managed cluster are. `unbooted`: why its VMs do not run their startup script; empty: they
-    do. `gke_arguments` and `compute_arguments` are additional arguments of `python -m infra.local.gke` and
-    `infra.local.compute`, their pace for example.
+    do. `gke_arguments` and `compute_arguments` are additional arguments of `python -m tpu_standins.gke` and
+    `tpu_standins.compute`, their pace for example.
     """
 
     root: Path = REPOSITORY

@@ -15,17 +15,17 @@ import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, Image, Relay, account_of, write
 from infra.local.addresses import Addresses
-from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
-from infra.local.clients.installing import NotInstalled, install
-from infra.local.clients.kinds import KINDS
-from infra.local.clients.labels import marked
-from infra.local.clients.objects import Object
-from infra.local.kubeconfig import for_token_file, write_private
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.processes import ProgramFailed
 from infra.local.scheduler import repeated
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.clients.installing import NotInstalled, install
+from tpu_standins.clients.kinds import KINDS
+from tpu_standins.clients.labels import marked
+from tpu_standins.clients.objects import Object
+from tpu_standins.kubeconfig import for_token_file, write_private
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.processes import ProgramFailed
 
 logger = logging.getLogger(__name__)
 

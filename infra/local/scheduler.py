@@ -12,7 +12,7 @@ from google.pubsub_v1.services.publisher.transports import PublisherGrpcTranspor
 
 from infra.local.addresses import Addresses
 from infra.local.messaging import Schedule
-from infra.local.patience import ATTEMPT_SECONDS
+from tpu_standins.patience import ATTEMPT_SECONDS
 
 logger = logging.getLogger(__name__)
 

@@ -7,17 +7,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local import emulators, messaging, prerequisites
+from infra.local import messaging
 from infra.local.addresses import Addresses, port_of
 from infra.local.cluster_parts import cluster
 from infra.local.functions import function
-from infra.local.interrupts import orderly_end
 from infra.local.live_stack import released
 from infra.local.plan import STARTUP_SCRIPT, Plan
-from infra.local.ports import free_ports
-from infra.local.processes import Processes, Program
 from infra.local.relay_account import relay_account
 from infra.local.scheduler import scheduled
+from tpu_standins import emulators, prerequisites
+from tpu_standins.interrupts import orderly_end
+from tpu_standins.ports import free_ports
+from tpu_standins.processes import Processes, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
 def local_gke(plan: Plan, addresses: Addresses) -> Program:
     """Return the local GKE: the node pool API, whose pools become nodes of the cluster."""
     arguments = (
-        "infra.local.gke",
+        "tpu_standins.gke",
         *("--port", str(port_of(addresses.gke))),
         *("--buttons-port", str(port_of(addresses.buttons))),
         *("--cluster", addresses.cluster_path),
@@ -107,7 +108,7 @@ def local_compute(plan: Plan, addresses: Addresses) -> Program:
     """Return the local Compute Engine, whose instances become nodes of the cluster."""
     (metadata,) = free_ports(1)
     arguments = (
-        "infra.local.compute",
+        "tpu_standins.compute",
         *("--port", str(port_of(addresses.compute))),
         *("--buttons-port", str(port_of(addresses.buttons))),
         *("--metadata-port", str(metadata)),
@@ -125,7 +126,7 @@ def local_compute(plan: Plan, addresses: Addresses) -> Program:
 def faults(plan: Plan, addresses: Addresses) -> Program:
     """Return the proxy between the relay and the API server."""
     arguments = (
-        "infra.local.proxy",
+        "tpu_standins.proxy",
         *("--kubeconfig", str(addresses.kubeconfig)),
         *("--write", str(addresses.proxy_kubeconfig)),
         *("--port", str(addresses.proxy_port)),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from infra.local.gke.paths import policy_path
-from infra.local.gke.refusals import refusal
-from infra.local.gke.rules import Ask
-from tests.local.gke.world import DEMO, a_cluster, a_state
 from tpu_slices.adapters.gke.requests import create_request
 from tpu_slices.domain.planning.host_labels import workload_policy_of
 from tpu_slices.ports.backend import PoolOrder
+from tpu_standins.gke.paths import policy_path
+from tpu_standins.gke.refusals import refusal
+from tpu_standins.gke.rules import Ask
+from tpu_standins.testing.gke import DEMO, a_cluster, a_state
 
 
 def why_refused(order: PoolOrder) -> str | None:

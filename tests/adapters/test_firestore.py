@@ -12,12 +12,12 @@ from google.cloud.firestore import Client
 from google.cloud.firestore_v1._helpers import encode_dict
 from google.cloud.firestore_v1.types import Document, RunQueryRequest, RunQueryResponse
 
-from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import CLUSTER, NOW, a_record
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.store import Revision, Stored
 from tpu_slices.wire.documents import encode, key_of
+from tpu_standins.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

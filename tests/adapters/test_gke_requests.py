@@ -16,11 +16,11 @@ from tests.adapters.local_gke import why_refused
 from tests.adapters.recordings import ORDER
 from tests.adapters.stories import EVERYTHING, STORIES
 from tests.builders import a_job, a_spec
-from tests.local.gke.world import DEMO
 from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.adapters.cloud_errors import CannotBeMade
 from tpu_slices.adapters.gke.requests import as_rest, create_request, operation_path, pool_path
 from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
+from tpu_standins.testing.gke import DEMO
 
 GOLDEN = Path(__file__).parent / "golden"
 RENEW = "RENEW_GOLDEN_REQUESTS"

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 
 from infra.local.borrowed import DEMO_NAMESPACE
-from infra.local.clients.api import Api
 from infra.local.demo.http import get_json
 from infra.local.demo.vendors import call
 from infra.local.demo.watch import Witness, witnessed
@@ -25,6 +24,7 @@ from infra.local.stack import Stack, running
 from tests.bench.measures import Measure, measure
 from tests.examples.cluster import seed
 from tests.manifests import a_manifest
+from tpu_standins.clients.api import Api
 
 SAMPLES, WARM_UP = 100, 5
 PATIENCE_SECONDS, SETTLED_SECONDS = 60.0, 1.5

@@ -14,9 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import emulators, prerequisites
-from infra.local.ports import free_ports
-from infra.local.processes import Processes
 from tests.bench.measures import Measure, measure
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, some_hosts
 from tpu_slices.adapters.firestore import FirestoreStore, connect
@@ -31,6 +28,9 @@ from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tpu_standins import emulators, prerequisites
+from tpu_standins.ports import free_ports
+from tpu_standins.processes import Processes
 
 ROUNDS = 100
 STORED = (10, 100, 1000)

@@ -26,12 +26,9 @@ from google import pubsub_v1
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from infra.local.borrowed import DEMO_NAMESPACE
-from infra.local.clients.api import Api
-from infra.local.clients.objects import Object
 from infra.local.demo.http import get_json
 from infra.local.demo.vendors import call
 from infra.local.demo.view import OK, Call
-from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.plan import REPOSITORY, Plan
 from infra.local.stack import Stack, running
 from tests.bench.measures import Measure, measure
@@ -45,6 +42,9 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.ports.log_events import LogEvent
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.objects import Object
+from tpu_standins.kubelet.keys import RUN_SECONDS
 
 CREATE, DELETE = "CreateNodePool", "DeleteNodePool"
 KINDS = {CREATE: "CREATE_NODE_POOL", DELETE: "DELETE_NODE_POOL"}

@@ -24,27 +24,29 @@ from typing import Any
 import psutil
 from google.cloud.container_v1 import NodeConfig, NodePool
 
-from infra.local import emulators, messaging, prerequisites
+from infra.local import messaging
 from infra.local.addresses import Addresses, port_of
-from infra.local.clients.api import Api
 from infra.local.cluster_choice import Asked, Built, own
 from infra.local.cluster_parts import cluster
-from infra.local.gke.hosts import Appearance, Readiness
-from infra.local.gke.kubernetes_nodes import KubernetesNodes
-from infra.local.gke.machines import MACHINES
-from infra.local.gke.nodes import NodeKeeper, described
-from infra.local.gke.paths import instance_names, instance_stem
-from infra.local.gke.state import Host, Pool, State
-from infra.local.interrupts import orderly_end
-from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.plan import Plan
-from infra.local.processes import Processes
 from infra.local.relay_account import relay_account
 from infra.local.stack import allotted, local_relay
 from tests.bench.facts import Facts
 from tests.builders import CLUSTER, a_spec
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadJob, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.planning.pool_labels import labels_of
+from tpu_standins import emulators, prerequisites
+from tpu_standins.clients.api import Api
+from tpu_standins.cloud.hosts import Appearance, Readiness
+from tpu_standins.cloud.kubernetes_nodes import KubernetesNodes
+from tpu_standins.cloud.machines import MACHINES
+from tpu_standins.cloud.nodes import NodeKeeper
+from tpu_standins.gke.hosts import described
+from tpu_standins.gke.paths import instance_names, instance_stem
+from tpu_standins.gke.state import Host, Pool, State
+from tpu_standins.interrupts import orderly_end
+from tpu_standins.kubelet.keys import RUN_SECONDS
+from tpu_standins.processes import Processes
 
 Json = dict[str, Any]
 

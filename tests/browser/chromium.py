@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
 
 REMEDY = "The browser tests need Chromium on the PATH: apt-get install --no-install-recommends chromium"
 FLAGS = (

@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 from google.cloud import firestore
 
-from infra.local.clients.conditions import is_true
-from infra.local.clients.errors import ApiError
 from infra.local.cluster_choice import Built
-from infra.local.kubelet.keys import RUN_SECONDS
-from infra.local.kubernetes.programs import Programs
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY, Plan
-from infra.local.prerequisites import Tools
 from infra.local.stack import Stack, running
 from infra.local.up.keeper import Keeper, Order
 from infra.local.up.run import afterwards, noted
 from infra.local.up.trouble import api_errors
 from infra.local.up.verbs import pressed
 from tests.examples.cluster import FAST, Cluster, asked_by_a_user, database, seed
+from tpu_standins.clients.conditions import is_true
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.kubelet.keys import RUN_SECONDS
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.prerequisites import Tools
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -16,8 +16,8 @@ import pytest
 import urllib3
 import yaml
 
-from infra.local.patience import PATIENCE_SECONDS
-from tests.waiting import until
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import until
 
 Json = dict[str, Any]
 LIVE = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]

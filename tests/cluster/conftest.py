@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.controllers.catalogue import JOBSET_PROPOSED
-from infra.local.kubernetes.programs import Programs
-from infra.local.prerequisites import Tools
 from tests.cluster import servers
 from tests.cluster.servers import EARLIER, EMBEDDED, REAL, Cluster, patient_relay
+from tpu_standins.controllers.catalogue import JOBSET_EARLIER
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.prerequisites import Tools
 
 
 @pytest.fixture(scope="package")
@@ -25,7 +25,7 @@ def real(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="package")
 def earlier(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with servers.real(programs, tools.setpriv, tmp_path_factory.mktemp("earlier"), JOBSET_PROPOSED, EARLIER) as one:
+    with servers.real(programs, tools.setpriv, tmp_path_factory.mktemp("earlier"), JOBSET_EARLIER, EARLIER) as one:
         yield one
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from infra.local.clients.labels import HOST
-from infra.local.kubelet.keys import FAIL_UNTIL_RESTART, RUN_SECONDS
 from tests.cluster.asking import Json, done, path
 from tests.cluster.builders import CONTAINER, EXCLUSIVE, POOL, TPU, jobset, node
 from tests.cluster.servers import Cluster
-from tests.waiting import until
+from tpu_standins.clients.labels import HOST
+from tpu_standins.kubelet.keys import FAIL_UNTIL_RESTART, RUN_SECONDS
+from tpu_standins.testing.waiting import until
 
 PLACE = "test.example.com/place"
 """Label of a place's nodes."""

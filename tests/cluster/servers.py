@@ -16,19 +16,19 @@ from typing import Any
 import orjson
 import pytest
 
-from infra.local.controllers import running
-from infra.local.controllers.catalogue import JOBSET, Controller, built
-from infra.local.controllers.installing import install_kinds
-from infra.local.kubernetes.control_plane import ControlPlane, control_plane
-from infra.local.kubernetes.programs import Programs
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.ports import free_ports
-from infra.local.prerequisites import Prerequisite, find
-from infra.local.processes import Processes, Program, Says
 from relay import cluster, watch
 from relay.node_groups import calls
 from tests.cluster.asking import Api, Json, path
-from tests.waiting import until
+from tpu_standins.controllers import running
+from tpu_standins.controllers.catalogue import JOBSET, Controller, built
+from tpu_standins.controllers.installing import install_kinds
+from tpu_standins.kubernetes.control_plane import ControlPlane, control_plane
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.ports import free_ports
+from tpu_standins.prerequisites import Prerequisite, find
+from tpu_standins.processes import Processes, Program, Says
+from tpu_standins.testing.waiting import until
 
 ROOT = Path(__file__).parents[2]
 REAL, EMBEDDED, EARLIER = "real", "embedded", "earlier"
@@ -183,7 +183,7 @@ def _serving(name: str, kubeconfig: Path, processes: Processes, *parts: str) -> 
 def module(name: str, said: str, *arguments: str) -> Program:
     return Program(
         name=name,
-        command=(sys.executable, "-m", f"infra.local.{name}", *arguments),
+        command=(sys.executable, "-m", f"tpu_standins.{name}", *arguments),
         ready=Says(re.escape(said)),
         folder=ROOT,
         environment=PYTHON,

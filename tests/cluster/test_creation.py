@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import CONTAINER, TPU, chips, event, job, jobset, meta, node, pod
 from tests.cluster.servers import POD, REAL_ALONE, Cluster, unique
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

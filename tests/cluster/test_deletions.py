@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.asking import LIVE, Api, Json, done, path
 from tests.cluster.builders import bound, job, jobset, meta, node, owned_by, pod
 from tests.cluster.servers import Cluster, unique
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from infra.local.clients.labels import HOST
-from infra.local.gke.hosts import TERMINATION
-from infra.local.gke.kubernetes_nodes import KubernetesNodes
-from infra.local.gke.nodes import NodesUnavailableError
 from tests.cluster.asking import LIVE, Answer, Json, done, path
 from tests.cluster.builders import POOL, TPU, bound
 from tests.cluster.servers import Cluster, unique
-from tests.waiting import until
+from tpu_standins.clients.labels import HOST
+from tpu_standins.cloud.hosts import TERMINATION
+from tpu_standins.cloud.kubernetes_nodes import KubernetesNodes
+from tpu_standins.cloud.nodes import NodesUnavailableError
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

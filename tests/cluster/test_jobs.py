@@ -10,7 +10,7 @@ from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import CONTAINER, TPU, meta
 from tests.cluster.places import Place, condition
 from tests.cluster.servers import REAL_ALONE, Cluster, unique
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

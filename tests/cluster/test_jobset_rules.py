@@ -11,7 +11,7 @@ from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import CONTAINER, EXCLUSIVE, NOBODY, POOL, chips, job, meta, node, owned_by, pod
 from tests.cluster.builders import jobset as managed_by_nobody
 from tests.cluster.servers import EMBEDDED_ALONE, REAL_ALONE, Cluster, unique
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

@@ -8,7 +8,7 @@ from tests.cluster.asking import LIVE, done, path
 from tests.cluster.builders import EXCLUSIVE, POOL
 from tests.cluster.places import SOON, Place, condition
 from tests.cluster.servers import EARLIER, REAL, Cluster
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = [*LIVE, pytest.mark.parametrize("cluster", [EARLIER, REAL], indirect=True)]
 

@@ -15,7 +15,7 @@ import yaml
 from tests.cluster.asking import LIVE, TABLE, Api, Json, done, path
 from tests.cluster.builders import meta
 from tests.cluster.servers import Cluster, unique
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import bound, event, job, jobset, meta, node, owned_by, pod
 from tests.cluster.servers import EMBEDDED, KUBECTLS, PATIENT, REAL, Cluster, unique
-from tests.waiting import LATEST_SECONDS
+from tpu_standins.testing.waiting import LATEST_SECONDS
 
 pytestmark = LIVE
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.asking import LIVE, done, path
 from tests.cluster.places import SOON, Place, condition
 from tests.cluster.servers import EARLIER, EMBEDDED, REAL, REAL_ALONE, Cluster
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.servers import PATIENT, REAL_ALONE, Cluster
 from tests.node_groups import SAMPLES, changed, crd, two_hosts
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 
@@ -91,7 +91,7 @@ def test_it_stays_until_who_holds_it_lets_it_go(cluster: Cluster, namespace: str
 
 @REAL_ALONE
 def test_its_rules_are_checked(cluster: Cluster, namespace: str) -> None:
-    """Ours says of each write that it checks none: tests/local/embedded/test_limits.py."""
+    """Ours says of each write that it checks none: infra/standins/tpu_standins/tests/embedded/test_limits.py."""
     refused = cluster.api.post(where(namespace), of(namespace, changed(two_hosts(), targetSizePolicyMode="INDIVIDUAL")))
     assert refused.refusal == (422, "Invalid")
     assert refused.warnings == ()

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay.cluster import Cluster as Calls
 from relay.cluster import unscheduled
 from relay.connection import Connection
@@ -21,7 +20,8 @@ from relay.watch import Patience, Watch
 from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import NOBODY, chips, event, meta
 from tests.cluster.servers import REAL_ALONE, Cluster
-from tests.waiting import until
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 LABELS = {"app": "web"}

@@ -10,7 +10,7 @@ from tests.cluster.accounts import GROUP, Account, account, rule
 from tests.cluster.asking import LIVE, Json, path
 from tests.cluster.builders import pod
 from tests.cluster.servers import Cluster
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

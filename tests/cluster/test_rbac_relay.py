@@ -12,8 +12,6 @@ import pytest
 from kubernetes.client import ApiException
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
-from infra.local.clients.kinds import KINDS
-from infra.local.kubeconfig import for_token_file
 from infra.local.relay_account import APPLIED, manifests
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
@@ -27,9 +25,11 @@ from tests.cluster.asking import APPLY, LIVE, Json, done, path
 from tests.cluster.builders import event
 from tests.cluster.servers import PATIENCE, Cluster
 from tests.infra.relay.manifests import the
-from tests.waiting import until
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_standins.clients.kinds import KINDS
+from tpu_standins.kubeconfig import for_token_file
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

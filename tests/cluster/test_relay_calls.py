@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
@@ -20,11 +19,12 @@ from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import CONTAINER, bound, event, jobset, meta, node, pod
 from tests.cluster.servers import Cluster, unique
 from tests.relay.recorder import Recorder
-from tests.waiting import until
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, NODE_POOL
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, OWNER, OWNER_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

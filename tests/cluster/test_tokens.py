@@ -11,7 +11,7 @@ from tests.cluster.accounts import Account, account, rule, token_of
 from tests.cluster.asking import LIVE, done, path
 from tests.cluster.builders import meta
 from tests.cluster.servers import Cluster
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

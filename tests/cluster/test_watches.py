@@ -7,7 +7,7 @@ import pytest
 from tests.cluster.asking import LIVE, TABLE, Api, Json, done, path, version_of
 from tests.cluster.builders import jobset, meta, node, pod
 from tests.cluster.servers import REAL, WINDOW, Cluster, unique
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = LIVE
 

@@ -12,13 +12,8 @@ from typing import Any, cast
 from google.api_core.exceptions import BadRequest
 from google.cloud.compute_v1 import InstanceGroupManager, InstancesClient
 
-from infra.local.compute.paths import Resource
-from infra.local.compute.state import Fault, Kind, State
-from infra.local.compute.vms import RunningVm, running
 from tests.adapters.compute_stories import COMPUTE, PATH, ZONE
 from tests.builders import NOW, self_managed
-from tests.local.compute.world import World as Compute
-from tests.local.compute.world import a_group, a_policy, a_state, a_template, alone
 from tpu_slices.adapters.compute import ComputeBackend
 from tpu_slices.adapters.compute_api import clients_by
 from tpu_slices.domain.model.clusters import PoolSettings
@@ -26,6 +21,11 @@ from tpu_slices.domain.model.slices import Owner, PoolName
 from tpu_slices.domain.planning.tpu_operator import PartNames, operator_names
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.troubles import Trouble, Verb
+from tpu_standins.compute.paths import Resource
+from tpu_standins.compute.state import Fault, Kind, State
+from tpu_standins.compute.vms import RunningVm, running
+from tpu_standins.testing.compute import World as Compute
+from tpu_standins.testing.compute import a_group, a_policy, a_state, a_template, alone
 
 _KINDS = {
     Trouble.FORBIDDEN: Kind.PERMISSION,

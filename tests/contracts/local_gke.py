@@ -9,19 +9,20 @@ from datetime import UTC, datetime, timedelta
 
 from google.cloud.container_v1 import ClusterManagerClient, NodeLabels, NodePool, Operation, ResourceLabels
 
-from infra.local.gke import faults, lifecycle
-from infra.local.gke.hosts import Manifest
-from infra.local.gke.paths import ClusterPath
-from infra.local.gke.server import Server
-from infra.local.gke.state import Fault, Kind, State
-from infra.local.timed import Moment
 from tests.builders import settings
-from tests.local.gke.world import NOON, SteppedClock, a_cluster, a_pool, a_state, counting_tokens
-from tests.local.gke.world import World as Gke
 from tpu_slices.adapters.gke.backend import GkeBackend, client
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices_simulator.fakes.troubles import Trouble, Verb
+from tpu_standins.cloud.hosts import Manifest
+from tpu_standins.cloud.timed import Moment
+from tpu_standins.gke import faults, lifecycle
+from tpu_standins.gke.paths import ClusterPath
+from tpu_standins.gke.server import Server
+from tpu_standins.gke.state import Fault, Kind, State
+from tpu_standins.testing.clock import NOON, SteppedClock
+from tpu_standins.testing.gke import World as Gke
+from tpu_standins.testing.gke import a_cluster, a_pool, a_state, counting_tokens
 
 _METHODS = {
     Verb.CREATE: "CreateNodePool",

@@ -7,7 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from infra.local.compute.state import Kind
 from tests.adapters.compute_stories import ORDERS, story
 from tests.adapters.stories import asking
 from tests.contracts.compute_steps import (
@@ -36,6 +35,7 @@ from tpu_slices.domain.model.observations import (
     Started,
 )
 from tpu_slices.ports.errors import Temporary
+from tpu_standins.compute.state import Kind
 
 BEYOND = {"every-setting", "a-template-that-is-brought"}
 """Recorded requests with an encryption key, which the local Compute Engine does not know, and a template it has not."""

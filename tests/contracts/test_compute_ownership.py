@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from infra.local.compute.server import Server
-from infra.local.compute.state import Kind
 from tests.builders import NOW, a_job, self_managed
 from tests.contracts.compute_steps import (
     GROUPS,
@@ -23,8 +21,6 @@ from tests.contracts.compute_steps import (
 )
 from tests.contracts.local_compute import LocalCompute
 from tests.contracts.test_backend import refused, started
-from tests.local.compute.world import World as Compute
-from tests.local.compute.world import a_state
 from tpu_slices.adapters.compute import ComputeBackend
 from tpu_slices.adapters.compute_api import clients
 from tpu_slices.domain.model.observations import (
@@ -43,6 +39,10 @@ from tpu_slices.domain.model.slices import ClusterId, PoolName, slice_id
 from tpu_slices.ports.errors import Temporary
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.troubles import Trouble, Verb
+from tpu_standins.compute.server import Server
+from tpu_standins.compute.state import Kind
+from tpu_standins.testing.compute import World as Compute
+from tpu_standins.testing.compute import a_state
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
 from tests.published import LEASE_SECONDS
 from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
@@ -47,6 +46,7 @@ from tpu_slices.wire.messages import (
     decode_update,
 )
 from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tpu_standins.patience import PATIENCE_SECONDS
 
 DEMO = ClusterId("demo")
 

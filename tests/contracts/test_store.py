@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
 from tpu_slices.domain.model.reasons import Reason
@@ -26,6 +25,7 @@ from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Names, Record, SliceStore, Stored
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import encode, key_of
+from tpu_standins.patience import PATIENCE_SECONDS
 
 STOP = Stop(since=NOW, stopped_at=NOW, ended=12, live=3, chips=240)
 REPORT = report(a_jobset(), [a_record()], QueueState(), NOW)

@@ -16,18 +16,18 @@ import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
-from infra.local.clients.api import Api
-from infra.local.clients.conditions import is_true
-from infra.local.clients.kinds import KINDS
 from infra.local.demo.http import get_json, press
-from infra.local.kubelet.keys import RUN_SECONDS
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
-from infra.local.prerequisites import Tools
 from infra.local.stack import Stack
-from tests.waiting import until
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, settings_key
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.conditions import is_true
+from tpu_standins.clients.kinds import KINDS
+from tpu_standins.kubelet.keys import RUN_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.prerequisites import Tools
+from tpu_standins.testing.waiting import until
 
 SETTINGS = REPOSITORY / "examples" / "clusters" / "research.yaml"
 FAST = (

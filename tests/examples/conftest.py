@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local.cluster_choice import Built
-from infra.local.kubernetes.programs import Programs
 from infra.local.plan import REPOSITORY, Plan
-from infra.local.prerequisites import Tools
 from infra.local.stack import running
 from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
 from tests.examples.stories import EXAMPLES, HALL, STATIC, STORIES, static_slice
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.prerequisites import Tools
 
 FILLED_BY_HAND = ("--fill-seconds", "100000")
 ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"

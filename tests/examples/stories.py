@@ -12,9 +12,9 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 from grpc import insecure_channel
 
 from infra.local.addresses import Addresses
-from infra.local.kubelet.keys import RUN_SECONDS
 from infra.local.plan import REPOSITORY
 from tests.examples.cluster import FOR_EVER, Cluster, Json
+from tpu_standins.kubelet.keys import RUN_SECONDS
 
 FOLDER = REPOSITORY / "examples"
 FLEX_START = FOLDER / "flex-start.yaml"

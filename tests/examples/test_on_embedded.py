@@ -13,11 +13,11 @@ import yaml
 
 from infra.local.cluster_choice import Embedded
 from infra.local.plan import Plan
-from infra.local.prerequisites import Tools
 from infra.local.stack import running
 from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
 from tests.examples.stories import EXAMPLES, FOLDER, V4
 from tests.examples.test_examples import jobset_of
+from tpu_standins.prerequisites import Tools
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.proof]
 JOB = FOLDER / "indexed-job.yaml"

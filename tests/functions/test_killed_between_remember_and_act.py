@@ -15,13 +15,8 @@ from google.cloud import firestore
 from infra.local import messaging
 from infra.local.addresses import Addresses, port_of
 from infra.local.functions import function
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.ports import free_ports
-from infra.local.prerequisites import Tools
-from infra.local.processes import Child, Processes, Program, Says
 from tests.builders import CLUSTER, a_job, leaders_wait, settings
 from tests.patience import patient_adapters
-from tests.waiting import until
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.gke.backend import GkeBackend, client
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher, publish
@@ -30,6 +25,11 @@ from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.messages import encode_fact
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.ports import free_ports
+from tpu_standins.prerequisites import Tools
+from tpu_standins.processes import Child, Processes, Program, Says
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 ROOT = Path(__file__).parents[2]
@@ -100,7 +100,7 @@ def local_gke(addresses: Addresses) -> Program:
     return Program(
         name="gke",
         command=(
-            *(sys.executable, "-m", "infra.local.gke", "--port", str(port_of(addresses.gke))),
+            *(sys.executable, "-m", "tpu_standins.gke", "--port", str(port_of(addresses.gke))),
             *("--buttons-port", str(port_of(addresses.buttons)), "--cluster", addresses.cluster_path),
         ),
         ready=Says(r"listening on .*"),

@@ -10,6 +10,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ("shared/", "functions/", "relay/", "infra/", "tests/")
 """The folders of what is run."""
+STANDINS = "infra/standins/"
+TESTS = ("tests/", f"{STANDINS}tpu_standins/tests/", f"{STANDINS}tpu_standins/testing/")
+"""The folders of tests, and of what they alone use."""
 
 
 @cache

@@ -18,7 +18,7 @@ FUNCTION_LINES = 40
 DRAWERS = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 TABLES = {
     # files that are mostly one table
-    "tests/local/gke/test_refusals.py",
+    "infra/standins/tpu_standins/tests/gke/test_refusals.py",
     "tests/domain/reconciling/test_decide.py",
 }
 

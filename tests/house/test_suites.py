@@ -10,7 +10,7 @@ import pytest
 from _pytest.mark.expression import Expression
 
 from tests.budgets import BUDGETS, MARGIN, over_budget
-from tests.house.sources import text, tracked
+from tests.house.sources import TESTS, modules, text, tracked
 from tests.proof.parts import PYTEST
 from tests.suites import NEEDED, SUITES, Run, summary
 from tests.usage import Usage, spent
@@ -36,7 +36,7 @@ def test_each_test_is_of_one_suite(marks: set[str]) -> None:
 
 def test_a_suite_is_a_target_that_runs_it() -> None:
     makefile, proof = text("Makefile"), " ".join(PYTEST)
-    assert [f"--suite {name}" in f"{makefile} {proof}" for name in SUITES] == [True] * len(SUITES)
+    assert [f"--suite={name}" in f"{makefile} {proof}" for name in SUITES] == [True] * len(SUITES)
     targets = {each.command.removeprefix("make ") for each in SUITES.values()}
     assert all(f"\n{target}:" in makefile for target in targets)
 
@@ -92,5 +92,5 @@ def test_the_budgets_of_a_suite_are_what_its_target_promises() -> None:
 
 
 def test_what_makes_a_test_real_is_a_fixture() -> None:
-    fixtures = " ".join(text(name) for name in tracked(".py") if name.startswith("tests/"))
+    fixtures = " ".join(text(name) for name in modules(*TESTS))
     assert [name for name in NEEDED if f"def {name}(" not in fixtures] == []

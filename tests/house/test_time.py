@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.house.sources import modules, text, tree
+from tests.house.sources import TESTS, modules, text, tree
 
 MEASURING = ("tests/bench/", "tests/mutants/", "tests/proof/", "tests/usage.py")
 """They measure, and claim nothing of what they measured."""
-WAITING = "tests/waiting.py"
+WAITING = "infra/standins/tpu_standins/testing/waiting.py"
 CLOCKS = {"monotonic", "perf_counter", "process_time"}
 ENDS = {"timeout", "within", "patience", "patience_seconds", "deadline"}
 """Parameters that say how long something is waited for."""
@@ -24,7 +24,7 @@ ALLOWED = {
     "tests/infra/builds/training.py:sleep()": "plays the program `sleep` of a build, in no time",
     "tests/infra/builds/triton.py:sleep()": "as above",
     "tests/local/demo/test_steps.py:within=": "a pure function's, which is given the time",
-    "tests/local/proxy/test_proxy.py:clock": "an answer is late by at least so much: later is right, too",
+    f"{TESTS[1]}proxy/test_proxy.py:clock": "an answer is late by at least so much: later is right, too",
     "tests/relay/attack/bed.py:clock": "the relay's own clock, which is given to it",
     "tests/relay/attack/test_lists.py:clock": "compares processor times of one test with each other",
     "tests/relay/test_closing.py:join()": "so many hosts that join",
@@ -36,7 +36,7 @@ ALLOWED = {
 
 
 def looked_at() -> list[str]:
-    return [name for name in modules("tests/") if not name.startswith(MEASURING) and name != WAITING]
+    return [name for name in modules(*TESTS) if not name.startswith(MEASURING) and name != WAITING]
 
 
 def called(node: ast.AST) -> str:

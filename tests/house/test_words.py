@@ -36,10 +36,7 @@ UNMISTAKABLE = (
 """Of any text: they mean nothing else here."""
 MEANT_OTHERWISE = {"_AuditLog", "_inherited", "INHERITED"}
 """Google's audit log; what a process inherits of its environment."""
-ELSEWHERE = (
-    "infra/local/compute/", "infra/local/embedded/", "infra/local/gke/", "tests/cluster/", "tests/local/compute/",
-    "tests/local/embedded/", "tests/local/gke/",
-)  # fmt: skip
+ELSEWHERE = ("infra/standins/", "tests/cluster/")
 """The stand-ins for Compute Engine, GKE and Kubernetes have these systems' words, and their tests."""
 TELLS_OF_THEM = ("tests/house/test_words.py", "docs/adr/", "CHANGELOG.md")
 FIELDS_GIVEN_UP = (

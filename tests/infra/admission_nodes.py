@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from infra.local.embedded.controllers.scheduler import Board, choose
 from tests.builders import a_job as a_job_with_a_slice
 from tests.builders import a_spec, an_owner
 from tests.infra.admission import Json
@@ -13,6 +12,7 @@ from tests.infra.admission_cases import POLICY, selector_of
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.planning.host_labels import may_be_a_node_label
 from tpu_slices.domain.planning.pool_labels import labels_of
+from tpu_standins.embedded.controllers.scheduler import Board, choose
 
 _PLENTY = {"google.com/tpu": "8", "cpu": "400", "memory": "4000Gi", "ephemeral-storage": "4000Gi", "pods": "9"}
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from infra.local.controllers.catalogue import JOBSET, JOBSET_PROPOSED, KUEUE, LWS
-from infra.local.gke.state import Cluster
-from infra.local.kubernetes.versions import pinned
+from infra.preflight.kubernetes import INSTALL_JOBSET
 from tests.house.sources import ROOT
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
+from tpu_standins.controllers.catalogue import JOBSET, JOBSET_EARLIER, KUEUE, LWS
+from tpu_standins.gke.state import Cluster
+from tpu_standins.kubernetes.versions import MODULE, pinned, required
 
 PYTHON_IMAGES = ("cloudbuild.yaml", "relay/image/Dockerfile", ".github/workflows/test.yaml")
 
@@ -49,8 +50,8 @@ KUBERNETES = pinned()
 PROVIDERS = json.loads(read("tests/infra/data/providers.json"))["version"]
 PINNED = {
     "GKE": {Cluster.__dataclass_fields__["version"].default},
-    "Kubernetes": {KUBERNETES, only(r"go\.etcd\.io/etcd/server/v3 (v\S+)", "infra/local/kubernetes/go.mod")},
-    "JobSet": {JOBSET.version, JOBSET_PROPOSED.version},
+    "Kubernetes": {KUBERNETES, required("go.etcd.io/etcd/server/v3", (MODULE / "go.mod").read_text())},
+    "JobSet": {JOBSET.version, JOBSET_EARLIER.version},
     "LeaderWorkerSet": {LWS.version},
     "Kueue": {KUEUE.version},
     "plain Indexed Jobs": {KUBERNETES},
@@ -83,6 +84,10 @@ def test_every_accelerator_has_its_row_with_its_first_version_of_gke() -> None:
     assert told == {
         label: {known.minimum_gke} - {None} if known.minimum_gke else set() for label, known in CATALOGUE.items()
     }
+
+
+def test_the_jobset_that_preflight_proposes_is_one_that_is_tried() -> None:
+    assert f"/download/{JOBSET_EARLIER.version}/" in INSTALL_JOBSET
 
 
 @pytest.mark.parametrize("page", ["docs/quotas.md", "docs/cost.md"])

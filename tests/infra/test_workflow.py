@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.local.prerequisites import Prerequisite
 from tests.infra.sources import ROOT, STEPS, on_hub
+from tpu_standins.prerequisites import Prerequisite
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").iterdir())
 EACH = pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)

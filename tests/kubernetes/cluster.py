@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.local.controllers.catalogue import JOBSET, Controller
-from infra.local.kubernetes.control_plane import ControlPlane, control_plane
-from infra.local.kubernetes.credentials import User
-from infra.local.kubernetes.programs import Programs
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.prerequisites import Tools
-from infra.local.processes import Child, Processes
 from tests.cluster.asking import Api, done, path
 from tests.cluster.servers import own_controller
-from tests.waiting import until
+from tpu_standins.controllers.catalogue import JOBSET, Controller
+from tpu_standins.kubernetes.control_plane import ControlPlane, control_plane
+from tpu_standins.kubernetes.credentials import User
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.prerequisites import Tools
+from tpu_standins.processes import Child, Processes
+from tpu_standins.testing.waiting import until
 
 Json = dict[str, Any]
 USER = User("ada", ("researchers",))

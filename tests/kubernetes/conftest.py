@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.kubernetes.programs import Programs
-from infra.local.prerequisites import Tools
 from tests.cluster.servers import PATIENT, patient_relay, with_jobsets
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, started
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.prerequisites import Tools
 
 
 @pytest.fixture(autouse=True, scope="package")

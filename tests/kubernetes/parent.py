@@ -8,13 +8,13 @@ import signal
 import sys
 from pathlib import Path
 
-from infra.local.interrupts import orderly_end
-from infra.local.kubernetes.control_plane import control_plane
-from infra.local.kubernetes.programs import find
-from infra.local.kubernetes.versions import pinned
-from infra.local.prerequisites import Prerequisite
-from infra.local.prerequisites import find as find_tools
-from infra.local.processes import Processes
+from tpu_standins.interrupts import orderly_end
+from tpu_standins.kubernetes.control_plane import control_plane
+from tpu_standins.kubernetes.programs import find
+from tpu_standins.kubernetes.versions import pinned
+from tpu_standins.prerequisites import Prerequisite
+from tpu_standins.prerequisites import find as find_tools
+from tpu_standins.processes import Processes
 
 
 def main(folder: Path) -> None:

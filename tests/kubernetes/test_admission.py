@@ -27,8 +27,8 @@ from tests.infra.admission_cases import (
     selecting,
 )
 from tests.kubernetes.cluster import Cluster, Json, Reply
-from tests.waiting import until
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -23,23 +23,24 @@ from infra.local.borrowed import (
     standing,
     tolerates_tpus,
 )
-from infra.local.clients.api import Api
-from infra.local.clients.installing import install
-from infra.local.clients.kinds import KINDS
-from infra.local.clients.labels import HOST, marked
-from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Asked, Borrowed
 from infra.local.demo import play
-from infra.local.kubernetes.control_plane import ControlPlane, control_plane
-from infra.local.kubernetes.programs import Programs
-from infra.local.ports import free_ports
-from infra.local.prerequisites import Tools
-from infra.local.processes import Processes
+from infra.local.plan import REPOSITORY
 from tests.cluster.servers import EMBEDDED, module, own_controller
-from tests.local.stack.leftovers import REPOSITORY, running_in
 from tests.node_groups import crd, two_hosts
-from tests.waiting import until
 from tpu_slices.domain.model.node_groups import FINALIZER
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.installing import install
+from tpu_standins.clients.kinds import KINDS
+from tpu_standins.clients.labels import HOST, marked
+from tpu_standins.clients.objects import Object
+from tpu_standins.kubernetes.control_plane import ControlPlane, control_plane
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.ports import free_ports
+from tpu_standins.prerequisites import Tools
+from tpu_standins.processes import Processes
+from tpu_standins.testing.leftovers import running_in
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

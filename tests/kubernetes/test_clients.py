@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.clients.api import Api
-from infra.local.clients.cache import Cache, NotListed, watching
-from infra.local.clients.errors import ApiError
-from infra.local.patience import PATIENCE_SECONDS
 from tests.kubernetes.cluster import Cluster
-from tests.local.clients.programs import waited
-from tests.waiting import until
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.cache import Cache, NotListed, watching
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.parts import waited
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

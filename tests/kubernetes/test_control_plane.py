@@ -13,16 +13,16 @@ from pathlib import Path
 import psutil
 import pytest
 
-from infra.local.clients.api import Api
-from infra.local.clients.cache import Cache, watching
-from infra.local.clients.errors import ApiError
-from infra.local.kubernetes.programs import NAMES, Programs
-from infra.local.kubernetes.versions import numbers, pinned
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.processes import ProgramFailed
 from tests.kubernetes.cluster import USER, Cluster, Json
-from tests.local.stack.leftovers import running_in, start_module
-from tests.waiting import until
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.cache import Cache, watching
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.kubernetes.programs import NAMES, Programs
+from tpu_standins.kubernetes.versions import numbers, pinned
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.processes import ProgramFailed
+from tpu_standins.testing.leftovers import running_in, start_module
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -12,7 +12,7 @@ from tests.cluster.asking import Api, done, path
 from tests.infra.compute.test_device_plugin import EXAMPLE
 from tests.infra.relay.manifests import built
 from tests.kubernetes.cluster import Cluster, Json
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

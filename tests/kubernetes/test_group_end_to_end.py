@@ -17,9 +17,6 @@ import pytest
 import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
-from infra.local.kubeconfig import for_token_file
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.processes import Child
 from infra.local.relay_account import manifests
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import Api, done, path
@@ -29,13 +26,16 @@ from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.kubernetes.test_relay_recovers import addressed, relaying
 from tests.node_groups import PROJECT, two_hosts
 from tests.published import Published
-from tests.waiting import until
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.wire.workloads import CHIPS
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.system import System
+from tpu_standins.kubeconfig import for_token_file
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.processes import Child
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

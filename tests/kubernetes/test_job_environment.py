@@ -10,7 +10,6 @@ import pytest
 from tests.cluster.asking import path
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
-from tests.waiting import until
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.planning.environment import (
     JobPlace,
@@ -19,6 +18,7 @@ from tpu_slices.domain.planning.environment import (
     worker_environment,
     worker_hostnames,
 )
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.clients.api import Api
-from infra.local.clients.objects import Object
 from tests.kubernetes.cluster import Cluster, with_controller
-from tests.local.clients.places import TEST, Place, namespace_for
-from tests.local.clients.programs import found, items, program, run, waited
-from tests.local.jobset.builders import API, EXCLUSIVE, POOL, annotated
-from tests.waiting import until
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.objects import Object
+from tpu_standins.testing.jobsets import API, EXCLUSIVE, POOL, annotated
+from tpu_standins.testing.parts import found, items, program, run, waited
+from tpu_standins.testing.places import TEST, Place, namespace_for
+from tpu_standins.testing.waiting import until
 
 CRD = "jobsets.jobset.x-k8s.io"
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]

@@ -25,10 +25,10 @@ from tests.cluster.accounts import token_of
 from tests.cluster.asking import Answer, Api, path
 from tests.infra.relay.manifests import a_relay, deployed
 from tests.kubernetes.cluster import Cluster, Json
-from tests.waiting import until
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.ports.errors import Temporary
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

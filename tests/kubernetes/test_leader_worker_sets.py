@@ -7,16 +7,16 @@ from contextlib import closing
 
 import pytest
 
-from infra.local.clients.api import Api
-from infra.local.clients.objects import Object
-from infra.local.controllers.catalogue import LWS
 from relay import translate
 from relay.objects import WorkloadName
 from tests.kubernetes.cluster import Cluster, with_controller
-from tests.local.clients.places import TEST, Place, namespace_for
-from tests.local.clients.programs import POOL, items, program, waited
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.readers import READERS
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.objects import Object
+from tpu_standins.controllers.catalogue import LWS
+from tpu_standins.testing.parts import POOL, items, program, waited
+from tpu_standins.testing.places import TEST, Place, namespace_for
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 API = "leaderworkerset.x-k8s.io/v1"

@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.asking import Answer, done
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.node_groups import CRD, IMAGE, PLURAL, SAMPLES, TEMPLATE, changed, of_a_template, one_host, two_hosts
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

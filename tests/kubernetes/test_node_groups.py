@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
-from infra.local.kubeconfig import for_token_file
 from infra.local.relay_account import manifests
 from relay.cluster import sources
 from relay.connection import Connection
@@ -32,7 +31,6 @@ from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import a_group, a_group_record, hosts
 from tests.kubernetes.cluster import NODE_GROUPS, Cluster, Json
 from tests.node_groups import two_hosts
-from tests.waiting import until
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Reason
@@ -43,6 +41,8 @@ from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate
+from tpu_standins.kubeconfig import for_token_file
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

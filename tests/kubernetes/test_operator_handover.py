@@ -17,8 +17,6 @@ import pytest
 import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
-from infra.local.kubeconfig import for_token_file
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.relay_account import manifests
 from relay.connection import Connection
 from relay.node_groups.labeler import NodeLabeler
@@ -31,7 +29,6 @@ from tests.kubernetes.cluster import Cluster, Json
 from tests.kubernetes.test_node_groups import CLUSTER, HOSTS_IN, ROOT, Site, _may_list, await_refusal
 from tests.node_groups import PLURAL, two_hosts
 from tests.operator_objects import a_group_owner, an_operator, operators_objects
-from tests.waiting import until
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
@@ -41,6 +38,9 @@ from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.planning.tpu_operator import FINALIZERS, operator_names
 from tpu_slices.wire.operator_objects import PARTS
+from tpu_standins.kubeconfig import for_token_file
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

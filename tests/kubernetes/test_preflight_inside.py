@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.local.patience import PATIENCE_SECONDS
 from infra.preflight import kubectl as asking
 from infra.preflight.findings import Finding, Severity
 from infra.preflight.kubectl import Kubectl
@@ -20,8 +19,9 @@ from tests.builders import joining_by_kubeadm
 from tests.infra.compute.test_device_plugin import EXAMPLE
 from tests.infra.relay.manifests import built
 from tests.kubernetes.cluster import Cluster, Json
-from tests.waiting import until
 from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

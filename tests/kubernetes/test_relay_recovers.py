@@ -16,19 +16,19 @@ import pytest
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.addresses import Addresses
-from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
-from infra.local.kubernetes.control_plane import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.processes import Child, Program, Says
+from infra.local.plan import REPOSITORY
 from infra.local.relay_account import open_account
 from tests.cluster.servers import with_jobsets
 from tests.kubernetes.cluster import Cluster, Json
-from tests.local.stack.leftovers import REPOSITORY
 from tests.published import Published
 from tests.relay import objects
-from tests.waiting import until
 from tpu_slices.domain.model.facts import SlicesWanted
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.kubernetes.control_plane import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.processes import Child, Program, Says
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

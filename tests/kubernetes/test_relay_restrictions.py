@@ -26,8 +26,8 @@ from tests.cluster.asking import Answer, Api, done, path
 from tests.infra.relay.manifests import SHARED
 from tests.kubernetes.cluster import Cluster, Json
 from tests.relay.test_events import update
-from tests.waiting import until
 from tpu_slices.domain.planning.host_labels import JOBSET_TAINT, NAMESPACED_JOB
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -19,7 +19,7 @@ from tests.cluster.asking import path
 from tests.infra.relay.manifests import SHARED, a_relay, deployed, the
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster, Json
-from tests.waiting import until
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import kubernetes.config
 
-from infra.local.clients.api import Api
-from infra.local.jobset.installation import install_crd
-from infra.local.ports import free_ports
-from infra.local.prerequisites import find, require
-from infra.local.processes import Child, Processes
 from tests.cluster import asking
 from tests.cluster.servers import EMBEDDED, ROOT, Cluster, module
-from tests.local.proxy.proxied import Proxied, before
+from tpu_standins.clients.api import Api
+from tpu_standins.jobset.installation import install_crd
+from tpu_standins.ports import free_ports
+from tpu_standins.prerequisites import find, require
+from tpu_standins.processes import Child, Processes
+from tpu_standins.testing.proxied import Proxied, before
 
 __all__ = ["ROOT", "Served", "connected", "serving"]
 

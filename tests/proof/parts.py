@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 PYTEST = (
     *("-m", "pytest", "--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder"),
-    *("--suite", "proof", "--timeout", "14400"),  # for what hangs: 64 slices take long on a small machine
+    *("--suite=proof", "--timeout=14400"),  # for what hangs: 64 slices take long on a small machine
 )
 SEEDS = 5_000
 

@@ -2,12 +2,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay import relay
 from tests.cluster.servers import patient_relay
 from tests.local.served import Served, serving
 from tests.relay.closing import Site
 from tests.relay.watched import Watched
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay.objects import Bookmarked, Failed, Kind, Listed, Lost, Saw, Seen, Ticked, WatchEvent
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 @dataclass

@@ -17,11 +17,11 @@ from relay.objects import Pool, PoolKey, WorkloadName
 from tests.builders import an_owner
 from tests.relay.objects import bound_pod, container, jobset, node, read_jobset
 from tests.relay.test_events import update
-from tests.waiting import beside
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId
 from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_standins.testing.waiting import beside
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay import health, probe
 from relay.health import Health, Limits, Probes
 from relay.objects import Kind
 from tests.relay.watched import START
-from tests.waiting import beside, until
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import beside, until
 
 
 class Setup:

@@ -7,13 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay import outbox as outbox_module
 from relay.health import Health, Limits
 from relay.objects import Kind
 from relay.outbox import A_MESSAGE, MOST_BYTES, Outbox
 from tests.relay.watched import START
-from tests.waiting import beside
 from tpu_slices.domain.model.facts import (
     Answer,
     DemandListed,
@@ -30,6 +28,8 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, decode_fact
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import beside
 
 
 @pytest.fixture(autouse=True)

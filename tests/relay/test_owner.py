@@ -10,7 +10,6 @@ from time import monotonic
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay import relay
 from relay.agenda import SteadyClock, Timing
 from relay.fact_queue import FactQueue
@@ -23,7 +22,6 @@ from tests.builders import CLUSTER, NOW
 from tests.relay.closing import SLICE, question
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import KINDS, read
-from tests.waiting import beside
 from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
@@ -34,6 +32,8 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import beside
 
 MOUNTS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}
 

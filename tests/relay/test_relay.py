@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 import pytest
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from infra.local.patience import PATIENCE_SECONDS
 from tests.builders import MINUTE, NOW
 from tests.cluster.asking import done, path
 from tests.local.served import ROOT, Served, serving
@@ -21,7 +20,6 @@ from tests.published import LEASE_SECONDS, pulled
 from tests.relay.attack.stage import Running, running
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, node
 from tests.relay.test_events import update
-from tests.waiting import until
 from tpu_slices.adapters.pubsub import PubSubPublisher
 from tpu_slices.domain.model.facts import (
     Answer,
@@ -38,6 +36,8 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 

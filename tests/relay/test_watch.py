@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay import cluster, watch
 from relay.connection import connect
 from relay.objects import Kind, Known, Unparseable
@@ -19,7 +18,8 @@ from relay.watch import Patience, Source, Watch
 from tests.local.served import Served, connected, serving
 from tests.relay.objects import Json, node
 from tests.relay.recorder import Recorder
-from tests.waiting import beside, until
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import beside, until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from tests.infra.sources import ROOT
 from tests.simulation.played import Played
 from tests.simulation.promises import Promise
 from tests.simulation.total import Total, added, total_in
-from tests.waiting import until
 from tpu_slices_simulator.story import Kind
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import until
 
 
 def a_played(seed: int, promise: Promise | None = None) -> Played:

@@ -8,7 +8,7 @@ from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.demo.http import press
 from infra.local.demo.steps import Act, Apply, Delete, Hold, LetGo, Restock, RunOut, Show
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 class ActFailed(Exception):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
 
 OPENER = build_opener(ProxyHandler({}))
 

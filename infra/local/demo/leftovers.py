@@ -6,15 +6,15 @@ import grpc
 from google import pubsub_v1
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
-from infra.local.clients.objects import Object
 from infra.local.demo.report import Leftovers
 from infra.local.demo.view import View
 from infra.local.demo.watch import Eyes
-from infra.local.patience import PATIENCE_SECONDS
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.limiter import Slot
 from tpu_slices.wire.documents import COLLECTIONS
+from tpu_standins.clients.objects import Object
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 def leftovers(eyes: Eyes, view: View) -> Leftovers:

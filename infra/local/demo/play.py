@@ -11,8 +11,6 @@ from rich.console import Console
 
 from infra.local import borrowed
 from infra.local.borrowed import DEMO_NAMESPACE, NotBorrowed
-from infra.local.clients.api import Api
-from infra.local.clients.labels import marked
 from infra.local.cluster_choice import Asked
 from infra.local.demo import report, screen, watch
 from infra.local.demo.hands import Hands
@@ -23,11 +21,13 @@ from infra.local.demo.story import story, story_on_compute
 from infra.local.demo.view import View
 from infra.local.demo.watch import Witness
 from infra.local.plan import planned
-from infra.local.prerequisites import PrerequisitesMissing, find, require
-from infra.local.processes import ProgramFailed
 from infra.local.relay_account import MANAGER
 from infra.local.settings import seed
 from infra.local.stack import Stack, running
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.labels import marked
+from tpu_standins.prerequisites import PrerequisitesMissing, find, require
+from tpu_standins.processes import ProgramFailed
 
 NOT_STARTED, INTERRUPTED = 2, 130
 """Exit codes, in addition to those of `report`."""

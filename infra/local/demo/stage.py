@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from google.api_core.exceptions import GoogleAPIError
 
-from infra.local.clients.errors import ApiError
 from infra.local.demo.hands import ActFailed, Hands
 from infra.local.demo.leftovers import dead_letters, leftovers
 from infra.local.demo.report import Leftovers
@@ -16,8 +15,9 @@ from infra.local.demo.steps import Act, Progress, Step, advanced, done, failed
 from infra.local.demo.table import news
 from infra.local.demo.view import View
 from infra.local.demo.watch import Eyes
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.stack import Stack
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.patience import PATIENCE_SECONDS
 
 LOOK_SECONDS = 0.4
 STAGGER_SECONDS = 1.5

@@ -13,7 +13,7 @@ from google.cloud.container_v1.services.cluster_manager.transports import Cluste
 from infra.local.addresses import Addresses
 from infra.local.demo.http import get_json
 from infra.local.demo.view import Call
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
 
 _STATUSES = {200: "OK", 404: "NOT_FOUND", 409: "ALREADY_EXISTS"}
 

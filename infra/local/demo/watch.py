@@ -12,17 +12,17 @@ from google.cloud import firestore
 
 from infra.local.addresses import Addresses
 from infra.local.borrowed import DEMO_NAMESPACE
-from infra.local.clients.api import Api
-from infra.local.clients.kinds import KINDS, Kind
-from infra.local.clients.labels import HOSTS
-from infra.local.clients.objects import Object
-from infra.local.clients.watch import Watch
 from infra.local.demo.report import Leader
 from infra.local.demo.vendors import Vendor, vendor
 from infra.local.demo.view import Event, JobSet, NodeGroup, Ran, View
-from infra.local.patience import PATIENCE_SECONDS
 from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.wire.documents import COLLECTIONS, decode
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.kinds import KINDS, Kind
+from tpu_standins.clients.labels import HOSTS
+from tpu_standins.clients.objects import Object
+from tpu_standins.clients.watch import Watch
+from tpu_standins.patience import PATIENCE_SECONDS
 
 COMPONENT = "tpu-slice-provisioner"
 LEADERS = "batch.kubernetes.io/job-completion-index=0"

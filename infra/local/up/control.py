@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.up.keeper import Keeper, Order, UnknownPart
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 @contextmanager

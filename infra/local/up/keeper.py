@@ -1,6 +1,6 @@
 """Keeps every part of a stack running: a part that dies is restarted, one that was stopped stays down.
 
-Only the main thread starts programs (see `infra.local.processes`), so orders wait for its next iteration. It never
+Only the main thread starts programs (see `tpu_standins.processes`), so orders wait for its next iteration. It never
 waits for one part: that may need another, which must be restarted first.
 """
 
@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
 
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.processes import Child, Processes, Program
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.processes import Child, Processes, Program
 
 LONGEST_PAUSE = 30.0
 FORGOTTEN_AFTER = 60.0

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from infra.local.controllers.catalogue import OF_A_STACK
+from infra.local.cluster_choice import CONTROLLERS
 
 AT_ONCE = 1_000_000
 """Bytes read from one log at a time."""
 
 _EMULATORS, _PLANE = {"pubsub", "firestore"}, {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
-_CONTROLLERS = {each.part for each in OF_A_STACK}
+_CONTROLLERS = {each.part for each in CONTROLLERS}
 _QUIET = frozenset(_EMULATORS | _PLANE | _CONTROLLERS)
 """Verbose parts, of which only errors are shown."""
 _ROUTINE = frozenset({"sweep.completed", "cluster.counted", "inventory.checked", "Heartbeat"})

@@ -11,12 +11,9 @@ from pathlib import Path
 from infra.local import borrowed, live_stack, messaging
 from infra.local.addresses import Addresses
 from infra.local.borrowed import NotBorrowed
-from infra.local.clients.errors import ApiError
 from infra.local.cluster_choice import Asked, Borrowed
 from infra.local.live_target import Live
 from infra.local.plan import Plan, planned
-from infra.local.prerequisites import PrerequisitesMissing, find, require
-from infra.local.processes import ProgramFailed
 from infra.local.relay_account import open_account
 from infra.local.settings import seed
 from infra.local.stack import Stack, running
@@ -26,6 +23,9 @@ from infra.local.up.keeper import Keeper, NotYet
 from infra.local.up.log_lines import Logs
 from infra.local.up.trouble import Press
 from infra.local.up.verbs import Refused, pressed
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.prerequisites import PrerequisitesMissing, find, require
+from tpu_standins.processes import ProgramFailed
 
 NOT_STARTED, FAILED, INTERRUPTED = 2, 1, 130
 LIVE_SWEEP_SECONDS = 30.0

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.up import trouble
 from infra.local.up.log_lines import Logs
 from infra.local.up.note import Note, NothingUp
 from infra.local.up.trouble import Press
+from tpu_standins.patience import PATIENCE_SECONDS
 
 OPENER = build_opener(ProxyHandler({}))
 REFUSED, NO_STACK = 1, 2

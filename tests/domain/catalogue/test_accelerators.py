@@ -1,16 +1,14 @@
 """The catalogue against the documented slices, row by row, both ways.
 
-`tests/data/tpu_catalogue.tsv` is the facts: each row names its source. Left out are the rows of tpu7x-ultranet-4t:
+`tpu_standins.testing.documented` is the facts: each row names its source. Left out are the rows of tpu7x-ultranet-4t:
 GKE offers it only where a machine type is requested by name, which no node selector of a pod can do. Rows marked
 "rule only" are larger than anything Google lists, but follow from the same rule of cubes, and are in.
 """
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,6 +25,7 @@ from tpu_slices.domain.catalogue.accelerators import (
     topology_of,
 )
 from tpu_slices.domain.catalogue.topology import Topology
+from tpu_standins.testing import documented
 
 V4, V5E, V5P, V6E = "tpu-v4-podslice", "tpu-v5-lite-podslice", "tpu-v5p-slice", "tpu-v6e-slice"
 V5E_DEVICE, V7X, V7 = "tpu-v5-lite-device", "tpu7x", "tpu7"
@@ -37,8 +36,7 @@ POLICY_KINDS = {
 }
 LEFT_OUT = "explicit request only"
 
-with (Path(__file__).parents[2] / "data" / "tpu_catalogue.tsv").open(newline="") as table:
-    FACTS = list(csv.DictReader(table, delimiter="\t"))
+FACTS = list(documented.slices())
 ROWS = [row for row in FACTS if LEFT_OUT not in row["source"]]
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.plan import REPOSITORY
+from tpu_standins.patience import PATIENCE_SECONDS
 
 TRAINER = REPOSITORY / "examples" / "training" / "trainer"
 LOCK = TRAINER / "requirements.txt"

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.ports import free_ports
-from tests import waiting
 from tests.examples.training.bucket import Bucket, bucket
 from tests.examples.training.conftest import LOCK, TRAINER, Trainer
 from tests.infra.sources import pins
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.ports import free_ports
+from tpu_standins.testing import waiting
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 def install(lock: Path, site: Path, *options: str) -> None:

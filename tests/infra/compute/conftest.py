@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.compute.booting.host import cannot_be_used
 from tests.infra.compute.metadata_server import Metadata, serving
 from tests.infra.compute.observed import Observed
 from tests.infra.sources import ROOT
+from tpu_standins.compute.booting.host import cannot_be_used
 
 SCRIPT = ROOT / "shared" / "tpu_slices" / "adapters" / "startup.sh"
 TOKEN = "abcdef.0123456789abcdef"

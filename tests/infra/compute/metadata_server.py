@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
 
 ATTRIBUTES = "instance/attributes/"
 GUEST = "instance/guest-attributes/"

@@ -6,8 +6,8 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from infra.local.compute.booting.host import Host
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.compute.booting.host import Host
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,17 @@ import pytest
 import yaml
 from google.cloud import compute_v1 as gce
 
-from infra.local.compute.booting.scripts import Scripts, Site
-from infra.local.compute.metadata.server import MetadataServer
-from infra.local.compute.paths import Resource
-from infra.local.compute.state import Pace
-from infra.local.compute.vms import ByMetadata, JoinedHosts
-from infra.local.gke.hosts import Manifest
 from tests.infra.compute.conftest import HASH, LABELS, SCRIPT, TOKEN, VERSION
 from tests.infra.compute.observed import Observed
-from tests.local.compute.world import HERE, World, a_state, a_template, alone
-from tests.local.gke.world import UnreliableNodes
-from tests.waiting import until
+from tpu_standins.cloud.hosts import Manifest
+from tpu_standins.compute.booting.scripts import Scripts, Site
+from tpu_standins.compute.metadata.server import MetadataServer
+from tpu_standins.compute.paths import Resource
+from tpu_standins.compute.state import Pace
+from tpu_standins.compute.vms import ByMetadata, JoinedHosts
+from tpu_standins.testing.compute import HERE, World, a_state, a_template, alone
+from tpu_standins.testing.gke import UnreliableNodes
+from tpu_standins.testing.waiting import until
 
 pytestmark = [
     pytest.mark.real,

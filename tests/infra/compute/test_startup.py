@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.local.compute.booting.host import FSTAB
-from infra.local.patience import PATIENCE_SECONDS
 from tests.infra.compute.conftest import HASH, LABELS, SCRIPT, TOKEN, VERSION
 from tests.infra.compute.metadata_server import Metadata
 from tests.infra.compute.observed import Observed
 from tests.infra.compute.outside import files_of, swapped_on, written_since
+from tpu_standins.compute.booting.host import FSTAB
+from tpu_standins.patience import PATIENCE_SECONDS
 
 pytestmark = [
     pytest.mark.real,

@@ -12,12 +12,8 @@ import pytest
 from google.cloud.container_v1 import NodePool
 
 from infra.environments.training.catalogue import catalogue
-from infra.local.gke.paths import policy_path
-from infra.local.gke.refusals import refusal
-from infra.local.gke.rules import Ask
 from tests.builders import a_job, a_spec
 from tests.infra.environments.planned import Plan, plan_of
-from tests.local.gke.world import DEMO, a_cluster, a_state
 from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, shape_of
 from tpu_slices.domain.catalogue.topology import Topology
@@ -25,6 +21,10 @@ from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec, Taint, slice_id
 from tpu_slices.domain.planning.host_labels import host_labels
 from tpu_slices.ports.backend import PoolOrder
+from tpu_standins.gke.paths import policy_path
+from tpu_standins.gke.refusals import refusal
+from tpu_standins.gke.rules import Ask
+from tpu_standins.testing.gke import DEMO, a_cluster, a_state
 
 pytestmark = [
     pytest.mark.emulators,

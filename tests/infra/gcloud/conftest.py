@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.prerequisites import Prerequisite, find
 from tests.infra.builds.played import write_shim
 from tests.infra.sources import ROOT
+from tpu_standins.prerequisites import Prerequisite, find
 
 HERE = Path(__file__).parent
 SERVICES = (

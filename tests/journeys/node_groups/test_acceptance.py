@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 
-from infra.local.compute.state import Kind
 from tests.adapters.compute_stories import COMPUTE
 from tests.builders import CLUSTER
 from tests.contracts.compute_steps import GROUPS, MINUTE, PARTS, POLICIES, TEMPLATES
@@ -21,6 +20,7 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import PoolName, WorkloadJob, pool_name, slice_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, GROUP_NAME, GROUP_NAMESPACE, TOPOLOGY
 from tpu_slices_simulator.live import LiveWorkload
+from tpu_standins.compute.state import Kind
 
 READY = {
     "WorkloadPolicyReady": "Ready",

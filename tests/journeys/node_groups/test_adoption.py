@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from infra.local.compute.state import Kind
 from relay.node_groups.labeler import NodeLabeler
 from tests.adapters.compute_stories import COMPUTE
 from tests.builders import CLUSTER
@@ -31,6 +30,7 @@ from tpu_slices.flows.adopt import AdoptionPlan, adopt_groups, survey_groups
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.operator_objects import operator_groups
 from tpu_slices_simulator import objects
+from tpu_standins.compute.state import Kind
 
 MANIFEST = changed(two_hosts("group"), instanceConfig__provisioningModel=None, instanceConfig__reservation=None)
 

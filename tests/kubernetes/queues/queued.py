@@ -11,16 +11,16 @@ from typing import Any
 
 import yaml
 
-from infra.local.controllers.catalogue import KUEUE, built
-from infra.local.controllers.installing import install_kinds
-from infra.local.kubernetes.control_plane import ControlPlane
-from infra.local.kubernetes.programs import Programs
 from infra.local.plan import REPOSITORY
-from infra.local.prerequisites import Tools
 from tests.cluster.asking import done, path
 from tests.cluster.servers import with_jobsets
 from tests.kubernetes.cluster import Cluster, started, with_controller
-from tests.waiting import until
+from tpu_standins.controllers.catalogue import KUEUE, built
+from tpu_standins.controllers.installing import install_kinds
+from tpu_standins.kubernetes.control_plane import ControlPlane
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.prerequisites import Tools
+from tpu_standins.testing.waiting import until
 
 Json = dict[str, Any]
 API = "/apis/kueue.x-k8s.io/v1beta2"

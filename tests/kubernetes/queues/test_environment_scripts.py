@@ -14,15 +14,15 @@ import pytest
 import yaml
 
 from infra.environments.training.builds.smoke import smoke
-from infra.local.kubernetes.programs import Programs
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.prerequisites import Tools
 from tests.cluster.asking import path
 from tests.infra.builds.training import FLAVOR
 from tests.infra.sources import ROOT
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.queues.queued import API, Team, a_cluster, applied, with_kueue
-from tests.waiting import until
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.prerequisites import Tools
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from infra.local.kubernetes.programs import Programs
 from infra.local.plan import REPOSITORY
-from infra.local.prerequisites import Tools
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.queues.queued import API, EXAMPLE, QUEUE_LABEL, Json, Team, a_cluster, applied, with_kueue
-from tests.waiting import until
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.prerequisites import Tools
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.kubernetes.programs import Programs
-from infra.local.prerequisites import Tools
 from tests.infra.environments.configuration.configured import outputs_of
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.queues.queued import Json, Team, a_cluster
 from tests.kubernetes.queues.training import SMALL, environment
+from tpu_standins.kubernetes.programs import Programs
+from tpu_standins.prerequisites import Tools
 
 pytestmark = [
     pytest.mark.emulators,

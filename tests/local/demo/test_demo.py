@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from infra.local.demo.story import story, story_on_compute
-from infra.local.kubernetes.programs import find
-from infra.local.kubernetes.versions import pinned
-from infra.local.prerequisites import Tools
-from tests.local.stack.leftovers import REPOSITORY, running_in
-from tests.waiting import until
+from infra.local.plan import REPOSITORY
+from tpu_standins.kubernetes.programs import find
+from tpu_standins.kubernetes.versions import pinned
+from tpu_standins.prerequisites import Tools
+from tpu_standins.testing.leftovers import running_in
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -3,10 +3,10 @@ from typing import Any
 import pytest
 
 from infra.local.borrowed import DEMO_NAMESPACE
-from infra.local.clients.kinds import KINDS
 from infra.local.demo.view import Event, JobSet, NodeGroup, Ran
 from infra.local.demo.watch import Witness, event, jobset, node_group, ran, unschedulable
 from tests.builders import NOW
+from tpu_standins.clients.kinds import KINDS
 
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}

@@ -12,17 +12,17 @@ import pytest
 import yaml
 
 from infra.local.addresses import Addresses
-from infra.local.clients.api import Api
-from infra.local.clients.objects import Object
 from infra.local.cluster_choice import Embedded
-from infra.local.compute.booting.cluster import KubeconfigServer
 from infra.local.demo.http import get_json
 from infra.local.plan import REPOSITORY, planned
-from infra.local.prerequisites import Tools
 from infra.local.settings import checked, file_of, put
 from infra.local.stack import Stack, running
-from tests.waiting import until
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.objects import Object
+from tpu_standins.compute.booting.cluster import KubeconfigServer
+from tpu_standins.prerequisites import Tools
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 

@@ -17,7 +17,7 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from infra.local import messaging
 from infra.local.addresses import Addresses
 from infra.local.messaging import Messaging, Subscription
-from infra.local.patience import PATIENCE_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
 
 TABLE = messaging.read().of_cluster("demo")
 

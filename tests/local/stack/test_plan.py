@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.compute.booting.host import cannot_be_used
 from infra.local.plan import Plan
 from infra.local.stack import allotted, local_compute
+from tpu_standins.compute.booting.host import cannot_be_used
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

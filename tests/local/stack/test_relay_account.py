@@ -8,12 +8,12 @@ import pytest
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.addresses import Addresses
-from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
-from infra.local.clients.labels import OURS
 from infra.local.relay_account import manifests, open_account, relay_account
 from tests.local.served import Served, serving
-from tests.waiting import until
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.clients.labels import OURS
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 

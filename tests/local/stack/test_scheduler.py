@@ -4,8 +4,8 @@ import threading
 import pytest
 from google.api_core.exceptions import GoogleAPIError, RetryError, ServiceUnavailable
 
-from infra.local.patience import PATIENCE_SECONDS
 from infra.local.scheduler import repeated
+from tpu_standins.patience import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from google import pubsub_v1
 from google.cloud import firestore
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 
-from infra.local import emulators
 from infra.local.plan import Plan
-from infra.local.prerequisites import Tools
-from infra.local.processes import Processes, ProgramFailed
 from infra.local.stack import Stack, running
 from tests.local.stack import sample
-from tests.local.stack.leftovers import running_in, start_module
-from tests.waiting import until
+from tpu_standins import emulators
+from tpu_standins.prerequisites import Tools
+from tpu_standins.processes import Processes, ProgramFailed
+from tpu_standins.testing.leftovers import running_in, start_module
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.prerequisites import Tools
 from tests.local.up.terminal import Terminal, stack_up
+from tpu_standins.prerequisites import Tools
 
 
 @pytest.fixture(scope="module")

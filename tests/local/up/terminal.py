@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from infra.local.clients.api import Api
-from infra.local.clients.errors import ApiError
-from infra.local.clients.objects import Object
-from infra.local.patience import PATIENCE_SECONDS
+from infra.local.plan import REPOSITORY
 from infra.local.up.note import Note
-from tests.local.stack.leftovers import REPOSITORY, running_in
-from tests.waiting import until
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.errors import ApiError
+from tpu_standins.clients.objects import Object
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.leftovers import running_in
+from tpu_standins.testing.waiting import until
 
 
 @dataclass

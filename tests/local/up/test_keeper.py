@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.prerequisites import Tools
-from infra.local.processes import Processes, Program, Says
 from infra.local.up.control import answer
 from infra.local.up.keeper import LARGEST_LOG, Keeper, NotYet, Order, UnknownPart
-from tests.waiting import until
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.prerequisites import Tools
+from tpu_standins.processes import Processes, Program, Says
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.local.stack.leftovers import REPOSITORY
+from infra.local.plan import REPOSITORY
 from tests.local.up.terminal import Terminal
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]

@@ -21,15 +21,16 @@ import yaml
 
 from infra.local.__main__ import main
 from infra.local.borrowed import standing
-from infra.local.clients.api import Api
-from infra.local.kubelet.keys import RUN_SECONDS
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.ports import free_ports
-from infra.local.prerequisites import Tools
-from infra.local.processes import Processes
+from infra.local.plan import REPOSITORY
 from tests.cluster.servers import EMBEDDED, module
-from tests.local.stack.leftovers import REPOSITORY, running_in
-from tests.waiting import until
+from tpu_standins.clients.api import Api
+from tpu_standins.kubelet.keys import RUN_SECONDS
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.ports import free_ports
+from tpu_standins.prerequisites import Tools
+from tpu_standins.processes import Processes
+from tpu_standins.testing.leftovers import running_in
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from infra.local.plan import REPOSITORY
 from infra.local.up.note import Note
-from tests.local.stack.leftovers import REPOSITORY
 from tests.local.up.terminal import Terminal
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from kubernetes import client
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay import cluster
 from relay.connection import connect
 from relay.objects import Kind, Known
@@ -17,7 +16,8 @@ from relay.watch import Patience, Source, Watch
 from tests.local.served import Served
 from tests.relay.objects import Json, node
 from tests.relay.recorder import Recorder
-from tests.waiting import beside, until
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import beside, until
 
 
 @dataclass

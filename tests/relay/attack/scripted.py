@@ -11,13 +11,13 @@ from typing import Any
 import orjson
 from kubernetes.client.exceptions import ApiException
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay import translate
 from relay.objects import Kind, Known
 from relay.watch import Patience, Source, Watch
 from tests.relay.objects import Json, node
 from tests.relay.recorder import Recorder
-from tests.waiting import beside
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.testing.waiting import beside
 
 VERSION = "7"
 

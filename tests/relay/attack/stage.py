@@ -13,12 +13,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.local.patience import PATIENCE_SECONDS
-from infra.local.ports import free_ports
 from relay import probe
 from tests.local.served import ROOT, Served
 from tests.relay.objects import Json
-from tests.waiting import until
+from tpu_standins.patience import PATIENCE_SECONDS
+from tpu_standins.ports import free_ports
+from tpu_standins.testing.waiting import until
 
 
 @dataclass

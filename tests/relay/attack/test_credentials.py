@@ -7,13 +7,13 @@ import pytest
 import yaml
 from kubernetes.config import incluster_config
 
-from infra.local.kubeconfig import for_token_file
 from relay import cluster
 from relay.connection import connect
 from relay.objects import Kind
 from tests.builders import an_owner
 from tests.relay.attack.bed import Bed, names
 from tpu_slices.ports.errors import Temporary
+from tpu_standins.kubeconfig import for_token_file
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

@@ -10,7 +10,6 @@ import psutil
 import pytest
 import yaml
 
-from infra.local.patience import PATIENCE_SECONDS
 from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.local.served import Served, serving
@@ -19,6 +18,7 @@ from tests.relay.objects import Json
 from tests.relay.test_events import update
 from tests.relay.test_relay import Stage, emptied, host, workload
 from tpu_slices.domain.model.facts import Echo, EchoQuestion, Fact, HostsChanged, SlicesWanted
+from tpu_standins.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]
 

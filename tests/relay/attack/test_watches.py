@@ -10,7 +10,6 @@ import pytest
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import ReadTimeoutError
 
-from infra.local.kubeconfig import Endpoint, kubeconfig
 from relay import __main__, translate
 from relay.objects import Kind, Known
 from relay.settings import Settings
@@ -18,7 +17,8 @@ from relay.watch import Patience, Source, Watch, WatchLost
 from tests.relay.attack.bed import Bed, names
 from tests.relay.attack.scripted import BOOKMARK, Scripted, nodes, refusal
 from tests.relay.recorder import Recorder
-from tests.waiting import beside
+from tpu_standins.kubeconfig import Endpoint, kubeconfig
+from tpu_standins.testing.waiting import beside
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

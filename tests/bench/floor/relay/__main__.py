@@ -7,10 +7,10 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from infra.local.clients.api import Api
-from infra.local.clients.kinds import KINDS
 from infra.local.demo.watch import LEADERS, unschedulable
 from tpu_slices.adapters.pubsub import connect_publisher
+from tpu_standins.clients.api import Api
+from tpu_standins.clients.kinds import KINDS
 
 TOPIC = f"projects/{os.environ['GOOGLE_CLOUD_PROJECT']}/topics/facts-{os.environ['CLUSTER']}"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from infra.environments.triton.serving import health, sample_model
-from infra.local.patience import PATIENCE_SECONDS
 from tests.infra.environments.serving.kserve import Triton, serving
+from tpu_standins.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 

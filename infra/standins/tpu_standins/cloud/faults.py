@@ -1,0 +1,52 @@
+"""Injected faults: which one a call meets, and how they wear off."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Affects the next `times` calls of `method` (`*`: any) that it means; None: until cleared, or `until`.
+
+    `zone`: where alone it is. `seconds`: how much longer something takes. `share`: the fraction of the calls that is
+    affected, evenly distributed; `met`: how many calls it has met.
+    """
+
+    kind: Any
+    method: str = "*"
+    zone: str | None = None
+    times: int | None = 1
+    until: float | None = None
+    seconds: float = 10.0
+    share: float = 1.0
+    met: int = 0
+
+
+F = TypeVar("F", bound=Fault)
+
+
+def take(faults: Sequence[F], meant: Callable[[F], bool]) -> tuple[tuple[F, ...], F | None]:
+    """Return the faults after this call, and the first that affects it."""
+    after: list[F] = []
+    for index, fault in enumerate(faults):
+        if not meant(fault):
+            after.append(fault)
+            continue
+        met = replace(fault, met=fault.met + 1)
+        if int(met.met * met.share) > int(fault.met * fault.share):
+            return (*after, *worn(met), *faults[index + 1 :]), fault
+        after.append(met)
+    return tuple(after), None
+
+
+def worn(fault: F) -> tuple[F, ...]:
+    """Return the fault after one use; nothing if that was its last."""
+    if fault.times is None:
+        return (fault,)
+    return (replace(fault, times=fault.times - 1),) if fault.times > 1 else ()
+
+
+def lasting(faults: tuple[F, ...], now: float) -> tuple[F, ...]:
+    """Return the faults that have not expired."""
+    return tuple(fault for fault in faults if fault.until is None or now < fault.until)

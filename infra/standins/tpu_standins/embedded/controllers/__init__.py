@@ -1,0 +1,1 @@
+"""What acts on the objects in process: level-triggered controllers as those of `tpu_standins.clients`."""

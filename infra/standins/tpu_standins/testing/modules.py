@@ -1,0 +1,8 @@
+"""Python in other processes, which finds the modules that this one finds."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+PYTHON: Mapping[str, str] = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
+"""Its environment. Modules are also found where it is started, which is said here: this folder has none."""
