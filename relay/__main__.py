@@ -26,7 +26,7 @@ from relay.connection import connect
 from relay.fact_queue import FactQueue
 from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
-from relay.lookups.threads import Claims, Lookups
+from relay.lookups.threads import Lookups, VolumeLookups
 from relay.lookups.users import Looks
 from relay.messages import noted
 from relay.node_groups.calls import SelfManagedCluster
@@ -66,7 +66,7 @@ class Process:
         once = min(PUBLISH_SECONDS, settings.publish_patience)
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
-        self._lookups = Lookups(Claims(calls, now), Looks(calls, lambda: datetime.now(UTC)), self._health)
+        self._lookups = Lookups(VolumeLookups(calls, now), Looks(calls, lambda: datetime.now(UTC)), self._health)
         self._relay = Relay(FactQueue(settings.cluster), now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
         patience = Patience(settings.watch_silence, time.monotonic)

@@ -137,28 +137,28 @@ class Cluster:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None
 
-    def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+    def volume_claim(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Return a PersistentVolumeClaim; None if there is none of that name. The timeouts are short."""
         with converted_errors():
             return _found(self._core.read_namespaced_persistent_volume_claim, name, namespace)
 
     def volume(self, name: str) -> Mapping[str, Any] | None:
-        """Return a PersistentVolume, as `claim` does."""
+        """Return a PersistentVolume, as `volume_claim` does."""
         with converted_errors():
             return _found(self._core.read_persistent_volume, name)
 
     def deployment(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return a Deployment, as `claim` does."""
+        """Return a Deployment, as `volume_claim` does."""
         with converted_errors():
             return _found(self._apps.read_namespaced_deployment, name, namespace)
 
     def replica_set(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Return a ReplicaSet, as `claim` does."""
+        """Return a ReplicaSet, as `volume_claim` does."""
         with converted_errors():
             return _found(self._apps.read_namespaced_replica_set, name, namespace)
 
     def pins_jobs(self) -> bool:
-        """Return whether the policy of infra/kubernetes/admission.yaml is bound, as `claim` does."""
+        """Return whether the policy of infra/kubernetes/admission.yaml is bound, as `volume_claim` does."""
         read = partial(self._custom.get_cluster_custom_object, *BINDINGS)
         with converted_errors():
             return _found(read, POLICY) is not None

@@ -320,12 +320,12 @@ def leaders_in_demand(workload: Workload, waiting: Mapping[Place, Leader]) -> It
     return (beyond_template(waiting[place].asks, requests[place.replicated_job]) for place in sorted(waiting))
 
 
-def mounted_claims(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, ...]]:
+def mounted_volumes(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, ...]]:
     """Return the PersistentVolumeClaims that leaders mount, by replicatedJob; none of them is empty."""
     mounted: defaultdict[str, set[str]] = defaultdict(set)
     for place, leader in waiting.items():
-        if leader.claims:
-            mounted[place.replicated_job].update(leader.claims)
+        if leader.volumes:
+            mounted[place.replicated_job].update(leader.volumes)
     return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
 
 

@@ -3,7 +3,7 @@
 | fact            | published                                                         | a lost one is made up for by |
 |-----------------|-------------------------------------------------------------------|------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the list of demand           |
-|                 | do; on request; every `repeat` if volume claims are part of it    |                              |
+|                 | do; on request; every `repeat` if volumes are part of it          |                              |
 | DemandListed    | every `repeat` while leaders wait, which confirms their demand    | the next one                 |
 | WorkloadChanged | if a workload changes its state or is not there; within `introduce` | the digest of workloads, and |
 |                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
@@ -46,7 +46,7 @@ from relay.agenda import (
     WatchProgress,
 )
 from relay.closing import Closing, Cordons
-from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_claims
+from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_volumes
 from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups.looking import Looking, pods_on
@@ -337,8 +337,8 @@ class FactQueue:
         jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)
         if jobset is None or not waiting:
             return
-        leaders, claims = tuple(leaders_in_demand(jobset, waiting)), mounted_claims(waiting)
-        if claims:
+        leaders, volumes = tuple(leaders_in_demand(jobset, waiting)), mounted_volumes(waiting)
+        if volumes:
             self._agenda.put(subject, now + self._timing.repeat)
         elif self._demand_told.is_told(jobset, leaders):
             return
@@ -347,7 +347,7 @@ class FactQueue:
             self._agenda.drop(State(uid))
         ref, requests = jobset.ref, jobset.requests
         facts = tuple(SlicesWanted(workload=ref, requests=requests, waiting=part) for part in parts_of(leaders))
-        yield Due(subject, facts, Mounted(claims, now) if claims else None)
+        yield Due(subject, facts, Mounted(volumes, now) if volumes else None)
 
     def _state(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         jobset = self.cache.workload(uid)

@@ -166,7 +166,7 @@ class Leader:
     asks: WaitingLeader
     """What the pod itself requests, with its labels, also those that its template has."""
     hardware: Hardware
-    claims: tuple[str, ...]
+    volumes: tuple[str, ...]
     """The PersistentVolumeClaims that it mounts."""
     waiting: bool
     """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""

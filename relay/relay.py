@@ -27,7 +27,7 @@ import structlog
 from relay.agenda import Subject
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups.threads import CLAIMS_AGAIN_AFTER, Done, Due, LookedUp, lacks_claims, without_unknown
+from relay.lookups.threads import VOLUMES_AGAIN_AFTER, Done, Due, LookedUp, lacks_volumes, without_unknown
 from relay.lookups.users import PodsOn
 from relay.node_groups.evictor import Eviction, evictions
 from relay.node_groups.keeper import not_held
@@ -205,7 +205,7 @@ class Relay:
         due = self._unknown.pop(found.subject, None)
         if due is None:
             return
-        again_at = self._now() + CLAIMS_AGAIN_AFTER if lacks_claims(found.facts) else None
+        again_at = self._now() + VOLUMES_AGAIN_AFTER if lacks_volumes(found.facts) else None
         self._queue.resume(found.subject, again_at)
         self._post(found.facts)
         if isinstance(due.unknown, PodsOn):

@@ -58,7 +58,7 @@ from tpu_slices.domain.planning.pool_labels import (
 )
 from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.wire import leader_worker_sets
-from tpu_slices.wire.bounds import CLAIMS_PER_FACT
+from tpu_slices.wire.bounds import VOLUMES_PER_FACT
 from tpu_slices.wire.jobsets import condition, strings
 from tpu_slices.wire.leaders import (
     LeaderOf,
@@ -76,10 +76,10 @@ from tpu_slices.wire.workloads import (
     LABELS,
     Json,
     chips_of,
-    claims_of,
     is_count,
     opted_out,
     shape_of_pod,
+    volumes_of,
 )
 
 LEADERS = f"{COMPLETION_INDEX}=0"
@@ -167,7 +167,7 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         job=leads.job,
         asks=replace(leads.asks, labels=leads.asks.labels[:LABELS_KEPT]),
         hardware=_hardware(obj),
-        claims=claims_of(obj)[:CLAIMS_PER_FACT],
+        volumes=volumes_of(obj)[:VOLUMES_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
         node=None if has_ended(obj) else obj["spec"].get("nodeName"),
     )

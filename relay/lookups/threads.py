@@ -2,8 +2,8 @@
 
 | due                                        | looked up                                 | if that fails      |
 |--------------------------------------------|-------------------------------------------|--------------------|
-| demand of leaders that mount volume claims | whether there are such claims, and the    | it names no claims |
-|                                            | zones that their volumes are bound to     |                    |
+| demand of leaders that mount volumes       | whether there are such volume claims, and | it names no        |
+|                                            | the zones that they are bound to          | volumes            |
 | an answer that nobody is on hosts          | their nodes, the pods on each, and the    | it is no answer    |
 |                                            | workloads of these (`users`)              |                    |
 | a look at hosts that a leader left         | the pods on each, and their workloads     | it is tried again  |
@@ -25,23 +25,23 @@ import structlog
 from relay.agenda import Subject
 from relay.health import Health
 from relay.lookups.users import Looks, PodsOn, Users, answers
-from tpu_slices.domain.model.facts import BoundClaim, Fact, HostsChanged, SlicesWanted, TemplateRequest
+from tpu_slices.domain.model.facts import Fact, HostsChanged, MountedVolume, SlicesWanted, TemplateRequest
 from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.wire.bounds import CLAIMS_PER_FACT
+from tpu_slices.wire.bounds import VOLUMES_PER_FACT
 
 _log = structlog.get_logger()
 
 TICK_EVERY = 30.0
 """Seconds."""
-ZONES_PER_CLAIM = 20
-CLAIMS_AGAIN_AFTER = timedelta(minutes=1)
-"""When demand with a claim that does not exist is repeated: nothing tells the relay that it was made."""
+ZONES_PER_VOLUME = 20
+VOLUMES_AGAIN_AFTER = timedelta(minutes=1)
+"""When demand with a volume that does not exist is repeated: nothing tells the relay that it was made."""
 PATIENCE = timedelta(seconds=2)
 """The time from when demand came due in which look-ups for it may begin; each of them takes seconds, not minutes."""
 KEPT = timedelta(minutes=3)
-"""How long a claim's zones are cached."""
+"""How long a volume's zones are cached."""
 QUIET_AFTER_TROUBLE = timedelta(minutes=1)
 """How long nothing is looked up after a failure."""
 
@@ -51,9 +51,9 @@ _ZONE_KEYS = (ZONE, "topology.gke.io/zone")
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """The claims that the waiting leaders of a JobSet mount."""
+    """The PersistentVolumeClaims that the waiting leaders of a JobSet mount."""
 
-    claims: Mapping[str, tuple[str, ...]]
+    volumes: Mapping[str, tuple[str, ...]]
     """By replicatedJob; none of them is empty."""
     since: datetime
     """When the demand came due."""
@@ -91,8 +91,8 @@ Done = Callable[[LookedUp], None]
 class Lookups:
     """Completes what is due in two threads, each in the order in which it was begun: demand, and what is on hosts."""
 
-    def __init__(self, claims: Claims, looks: Looks, health: Health) -> None:
-        self._claims = claims
+    def __init__(self, volumes: VolumeLookups, looks: Looks, health: Health) -> None:
+        self._mounted = volumes
         self._looks = looks
         self._health = health
         self._demand: SimpleQueue[tuple[Due, Mounted, Done]] = SimpleQueue()
@@ -106,13 +106,13 @@ class Lookups:
             self._asked.put((due, due.unknown, done))
 
     def run_demand(self) -> None:
-        """Look up claims for as long as the process lives."""
+        """Look up volumes for as long as the process lives."""
         while True:
-            self._health.ticked("claims")
-            self._claims.forget()
+            self._health.ticked("volumes")
+            self._mounted.forget()
             with suppress(Empty):
                 due, mounted, done = self._demand.get(timeout=TICK_EVERY)
-                done(LookedUp(due.subject, self._claims.completed(due.facts, mounted)))
+                done(LookedUp(due.subject, self._mounted.completed(due.facts, mounted)))
 
     def run_looks(self) -> None:
         """Look who is on hosts for as long as the process lives."""
@@ -133,18 +133,18 @@ def without_unknown(due: Due) -> Sequence[Fact]:
 class Volumes(Protocol):
     """As `relay.cluster.Cluster`: None if there is none of that name."""
 
-    def claim(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
+    def volume_claim(self, namespace: str, name: str) -> Mapping[str, Any] | None: ...
 
     def volume(self, name: str) -> Mapping[str, Any] | None: ...
 
 
-class Claims:
-    """Adds to facts what claims are bound to. What cannot be looked up in time is left out."""
+class VolumeLookups:
+    """Adds to facts what volumes are bound to. What cannot be looked up in time is left out."""
 
     def __init__(self, volumes: Volumes, now: Callable[[], datetime]) -> None:
         self._volumes = volumes
         self._now = now
-        self._known: dict[tuple[str, str], tuple[BoundClaim | None, datetime]] = {}
+        self._known: dict[tuple[str, str], tuple[MountedVolume | None, datetime]] = {}
         self._quiet_until: datetime | None = None
 
     def forget(self) -> None:
@@ -153,23 +153,23 @@ class Claims:
         self._known = {key: known for key, known in self._known.items() if now - known[1] < KEPT}
 
     def completed(self, facts: Sequence[Fact], mounted: Mounted) -> list[Fact]:
-        """Return the demand of one JobSet; each request names its claims that are missing, or that bind it to zones."""
+        """Return the demand of one JobSet; each request names the volumes that are missing, or bind it to zones."""
         self.forget()
         demand = [fact for fact in facts if isinstance(fact, SlicesWanted)]
         bound = self._bound(demand[0].workload.owner.namespace, mounted) if demand else {}
-        return [replace(fact, requests=_with_claims(fact.requests, bound)) if bound else fact for fact in demand]
+        return [replace(fact, requests=_with_volumes(fact.requests, bound)) if bound else fact for fact in demand]
 
-    def _bound(self, namespace: str, mounted: Mounted) -> Mapping[str, Sequence[BoundClaim]]:
-        """Return the bound claims by replicatedJob, the first ones only: look-ups take time, messages have a limit."""
-        each = ((replicated_job, name) for replicated_job, names in sorted(mounted.claims.items()) for name in names)
-        bound: defaultdict[str, list[BoundClaim]] = defaultdict(list)
-        for replicated_job, name in itertools.islice(each, CLAIMS_PER_FACT):
-            if (claim := self._claim(namespace, name, mounted.since + PATIENCE)) is not None:
-                bound[replicated_job].append(claim)
+    def _bound(self, namespace: str, mounted: Mounted) -> Mapping[str, Sequence[MountedVolume]]:
+        """Return the bound volumes by replicatedJob, the first ones only: look-ups take time, messages have a limit."""
+        each = ((replicated_job, name) for replicated_job, names in sorted(mounted.volumes.items()) for name in names)
+        bound: defaultdict[str, list[MountedVolume]] = defaultdict(list)
+        for replicated_job, name in itertools.islice(each, VOLUMES_PER_FACT):
+            if (volume := self._volume(namespace, name, mounted.since + PATIENCE)) is not None:
+                bound[replicated_job].append(volume)
         return bound
 
-    def _claim(self, namespace: str, name: str, deadline: datetime) -> BoundClaim | None:
-        """Return a claim that is bound to zones, or that does not exist; None for any other, and if it is not known."""
+    def _volume(self, namespace: str, name: str, deadline: datetime) -> MountedVolume | None:
+        """Return a volume that is bound to zones, or does not exist; None for any other, and if it is not known."""
         known = self._known.get((namespace, name))
         if known is not None:
             return known[0]
@@ -177,34 +177,34 @@ class Claims:
         if now >= deadline or (self._quiet_until is not None and now < self._quiet_until):
             return None
         try:
-            claim = self._look_up(namespace, name)
+            volume = self._look_up(namespace, name)
         except (Temporary, Permanent) as trouble:
             _log.warning(LogEvent.VOLUME_CLAIM_UNKNOWN, namespace=namespace, claim=name, error=str(trouble))
             self._quiet_until = now + QUIET_AFTER_TROUBLE
             return None
-        if claim is None or claim.zones:  # one that does not exist may be made at any time
-            self._known[namespace, name] = (claim, now)
-        return claim
+        if volume is None or volume.zones:  # one that does not exist may be made at any time
+            self._known[namespace, name] = (volume, now)
+        return volume
 
-    def _look_up(self, namespace: str, name: str) -> BoundClaim | None:
-        found = self._volumes.claim(namespace, name)
+    def _look_up(self, namespace: str, name: str) -> MountedVolume | None:
+        found = self._volumes.volume_claim(namespace, name)
         if found is None:
-            return BoundClaim(name=name, zones=())
+            return MountedVolume(name=name, zones=())
         volume = volume_of(found)
         zones = zones_of(self._volumes.volume(volume)) if volume else ()
-        return BoundClaim(name=name, zones=zones) if zones else None
+        return MountedVolume(name=name, zones=zones) if zones else None
 
 
-def lacks_claims(facts: Sequence[Fact]) -> bool:
-    """Return whether facts are demand whose leaders mount a claim that does not exist."""
+def lacks_volumes(facts: Sequence[Fact]) -> bool:
+    """Return whether facts are demand whose leaders mount a volume that does not exist."""
     requests = (request for fact in facts if isinstance(fact, SlicesWanted) for request in fact.requests)
-    return any(not claim.zones for request in requests for claim in request.claims)
+    return any(not volume.zones for request in requests for volume in request.volumes)
 
 
-def _with_claims(
-    requests: Sequence[TemplateRequest], bound: Mapping[str, Sequence[BoundClaim]]
+def _with_volumes(
+    requests: Sequence[TemplateRequest], bound: Mapping[str, Sequence[MountedVolume]]
 ) -> tuple[TemplateRequest, ...]:
-    return tuple(replace(request, claims=tuple(bound.get(request.replicated_job, ()))) for request in requests)
+    return tuple(replace(request, volumes=tuple(bound.get(request.replicated_job, ()))) for request in requests)
 
 
 def volume_of(claim: Mapping[str, Any]) -> str | None:
@@ -223,7 +223,7 @@ def zones_of(volume: Mapping[str, Any] | None) -> tuple[str, ...]:
     terms = [_zones_of_term(term) for term in required.get("nodeSelectorTerms") or ()]
     if not terms or None in terms:
         return ()
-    return tuple(sorted(set().union(*(term for term in terms if term)))[:ZONES_PER_CLAIM])
+    return tuple(sorted(set().union(*(term for term in terms if term)))[:ZONES_PER_VOLUME])
 
 
 def _zones_of_term(term: Mapping[str, Any]) -> frozenset[str] | None:

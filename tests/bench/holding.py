@@ -15,7 +15,7 @@ from typing import Self
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups.threads import Claims
+from relay.lookups.threads import VolumeLookups
 from relay.lookups.users import Looks, in_turn
 from relay.objects import (
     Bookmarked,
@@ -94,10 +94,10 @@ class Api:
         self.owners = {each.workload.name: each.workload for each in slices}
         self.lists = 0
 
-    def claim(self, *_: str) -> Json | None:
-        """Return nothing: no leader mounts a claim."""
+    def volume_claim(self, *_: str) -> Json | None:
+        """Return nothing: no leader mounts a volume."""
 
-    volume = claim
+    volume = volume_claim
 
     def nodes_of(self, pool: Pool) -> Sequence[str]:
         raise AssertionError(f"{pool} is not to be closed")
@@ -119,7 +119,7 @@ class Held:
         owners = {each.workload.name: each.workload for each in slices}
         self.api, self.now, self.sent = Api(slices), START, Counter[str]()
         self.queue = FactQueue(CLUSTER)
-        look_up = looking_up(Claims(self.api, lambda: self.now), Looks(self.api, lambda: self.now, in_turn))
+        look_up = looking_up(VolumeLookups(self.api, lambda: self.now), Looks(self.api, lambda: self.now, in_turn))
         self.relay_ = a_relay(self.queue, lambda: self.now, self._post, Health(lambda: self.now), look_up)
         there: dict[Kind, Sequence[Known]] = {
             Kind.JOBSETS: [*owners.values()],

@@ -66,12 +66,12 @@ class TestReading:
         name = unique("volume")
         volume = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/tmp"}}
         cluster.api.create(path("persistentvolumes"), meta(name) | {"spec": volume})
-        claim, found = calls.claim(namespace, "data"), calls.volume(name)
+        claim, found = calls.volume_claim(namespace, "data"), calls.volume(name)
         assert claim
         assert found
         assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]
         assert found["spec"]["capacity"] == {"storage": "1Gi"}
-        assert (calls.claim(namespace, "none"), calls.volume(unique("none"))) == (None, None)
+        assert (calls.volume_claim(namespace, "none"), calls.volume(unique("none"))) == (None, None)
 
     def test_a_deployment_is_found_or_not(self, cluster: Cluster, calls: Calls, namespace: str) -> None:
         template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}}

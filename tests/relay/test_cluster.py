@@ -196,7 +196,10 @@ def test_a_refused_event_is_a_permanent_error_only_if_it_is_invalid(
 
 
 READS: list[tuple[str, Callable[[Cluster], Any]]] = [
-    ("/api/v1/namespaces/research/persistentvolumeclaims/data", lambda cluster: cluster.claim("research", "data")),
+    (
+        "/api/v1/namespaces/research/persistentvolumeclaims/data",
+        lambda cluster: cluster.volume_claim("research", "data"),
+    ),
     ("/api/v1/persistentvolumes/pv-1", lambda cluster: cluster.volume("pv-1")),
     ("/apis/apps/v1/namespaces/system/deployments/manager", lambda cluster: cluster.deployment("system", "manager")),
 ]

@@ -14,7 +14,7 @@ from relay import relay
 from relay.agenda import SteadyClock, Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups.threads import Claims, Lookups
+from relay.lookups.threads import Lookups, VolumeLookups
 from relay.lookups.users import Looks
 from relay.objects import Bookmarked, HostPod, Kind, Listed, Lost, Pool, Saw, WorkloadName
 from relay.relay import Read, Relay
@@ -40,16 +40,16 @@ MOUNTS: Json = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName":
 
 @dataclass
 class Api:
-    """Answers no look-up before `free` is set; then claims are bound to no volume, and there are no nodes and pods."""
+    """Answers no look-up before `free` is set; then nothing is bound to a volume, and there are no nodes and pods."""
 
     free: threading.Event = field(default_factory=threading.Event)
     entered: threading.Event = field(default_factory=threading.Event)
 
-    def claim(self, *_: str) -> Json:
+    def volume_claim(self, *_: str) -> Json:
         self._wait()
         return {}
 
-    volume = claim
+    volume = volume_claim
 
     def nodes_of(self, pool: Pool) -> frozenset[str]:
         assert pool
@@ -90,7 +90,7 @@ class Scene:
             blind_after=timedelta(seconds=PATIENCE_SECONDS),
         )
         self.queue = FactQueue(CLUSTER, timing)
-        self.lookups = Lookups(Claims(self.api, lambda: began), Looks(self.api, lambda: began), Health(now))
+        self.lookups = Lookups(VolumeLookups(self.api, lambda: began), Looks(self.api, lambda: began), Health(now))
         self.relay = Relay(self.queue, now, self.lookups.begin, self.post, Health(now))
         for kind in Kind:
             self.relay.put(Listed(kind, [], "1"))
@@ -119,7 +119,7 @@ class Scene:
             assert self.changed.wait_for(lambda: true(self.posted), PATIENCE_SECONDS), self.posted
             return [*self.posted]
 
-    def begins_to_look_up_claims(self) -> None:
+    def begins_to_look_up_volumes(self) -> None:
         self.see(jobset(), pod(0, spec=MOUNTS), pod(1, spec=MOUNTS))
         assert self.api.entered.wait(PATIENCE_SECONDS)
 
@@ -151,7 +151,7 @@ def no_look_up_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_heartbeats_and_other_facts_go_out_while_a_look_up_takes_its_time(scene: Scene) -> None:
-    scene.begins_to_look_up_claims()
+    scene.begins_to_look_up_volumes()
     before = beats(scene.posted)
     scene.see(node(0))
     facts = scene.until(lambda facts: beats(facts) >= before + 3 and any(isinstance(f, HostsChanged) for f in facts))
@@ -161,14 +161,14 @@ def test_heartbeats_and_other_facts_go_out_while_a_look_up_takes_its_time(scene:
 
 
 def test_what_is_asked_of_the_cluster_cache_is_answered_while_a_look_up_takes_its_time(scene: Scene) -> None:
-    scene.begins_to_look_up_claims()
+    scene.begins_to_look_up_volumes()
     (part,) = scene.relay.workload_list(NOW)
     assert [*part.standings] == ["u-1"]
     assert scene.relay.needed_patches() == ()
 
 
 def test_the_end_of_a_jobset_follows_the_demand_that_is_being_looked_up(scene: Scene) -> None:
-    scene.begins_to_look_up_claims()
+    scene.begins_to_look_up_volumes()
     before = beats(scene.posted)
     scene.relay.put(Lost(Kind.JOBSETS, "u-1", "3", None, deleted=True))
     scene.until(lambda facts: beats(facts) >= before + 3)
@@ -196,7 +196,7 @@ def test_hosts_that_are_being_looked_up_are_counted_anew_afterwards(scene: Scene
 
 
 @pytest.mark.usefixtures("no_look_up_ends")
-def test_at_the_end_demand_goes_out_without_claims_that_nobody_has_looked_up() -> None:
+def test_at_the_end_demand_goes_out_without_volumes_that_nobody_has_looked_up() -> None:
     scene = Scene()
     scene.see(jobset(), pod(0, spec=MOUNTS), pod(1, spec=MOUNTS))
     with beside(scene.relay.run, scene.relay.stop):

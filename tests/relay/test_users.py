@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from relay import translate
 from relay.health import Health
-from relay.lookups.threads import Claims
+from relay.lookups.threads import VolumeLookups
 from relay.lookups.users import Looks
 from relay.objects import HostPod, Pool, Workload, WorkloadName
 from relay.translate import hosts_of
@@ -38,10 +38,10 @@ class Api:
     pods_error: Exception | None = None
     workload_error: Exception | None = None
 
-    def claim(self, *_: str) -> Json | None:
-        """Return nothing: no leader mounts a claim."""
+    def volume_claim(self, *_: str) -> Json | None:
+        """Return nothing: no leader mounts a volume."""
 
-    volume = claim
+    volume = volume_claim
 
     def nodes_of(self, pool: Pool) -> set[str]:
         assert hosts_of(pool) == SELECTOR
@@ -74,7 +74,7 @@ class Scene:
     def __init__(self) -> None:
         self.site, self.api, self.posted = Site(), Api(), list[Fact]()
         watched = self.site.watched
-        look_up = looking_up(Claims(self.api, lambda: watched.now), Looks(self.api, lambda: watched.now))
+        look_up = looking_up(VolumeLookups(self.api, lambda: watched.now), Looks(self.api, lambda: watched.now))
         health = Health(lambda: watched.now)
         self.relay = a_relay(watched.queue, lambda: watched.now, self.posted.extend, health, look_up)
 

@@ -11,7 +11,7 @@ from relay import translate
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups.threads import Claims, Due, LookedUp, Mounted
+from relay.lookups.threads import Due, LookedUp, Mounted, VolumeLookups
 from relay.lookups.users import Looks, PodsOn, Users
 from relay.objects import Host, Kind, Leader, Seen, Workload
 from relay.relay import Event, Relay
@@ -61,7 +61,7 @@ class SteppedRelay(Relay):
 
 
 def nothing_found(due: Due) -> LookedUp:
-    """Return what looking up finds where no pod, claim or workload is."""
+    """Return what looking up finds where no pod, volume or workload is."""
     return LookedUp(due.subject, due.facts, Users())
 
 
@@ -76,13 +76,13 @@ def a_relay(
     return SteppedRelay(queue, now, lambda due, done: done(look_up(due)), post, health)
 
 
-def looking_up(claims: Claims, looks: Looks) -> Callable[[Due], LookedUp]:
+def looking_up(volumes: VolumeLookups, looks: Looks) -> Callable[[Due], LookedUp]:
     """Return a function that looks up what is unknown, as the threads of `Lookups` do."""
 
     def look_up(due: Due) -> LookedUp:
         match due.unknown:
             case Mounted() as mounted:
-                return LookedUp(due.subject, claims.completed(due.facts, mounted))
+                return LookedUp(due.subject, volumes.completed(due.facts, mounted))
             case PodsOn() as asked:
                 return LookedUp(due.subject, *looks.looked(due.facts, asked))
             case None:

@@ -240,7 +240,7 @@ def test_demand_from_an_older_relay_is_read() -> None:
         "labels",
         "requested_annotations",
         "exclusive_nodes",
-        "claims",
+        "volumes",
         "ephemeral_bytes",
         "unoffered",
         "parallelism",

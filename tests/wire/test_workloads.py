@@ -23,11 +23,11 @@ from tpu_slices.wire.workloads import (
     OPTED_OUT,
     asks_for_tpu,
     beyond_template,
-    claims_of,
     leader_of,
     opted_out,
     request_of_pod,
     requests_of,
+    volumes_of,
 )
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
@@ -352,5 +352,5 @@ def test_a_pods_volume_claims_are_listed_once() -> None:
         {"name": "own", "ephemeral": {}},
         {"name": "config", "configMap": {"name": "c"}},
     ]
-    assert claims_of(pod(spec={"volumes": volumes})) == ("data", "scratch")
-    assert claims_of(pod()) == ()
+    assert volumes_of(pod(spec={"volumes": volumes})) == ("data", "scratch")
+    assert volumes_of(pod()) == ()

@@ -18,10 +18,10 @@ from typing import Any, NewType, get_args, get_origin, get_type_hints
 
 from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import (
-    BoundClaim,
     DemandListed,
     Heartbeat,
     HostsChanged,
+    MountedVolume,
     SlicesWanted,
     TemplateRequest,
     WorkloadChanged,
@@ -44,7 +44,7 @@ from tpu_slices.domain.model.slices import (
 from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter
 
-CLAIMS_PER_FACT = 50
+VOLUMES_PER_FACT = 50
 LEADERS_PER_FACT = 200
 """The most waiting leaders in one fact: so many slices are saved at once."""
 UIDS_PER_PART = 5_000
@@ -134,8 +134,8 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (SlicesWanted, "requests"): _SLICES,
     (SlicesWanted, "waiting"): _many(LEADERS_PER_FACT),
     (TemplateRequest, "replicas"): _number(SLICES_PER_WORKLOAD),
-    (TemplateRequest, "claims"): _many(CLAIMS_PER_FACT),
-    (BoundClaim, "name"): _text(253),
+    (TemplateRequest, "volumes"): _many(VOLUMES_PER_FACT),
+    (MountedVolume, "name"): _text(253),
     (WorkloadChanged, "queue"): _text(253),
     (WorkloadChanged, "template_error"): _text(ERROR_CHARACTERS),
     (HostsChanged, "usable"): _number(100_000),

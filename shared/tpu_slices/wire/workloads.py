@@ -138,8 +138,8 @@ def chips_of(pod: Json) -> int:
     return extended(pod["spec"], CHIPS)
 
 
-def claims_of(pod: Json) -> tuple[str, ...]:
-    """Return the names of the volume claims that a pod mounts, without ephemeral ones, which are not bound before."""
+def volumes_of(pod: Json) -> tuple[str, ...]:
+    """Return the names of the PersistentVolumeClaims that a pod mounts; ephemeral ones are not bound before."""
     claims = (volume.get("persistentVolumeClaim") for volume in pod["spec"].get("volumes") or ())
     return tuple(sorted({claim["claimName"] for claim in claims if claim}))
 

@@ -16,7 +16,7 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.facts import (
     IDLE_HOSTS,
-    BoundClaim,
+    MountedVolume,
     PodRule,
     PodRuleKind,
     Requirement,
@@ -170,13 +170,13 @@ def test_a_pod_that_requests_more_than_is_allocatable_is_refused(changes: dict[s
 
 
 def test_a_volume_in_the_slices_zone_is_accepted() -> None:
-    assert not why_not(a_request(claims=(BoundClaim(name="data", zones=("us-central2-a", "us-central2-b")),)))
+    assert not why_not(a_request(volumes=(MountedVolume(name="data", zones=("us-central2-a", "us-central2-b")),)))
 
 
 def test_a_volume_in_another_zone_is_refused_by_its_claim() -> None:
     assert re.search(
         r"persistentVolumeClaim data: .*us-east5-a, .*are in us-central2-b",
-        why_not(a_request(claims=(BoundClaim(name="data", zones=("us-east5-a",)),))),
+        why_not(a_request(volumes=(MountedVolume(name="data", zones=("us-east5-a",)),))),
     )
 
 
@@ -249,11 +249,11 @@ def test_a_valid_label_is_accepted(key: str, value: str) -> None:
         ({"unoffered": ("hugepages-1Gi",)}, "hugepages-1Gi: a pod requests it, and a ct6e-standard-4t node has none"),
         ({"unoffered": ("nvidia.com/gpu",)}, "nvidia.com/gpu: a pod requests it, .*: remove the request"),
         (
-            {"claims": (BoundClaim(name="data", zones=()),)},
+            {"volumes": (MountedVolume(name="data", zones=()),)},
             "persistentVolumeClaim data: there is none in the namespace, .*: create it, or remove the volume",
         ),
     ],
-    ids=["disk", "huge pages", "GPUs", "a claim that does not exist"],
+    ids=["disk", "huge pages", "GPUs", "a volume that does not exist"],
 )
 def test_a_pod_that_no_slice_can_help_is_refused_by_its_key(changes: dict[str, Any], message: str) -> None:
     assert re.search(message, why_not(a_request(**changes)))

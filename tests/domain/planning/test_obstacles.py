@@ -15,7 +15,7 @@ from tpu_slices.domain.model.clusters import Allowed, Policy, PoolSettings
 from tpu_slices.domain.model.facts import (
     INJECT_SLICE_SELECTOR,
     SLICE_TOPOLOGY,
-    BoundClaim,
+    MountedVolume,
     Requirement,
     TemplateRequest,
 )
@@ -46,7 +46,7 @@ def test_every_obstacle_is_named_in_one_order_and_the_most_telling_reason_given(
             }.items()
         ),
         requested_annotations=(("tpu-provisioner.cloud.google.com/additional-node-networks", "vpc-2"),),
-        claims=(BoundClaim(name="data", zones=()),),
+        volumes=(MountedVolume(name="data", zones=()),),
     )
     refusal = refusal_of(request, policy=Policy(everyone=Allowed(capacity=(CapacityKind.ON_DEMAND,))))
     assert refusal.reason is Reason.PROVISIONED_BY_GKE

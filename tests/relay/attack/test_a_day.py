@@ -10,7 +10,7 @@ import pytest
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
-from relay.lookups.threads import Claims
+from relay.lookups.threads import VolumeLookups
 from relay.lookups.users import Looks
 from relay.node_patcher import NodePatcher
 from relay.objects import (
@@ -67,9 +67,9 @@ class Topic:
 
 
 class Api:
-    """Every claim is bound to a volume of one zone; no node can be labeled."""
+    """Every PersistentVolumeClaim is bound to a volume of one zone; no node can be labeled."""
 
-    def claim(self, namespace: str, name: str) -> Json:
+    def volume_claim(self, namespace: str, name: str) -> Json:
         return {"status": {"phase": "Bound"}, "spec": {"volumeName": f"{namespace}-{name}"}}
 
     def volume(self, name: str) -> Json:
@@ -105,8 +105,8 @@ class Day:
         self.outbox = Outbox(self.topic, random.Random(1), lambda: self.now, health)
         self.outbox.close(0)  # so that `run` publishes what is held, and returns
         self.queue = FactQueue(CLUSTER)
-        self.claims = Claims(api, lambda: self.now)
-        look_up = looking_up(self.claims, Looks(api, lambda: self.now))
+        self.volumes = VolumeLookups(api, lambda: self.now)
+        look_up = looking_up(self.volumes, Looks(api, lambda: self.now))
         self.relay_ = a_relay(self.queue, lambda: self.now, self.outbox.post, health, look_up)
         self.patcher = NodePatcher(self.relay_.needed_patches, api, lambda: self.now)
         for kind in Kind:
@@ -124,7 +124,7 @@ class Day:
                 for number in range(JOBSETS_PER_MINUTE):
                     self._continue(f"{self.minute - age}-{number}", age)
         self.relay_.turn()
-        self.claims.forget()
+        self.volumes.forget()
         self.patcher.look()
         if not self.unavailable:
             self.outbox.run()
@@ -166,14 +166,14 @@ class Day:
 
     def objects(self) -> int:
         """Return the number of objects that the parts keep, however deep."""
-        return objects_kept(self.relay_, self.queue, self.claims, self.patcher, self.outbox)
+        return objects_kept(self.relay_, self.queue, self.volumes, self.patcher, self.outbox)
 
     def entries(self) -> dict[str, int]:
         """Return the number of entries in each field of each part."""
         queue = self.queue
         parts = (
             *(queue, queue.cache, queue.cache.hosts, queue.closing, queue._published, queue._cordons),
-            *(self.claims, self.patcher, self.outbox),
+            *(self.volumes, self.patcher, self.outbox),
         )
         return {
             f"{type(part).__name__}.{field}": len(value)
@@ -202,7 +202,7 @@ class Life:
         """Return a JobSet under names of its own; the objects are parsed only once, for a day has thousands."""
         name, uid = WorkloadName("research", f"js-{birth}"), WorkloadUid(f"u-{birth}")
         ref = replace(BEGUN.ref, owner=replace(BEGUN.ref.owner, name=name.name, uid=uid))
-        job: dict[str, Any] = {"workload": name, "workload_uid": uid, "claims": (f"data-{birth}",)}
+        job: dict[str, Any] = {"workload": name, "workload_uid": uid, "volumes": (f"data-{birth}",)}
         pods = [replace(each, pod_uid=f"pod-{birth}-{at}", job=f"{name.name}-workers-{at}", **job) for at, each in PODS]
         hosts = [
             replace(HOST, node=f"host-{birth}-{at}", workload_uid=uid, pool=PoolKey(SliceId(f"tpu-{birth}-{at}"), 1))

@@ -50,7 +50,7 @@ def test_of_a_pod_no_more_is_kept_than_can_be_reported() -> None:
     mounts = [{"persistentVolumeClaim": {"claimName": f"claim-{number}"}} for number in range(5_000)]
     leader = translate.leader(pod(0, labels=THOUSANDS, spec={"volumes": mounts}))
     assert leader is not None
-    assert (len(leader.asks.labels), len(leader.claims)) == (2 * LABELS, 50)
+    assert (len(leader.asks.labels), len(leader.volumes)) == (2 * LABELS, 50)
 
 
 def test_keeping_fewer_labels_of_a_pod_does_not_change_what_is_reported() -> None:

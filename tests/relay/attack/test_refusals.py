@@ -66,7 +66,7 @@ def test_a_call_that_is_told_to_come_back_in_an_hour_fails_and_is_not_made_again
 def test_a_call_whose_answer_is_cut_off_is_a_temporary_error(bed: Bed) -> None:
     bed.press("answer", resource="persistentvolumeclaims", code=200, text='{"status": {"pha', times=1)
     with pytest.raises(Temporary, match="cannot be parsed"):
-        cluster.Cluster(bed.api).claim("default", "data")
+        cluster.Cluster(bed.api).volume_claim("default", "data")
     bed.press("answer", resource="jobsets", code=200, text="<html>", times=1)
     with pytest.raises(Temporary, match="cannot be parsed"):
         cluster.Cluster(bed.api).workload(an_owner("llama", namespace="default"))

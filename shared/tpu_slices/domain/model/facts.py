@@ -106,12 +106,12 @@ class PodRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundClaim:
-    """A volume claim of a pod that does not exist, or whose volume is only accessible from some zones."""
+class MountedVolume:
+    """A PersistentVolumeClaim of a pod that does not exist, or whose volume is only accessible from some zones."""
 
     name: str
     zones: tuple[str, ...]
-    """Empty: there is no such claim."""
+    """Empty: there is none of that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +154,7 @@ class TemplateRequest:
     slicing: Pairs = ()
     """What asks for a slice that GKE forms of parts of pools: keys of SLICING_MARKS and their values."""
     pod_rules: tuple[PodRule, ...] = ()
-    claims: tuple[BoundClaim, ...] = ()
+    volumes: tuple[MountedVolume, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,7 +84,7 @@ def fit(
     if spec.hosts:
         yield from _pods_have_hosts(request, job, spec)
         yield from _sizes_fit(request, machine_named(spec.machine_type), pools)
-    yield from _claims_are_accessible(request, spec.zone)
+    yield from _volumes_are_accessible(request, spec.zone)
     yield from pod_rules_hold(request, job.owner.kind, spec.hosts, frozenset(labels))
 
 
@@ -260,15 +260,15 @@ def _allocatable_disk(pools: PoolSettings) -> float:
     return size * 0.9 - min(size * 0.5, 6 + size * 0.35, 100)
 
 
-def _claims_are_accessible(request: TemplateRequest, zone: str) -> Iterator[Obstacle]:
-    for claim in request.claims:
-        if not claim.zones:
+def _volumes_are_accessible(request: TemplateRequest, zone: str) -> Iterator[Obstacle]:
+    for volume in request.volumes:
+        if not volume.zones:
             yield does_not_fit(
-                f"persistentVolumeClaim {claim.name}: there is none in the namespace, and the pods cannot be scheduled "
-                "without it: create it, or remove the volume"
+                f"persistentVolumeClaim {volume.name}: there is none in the namespace, and the pods cannot be "
+                "scheduled without it: create it, or remove the volume"
             )
-        elif zone and zone not in claim.zones:
+        elif zone and zone not in volume.zones:
             yield does_not_fit(
-                f"persistentVolumeClaim {claim.name}: its volume is accessible from {' or '.join(claim.zones)}, and "
+                f"persistentVolumeClaim {volume.name}: its volume is accessible from {' or '.join(volume.zones)}, and "
                 f"the hosts of this slice are in {zone}: select the volume's zone with {ZONE}, or use another volume"
             )
