@@ -25,10 +25,10 @@ from relay.objects import (
     WorkloadName,
 )
 from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
-from tpu_slices.domain.model.hosts import job_of, jobs
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.adoption import job_named
+from tpu_slices.domain.records.hosts import job_of, jobs
 from tpu_slices.wire.workloads import beyond_template
 
 

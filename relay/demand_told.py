@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from relay.objects import Place, Workload
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid, slice_id
-from tpu_slices.domain.model.workloads import demand_digest
+from tpu_slices.domain.records.workloads import demand_digest
 
 
 @dataclass(slots=True)

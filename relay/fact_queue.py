@@ -65,9 +65,9 @@ from tpu_slices.domain.model.facts import (
     WorkloadsListed,
     WorkloadState,
 )
-from tpu_slices.domain.model.hosts import key_of
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
-from tpu_slices.domain.reconciling.standings import digest_of
+from tpu_slices.domain.records.hosts import key_of
+from tpu_slices.domain.records.standings import digest_of
 
 TIMING = Timing()
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from relay.objects import Host, Pool, PoolKey
 from tpu_slices.domain.model.facts import HostsChanged, Occupant
-from tpu_slices.domain.model.hosts import Hosts, digest_of
+from tpu_slices.domain.records.hosts import Hosts, digest_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, Worklo
 from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.standings import standing
+from tpu_slices.domain.records.standings import standing
 from tpu_slices.ports.log_events import LogEvent
 
 

@@ -16,10 +16,8 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
     WorkloadState,
 )
-from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, Shortage, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -30,13 +28,15 @@ from tpu_slices.domain.model.slices import (
     WorkloadUid,
     slice_id,
 )
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
-from tpu_slices.domain.reconciling.deletion import RelayHeard
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Slot, capacity_pool_of
-from tpu_slices.domain.reconciling.standings import digest_of
+from tpu_slices.domain.reconciling.limiter import capacity_pool_of
+from tpu_slices.domain.records.heartbeats import RelayHeard, RelayHeartbeat
+from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.limiters import Slot
+from tpu_slices.domain.records.slices import PoolOperation, Shortage, SliceRecord
+from tpu_slices.domain.records.standings import digest_of
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 CLUSTER = ClusterId("demo")

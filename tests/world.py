@@ -19,9 +19,9 @@ from tests.node_groups import two_hosts
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, TemplateRequest, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, slice_id
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fuse import Fuse

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from infra.preflight.findings import Finding, error
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.store import SliceStore
 
 SHOWN = 10

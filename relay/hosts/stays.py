@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 
 from relay.objects import Pool
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.hosts import Job, job_of
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.records.hosts import Job, job_of
 
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 

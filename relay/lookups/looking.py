@@ -23,7 +23,7 @@ from relay.lookups.threads import Due
 from relay.lookups.users import PodsOn, Users
 from relay.objects import Leader, Pool, Workload
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.hosts import job_of
+from tpu_slices.domain.records.hosts import job_of
 
 
 class Looking:

@@ -27,7 +27,7 @@ import structlog
 from relay.cluster_cache import occupant_of
 from relay.objects import HostPod, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, HostsChanged, Occupant
-from tpu_slices.domain.model.hosts import Job, job_of
+from tpu_slices.domain.records.hosts import Job, job_of
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 

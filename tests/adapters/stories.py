@@ -9,9 +9,9 @@ from typing import Any
 from tests.builders import a_job, a_leader, settings
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy, PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest, Toleration
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Network, SliceSpec, WorkloadJob, slice_id
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
+from tpu_slices.domain.records.slices import Refusal
 from tpu_slices.ports.backend import PoolOrder
 
 SPOT = "cloud.google.com/gke-spot"

@@ -11,8 +11,8 @@ from tests.domain.cases import ELSEWHERE, GUEST, REJECTION, terminating
 from tpu_slices.adapters import firestore_queries
 from tpu_slices.adapters.firestore_queries import EXPIRING, INDEXED, QUERIES, Query
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, Refusal, SlotAwaited
-from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
+from tpu_slices.domain.records.limiters import ConcurrencyLimiter
+from tpu_slices.domain.records.slices import PoolOperation, Refusal, SlotAwaited
 from tpu_slices.ports.store import Record
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.documents import encode, key_of

@@ -16,9 +16,9 @@ from tpu_slices.adapters.gke.requests import as_rest, create_request
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, legal_topologies, shape_of
 from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.facts import TemplateRequest
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Network, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS
+from tpu_slices.domain.records.slices import Refusal
 
 NODES_PER_ZONE = 1000  # GKE's limit for one node pool
 CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"}, {FLEX_START: "true"})

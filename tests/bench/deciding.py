@@ -10,9 +10,9 @@ from tests.builders import NOW, a_jobset, a_record, an_occupant, heard, settings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.records.slices import SliceRecord
 
 EACH = 2_000
 _OWN = a_jobset()

@@ -15,10 +15,10 @@ from tests.bench.meter import MeteredWorld
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, settings
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.limiter import slot_awaited
+from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices_simulator.fakes.troubles import Verb
 
 LASTS = 10 * MINUTE

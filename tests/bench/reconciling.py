@@ -18,8 +18,8 @@ from tests.bench.measures import Measure, measure
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, some_hosts
 from tpu_slices.adapters.firestore import FirestoreStore, connect
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps

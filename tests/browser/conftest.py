@@ -10,7 +10,7 @@ import pytest
 from tests.browser.chromium import Browser, chromium
 from tests.browser.stories import world_of
 from tests.cli.stage import Stage
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 Pages = Callable[[list[SliceRecord]], Path]
 

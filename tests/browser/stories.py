@@ -8,8 +8,8 @@ from datetime import timedelta
 from tests.builders import NOW, a_job, a_record, a_spec
 from tests.world import World
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import HISTORY, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
+from tpu_slices.domain.records.slices import HISTORY, SliceRecord
 
 PastTransition = tuple[int, Reason, str]
 """Minutes before NOW; reason and message from then on."""

@@ -10,7 +10,7 @@ from tests.browser.chromium import Browser
 from tests.browser.conftest import Pages
 from tests.browser.stories import HOSTILE, READY, an_afternoon, hostile, unbroken, with_history
 from tests.cli.reading import a_story
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_cli.timeline.colours import DARK, LIGHT
 from tpu_slices_cli.timeline.page import page
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from html.parser import HTMLParser
 
 from tests.builders import CLUSTER, NOW
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.timeline import Window, course
 from tpu_slices_cli.timeline.story import Story, families
 

@@ -12,7 +12,7 @@ import pytest
 from tests.builders import CLUSTER, NOW
 from tests.cli.stage import Stage, serving
 from tpu_slices.domain.model.facts import Echo
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.round_trip import ask, echo_reconciled
 from tpu_slices.ports.errors import Permanent, Temporary

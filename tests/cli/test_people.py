@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from tests.builders import CLUSTER, MINUTE, NOW
 from tests.cli.stage import Stage, out_of_stock, serving
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.reconciling.brake import Brake, Stop
+from tpu_slices.domain.reconciling.brake import stops_told
+from tpu_slices.domain.records.brakes import Brake, Stop
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_cli.app import main
 from tpu_slices_simulator.fakes.backend import Verb
 
@@ -176,7 +177,7 @@ def test_stopped_releases_are_shown_and_go_on_when_they_are_confirmed(stage: Sta
     brake = Brake(cluster=CLUSTER, whole=stop, namespaces={"loops": stop})
     stage.world.store.put(brake)
     stage.world.clock.advance(MINUTE)
-    told = [f"{message}." for message in brake.messages()]
+    told = [f"{message}." for message in stops_told(brake)]
     assert [len(told), *("namespace loops" in each for each in told)] == [2, False, True]
     assert stage.output_of("confirm-deletions", "--yes").splitlines() == [*told, "The releases in demo go on."]
     assert stage.output_of("confirm-deletions") == "No releases are stopped in demo.\n"

@@ -11,7 +11,7 @@ import pytest
 from tests.browser.stories import an_afternoon, world_of
 from tests.cli.reading import Reader
 from tests.cli.stage import Stage, serving
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 pytestmark = pytest.mark.slow  # plotly takes a second to import
 

@@ -9,10 +9,10 @@ import pytest
 from google.cloud.firestore import Client
 
 from tests.builders import CLUSTER, NOW, a_job, a_record
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.limiter import CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.ports.store import Change, Record, SliceStore, Stored
 from tpu_slices.wire.documents import Fields, Key, key_of
 

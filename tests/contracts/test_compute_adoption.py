@@ -13,10 +13,10 @@ from tests.contracts.test_backend import refused, started
 from tests.domain.planning.test_node_groups import self_managed
 from tests.node_groups import Json, of_a_template, two_hosts
 from tpu_slices.domain.model.observations import Absent, Begun, FailureKind, Running, Started, Unowned
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import Owner, OwnerKind, PoolName, SliceSpec, WorkloadJob, WorkloadUid
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.tpu_operator import operator_names
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.orders import order_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.node_groups import group_of

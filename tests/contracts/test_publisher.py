@@ -20,7 +20,6 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -31,6 +30,7 @@ from tpu_slices.domain.model.slices import (
     pool_name,
     slice_id,
 )
+from tpu_slices.domain.records.slices import Transition
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState

@@ -13,12 +13,12 @@ import pytest
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.brake import Brake, Stop
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Budget, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.brakes import Brake, Stop
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import Shortage, SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary

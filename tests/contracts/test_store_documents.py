@@ -12,10 +12,11 @@ from google.cloud.firestore import Client
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench
 from tpu_slices.adapters.firestore import FirestoreStore
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter
+from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Record, RejectedMessage
+from tpu_slices.ports.store import Change, Record
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import encode, key_of, rejection_key
 

@@ -13,11 +13,12 @@ from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
 from tests.domain.cases import in_use
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
-from tpu_slices.domain.reconciling.limiter import CapacityPool, behind_all_of
-from tpu_slices.domain.reconciling.standings import Standing
+from tpu_slices.domain.reconciling.limiter import behind_all_of
+from tpu_slices.domain.records.limiters import CapacityPool
+from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.standings import Standing
+from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
 

@@ -17,7 +17,7 @@ from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import ReportQueue
+from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.ports.store import Change, Names, Record, SliceStore
 from tpu_slices_simulator.fakes.store import FakeStore
 

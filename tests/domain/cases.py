@@ -10,9 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, a_spec, an_occupant, heard, settings, some_hosts
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -29,11 +27,13 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.case import Known, Situation
-from tpu_slices.domain.reconciling.deletion import RelayHeard
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.heartbeats import RelayHeard
+from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts
+from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
 
 HOUR = timedelta(hours=1)
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, hosts_changed, settings
 from tests.domain.cases import HOUR, OURS, OWN
-from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, CreatePool, DeletePool, OpenHosts
 from tpu_slices.domain.model.facts import Occupant, WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -24,13 +23,21 @@ from tpu_slices.domain.model.observations import (
     Running,
     Started,
 )
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.deletion import SILENT_AFTER, RelayHeard
+from tpu_slices.domain.reconciling.decisions import (
+    Action,
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    DeletePool,
+    OpenHosts,
+)
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.outcomes import acted
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeard
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 @dataclass(slots=True)

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record
-from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.ends import UnconfirmedEnd
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.reconciling.brake import MOST, WINDOW, Brake, Stop, enough, found, too_many
+from tpu_slices.domain.reconciling.brake import MOST, enough, found, too_many, why_kept, why_not_bought
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.brakes import WINDOW, Brake, Stop
+from tpu_slices.domain.records.ends import UnconfirmedEnd
 
 STANDS: dict[str, Any] = {"create_requested_at": NOW}
 MISSING = a_jobset(state=WorkloadState.MISSING)
@@ -75,26 +76,26 @@ def test_more_than_ten_and_more_than_a_fifth_are_too_many_and_no_more_ready_ones
 )
 def test_a_stop_keeps_what_it_counted_and_all_that_comes_after(found_at: datetime, *, kept: bool) -> None:
     for brake in (a_brake(whole=a_stop()), a_brake(namespaces={"research": a_stop()})):
-        assert bool(brake.stopped("research", found_at)) is kept
-        assert brake.confirmed(None, NOW + 2 * MINUTE).stopped("research", found_at) is None
+        assert bool(why_kept(brake, "research", found_at)) is kept
+        assert why_kept(brake.confirmed(None, NOW + 2 * MINUTE), "research", found_at) is None
 
 
 def test_a_stop_of_a_namespace_keeps_nothing_of_another() -> None:
-    assert a_brake(namespaces={"research": a_stop()}).stopped("vision", NOW) is None
+    assert why_kept(a_brake(namespaces={"research": a_stop()}), "vision", NOW) is None
 
 
 def test_a_confirmed_namespace_is_let_go_though_the_cluster_is_stopped() -> None:
     brake = a_brake(whole=a_stop()).confirmed("research", NOW + MINUTE)
-    assert brake.stopped("research", NOW) is None
-    assert brake.stopped("vision", NOW) is not None
-    assert brake.stopped("research", NOW + 2 * MINUTE) is not None, "what comes later is not confirmed"
+    assert why_kept(brake, "research", NOW) is None
+    assert why_kept(brake, "vision", NOW) is not None
+    assert why_kept(brake, "research", NOW + 2 * MINUTE) is not None, "what comes later is not confirmed"
 
 
 def test_it_stays_let_go_when_it_is_stopped_again() -> None:
     brake = a_brake(whole=a_stop()).confirmed("research", NOW + MINUTE)
     again = brake.pulled("research", a_stop(since=NOW + MINUTE, stopped_at=NOW + 2 * MINUTE))
-    assert again.stopped("research", NOW) is None
-    assert again.stopped("research", NOW + 2 * MINUTE) is not None
+    assert why_kept(again, "research", NOW) is None
+    assert why_kept(again, "research", NOW + 2 * MINUTE) is not None
 
 
 @pytest.mark.parametrize("namespace", ["research", None])
@@ -131,7 +132,7 @@ def test_confirmations_of_namespaces_are_forgotten_after_a_day_unless_the_cluste
 def test_while_a_stop_is_on_no_chips_are_bought_beyond_those_that_stood(
     brake: Brake, others: int, *, bought: bool
 ) -> None:
-    why = brake.limited("research", 16, Held(in_namespace=others, in_cluster=others))
+    why = why_not_bought(brake, "research", 16, Held(in_namespace=others, in_cluster=others))
     assert (why is None) is bought
     if why is not None:
         assert "240 chips that stood" in why

@@ -20,9 +20,9 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.records.slices import SliceRecord
 
 BY_ADA: dict[str, Any] = {"hold": True, "held_by": "ada@example.com", "held_since": NOW - HOUR}
 HELD = "Held by ada@example.com since 2026-03-01 11:00 UTC: nothing is created or deleted. "

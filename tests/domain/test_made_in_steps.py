@@ -10,8 +10,6 @@ import pytest
 
 from tests.builders import MINUTE, NOW, heard, self_managed, some_hosts
 from tests.domain.cases import OURS, STOCKOUT, requested
-from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.decisions import Action, CreatePool, DeleteRemains
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -26,9 +24,11 @@ from tpu_slices.domain.model.observations import (
     Running,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import Action, CreatePool, DeleteRemains
 from tpu_slices.domain.reconciling.outcomes import acted
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 SECOND = timedelta(seconds=1)
 BEGUN = Begun("its workload policy")

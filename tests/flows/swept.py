@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.builders import CLUSTER
 from tests.world import World
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.documents import key_of
 from tpu_slices_simulator.live import LiveWorkload
 

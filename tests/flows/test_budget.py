@@ -21,13 +21,13 @@ from tests.builders import (
     some_hosts,
 )
 from tests.world import World
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
 from tpu_slices.domain.model.observations import Absent, Failure, FailureKind, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, Refusal, RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import Desire, Refusal, RunsOn, SliceRecord
 from tpu_slices.flows.reconcile import reconcile
 
 SLICE = 16  # chips of the world's slices

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from tests.builders import CLUSTER, NOW
 from tests.world import World
-from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
+from tpu_slices.domain.records.limiters import ConcurrencyLimiter
 from tpu_slices.flows.slots import change_limiter
 
 

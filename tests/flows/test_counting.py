@@ -10,7 +10,7 @@ from relay.objects import PoolKey
 from tests.builders import CLUSTER, self_managed
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.live import LiveWorkload
 

@@ -11,9 +11,9 @@ from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import DemandListed, Fact, RepeatQuestion, SlicesWanted
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows import demand_list
 from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.live import LiveWorkload

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
 from tests.world import World
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Told, reconcile
 

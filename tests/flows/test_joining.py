@@ -12,8 +12,8 @@ from tests.domain.cases import requested
 from tests.world import World
 from tpu_slices.domain.model.joining import JoinAsked, JoinToken
 from tpu_slices.domain.model.observations import Failure, FailureKind, Refused, Running, Started
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.receive import receive

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, settings
-from tpu_slices.domain.model.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.flows.orders import order_of
 
 ORDERED = a_spec(zone="us-central2-b")

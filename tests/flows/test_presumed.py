@@ -9,11 +9,11 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_record, self_managed, some_hosts
 from tests.domain.cases import ELSEWHERE
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.reconciling.presumed import presumed, stands
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 RUNS = PoolObservations(Running(None), {})
 CREATION = "operation-1"

@@ -14,9 +14,9 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, host
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW
 from tpu_slices.flows.failures import Failures
 from tpu_slices.flows.report import CHANGED_WITHIN, MOST_TROUBLES, PAGE, Reported, report_due

@@ -15,9 +15,8 @@ from tpu_slices.app.handlers import handle_sweep
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import ReportReason
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.model.workloads import Report, WorkloadRecord
-from tpu_slices.domain.reconciling.deletion import SILENT_AFTER
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
+from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import RELAY_NAMESPACE
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.log_events import LogEvent

@@ -12,9 +12,10 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_shortage, a_slot, a_spec, settings
 from tests.world import World
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, capacity_pool_of, ran_out, slot_awaited
+from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out, slot_awaited
+from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
 from tpu_slices.flows.slots import MOST_QUEUES
 from tpu_slices.flows.sweep import sweep
@@ -47,8 +48,8 @@ def queued(world: World, number: int, namespace: str = "research", **changes: An
     """Put a slice that waits for its creation's slot, the lower the number the longer."""
     job = a_job(job_index=number, namespace=namespace, uid=WorkloadUid(f"uid-{namespace}-{number}"))
     record = a_record(job=job, **changes)
-    at = NOW - (300 - number) * MINUTE / 10
-    record = replace(record, slot_awaited=slot_awaited(record, PoolOperation.CREATE, 1, at))
+    awaited = slot_awaited(record, PoolOperation.CREATE, 1, NOW - (300 - number) * MINUTE / 10)
+    record = replace(record, slot_awaited=awaited)
     world.store.put(record, a_jobset(namespace=namespace, uid=record.owner.uid, demand={record.id: NOW}))
     return record
 
@@ -394,7 +395,6 @@ def test_slices_of_a_pool_that_ran_out_do_not_hide_those_of_others() -> None:
         queued(world, number, namespace=f"tenant-{number:02}", spec=short)
     other = queued(world, 99)
     pool = capacity_pool_of(short)
-    world.store.put(a_slot(4, capacity_pool=pool))
-    world.store.put(ran_out(ConcurrencyLimiter.of(CLUSTER, NOW, 5), pool, a_shortage()))
+    world.store.put(a_slot(4, capacity_pool=pool), ran_out(ConcurrencyLimiter.of(CLUSTER, NOW, 5), pool, a_shortage()))
     ends(world, busy)
     assert handed_on_to(world, other) is not None

@@ -13,9 +13,9 @@ from tests.functions.test_handlers import an_event
 from tests.world import World
 from tpu_slices.app.handlers import handle_sweep
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import due
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.errors import Permanent, Temporary

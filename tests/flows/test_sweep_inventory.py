@@ -16,8 +16,9 @@ from tests.world import World
 from tpu_slices.domain.model.facts import HostsListQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.inventory import CHECK_AGAIN_AFTER, INVENTORY_CHECK_EVERY, RelayHeartbeat
+from tpu_slices.domain.reconciling.inventory import CHECK_AGAIN_AFTER, INVENTORY_CHECK_EVERY
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.sweep import Swept, sweep
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.documents import Key, key, key_of

@@ -15,7 +15,7 @@ from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
 from tpu_slices.domain.model.facts import Heartbeat
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import VERSION, Message, encode_fact, encode_reconcile_request
 

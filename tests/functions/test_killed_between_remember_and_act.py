@@ -21,8 +21,8 @@ from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.gke.backend import GkeBackend, client
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher, publish
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.messages import encode_fact
 from tpu_standins.patience import PATIENCE_SECONDS

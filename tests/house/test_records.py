@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from tests.house.sources import ROOT, modules, tree
+from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.ports.store import Record
 
 BORN_IN = {kind.__name__: Path(inspect.getfile(kind)) for kind in get_args(Record)}
@@ -23,7 +24,13 @@ def test_every_kind_of_record_is_known() -> None:
     assert len(BORN_IN) == 7
 
 
+def test_what_is_stored_is_in_one_room() -> None:
+    room = ROOT / "shared" / "tpu_slices" / "domain" / "records"
+    stored = [*BORN_IN.values(), Path(inspect.getfile(RejectedMessage))]
+    assert [file for file in stored if file.parent != room] == []
+
+
 def test_a_record_is_made_in_its_own_module_alone() -> None:
     made = {(kind, name) for name in modules("shared/", "functions/", "relay/") for kind in made_in(name)}
-    assert made
     assert {(kind, name) for kind, name in made if not BORN_IN[kind].samefile(ROOT / name)} == set()
+    assert made_in("tests/builders.py"), "such a call is seen where there is one"

@@ -17,8 +17,9 @@ import yaml
 from tests.house.sources import text, tracked, tree
 from tpu_slices.domain.model import facts
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.ports import publisher
-from tpu_slices.ports.store import Record, RejectedMessage
+from tpu_slices.ports.store import Record
 from tpu_slices.wire.documents import COLLECTIONS
 from tpu_slices.wire.messages import ReconcileRequest
 

@@ -20,7 +20,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST
-from tpu_slices.domain.reconciling.standings import standing
+from tpu_slices.domain.records.standings import standing
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.sweep import sweep
 

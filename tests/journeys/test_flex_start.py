@@ -10,7 +10,7 @@ from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import PoolName
-from tpu_slices.domain.model.workloads import Report
+from tpu_slices.domain.records.workloads import Report
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 

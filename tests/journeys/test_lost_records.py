@@ -8,7 +8,7 @@ from tests.builders import CLUSTER, MINUTE
 from tests.world import World
 from tpu_slices.domain.model.facts import Question, WorkloadState
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.wire.documents import key
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload

@@ -8,8 +8,8 @@ from tests.builders import CLUSTER, a_jobset_ref, a_leader, a_request, leaders_w
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import REQUESTED_ANNOTATIONS, TemplateRequest
-from tpu_slices.domain.model.records import HISTORY
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, WorkloadUid
+from tpu_slices.domain.records.slices import HISTORY
 from tpu_slices.flows.receive import receive
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.bounds import LEADERS_PER_FACT, TEMPLATE_BYTES

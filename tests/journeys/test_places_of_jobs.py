@@ -11,8 +11,8 @@ from tests.journeys.serving import crossed, deletions, own_slice, reason
 from tests.world import World
 from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListQuestion
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import RunsOn
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
+from tpu_slices.domain.records.slices import RunsOn
 from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.live import LiveWorkload
 

@@ -13,8 +13,8 @@ from tests.relay.objects import SELECTOR, Json, group_pod, job, job_pod, jobset,
 from tests.relay.watched import Watched
 from tests.world import World
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, IDLE_HOSTS, MAX_RUN_DURATION, SlicesWanted
-from tpu_slices.domain.model.records import Refusal, SliceRecord
 from tpu_slices.domain.model.slices import SliceSpec
+from tpu_slices.domain.records.slices import Refusal, SliceRecord
 from tpu_slices_cli.manifests import Manifest
 from tpu_slices_cli.planning import Plan, plan
 

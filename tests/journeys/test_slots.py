@@ -16,7 +16,7 @@ from tpu_slices.domain.model.facts import WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
-from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter
+from tpu_slices.domain.records.limiters import ConcurrencyLimiter
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
 from tpu_slices.flows.sweep import sweep

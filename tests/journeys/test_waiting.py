@@ -10,8 +10,8 @@ from tests.builders import CLUSTER, a_record, a_request, leaders_wait
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire
 from tpu_slices.domain.reconciling.demand import in_progress
+from tpu_slices.domain.records.slices import Desire
 from tpu_slices_simulator.fakes.backend import Verb
 
 

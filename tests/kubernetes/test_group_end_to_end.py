@@ -28,7 +28,7 @@ from tests.node_groups import PROJECT, two_hosts
 from tests.published import Published
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher
 from tpu_slices.domain.model.observations import Creating, Deleting
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.workloads import CHIPS
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.system import System

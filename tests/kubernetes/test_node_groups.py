@@ -34,10 +34,10 @@ from tests.node_groups import two_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.planning.node_groups import declared_slice
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate

@@ -33,10 +33,10 @@ from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.planning.tpu_operator import FINALIZERS, operator_names
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.operator_objects import PARTS
 from tpu_standins.kubeconfig import for_token_file
 from tpu_standins.patience import PATIENCE_SECONDS

@@ -6,8 +6,8 @@ from relay import translate
 from relay.events import MOST_CHARACTERS, event, reason_of, type_of
 from tests.relay.objects import pod
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, PoolName, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.records.slices import Transition
 from tpu_slices.ports.publisher import SliceUpdate
 
 

@@ -11,7 +11,7 @@ from tests.builders import NOW, a_jobset_ref
 from tests.conftest import Lines
 from tpu_slices.domain.model.facts import Heartbeat, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.reconciling.standings import standing
+from tpu_slices.domain.records.standings import standing
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.bounds import UIDS_PER_PART
 from tpu_slices.wire.messages import MOST_BYTES, Message, decode_fact, encode_fact

@@ -15,14 +15,14 @@ from relay.fact_queue import FactQueue
 from tests.simulation.drawn import a_plot, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import terminating
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices_simulator.story import Fault, Kind, Story
 
 MOST_SEEDS = 60

@@ -29,9 +29,10 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Begun, Busy, Creating, Deleting, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason, ReportReason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.brake import Brake, too_many
+from tpu_slices.domain.reconciling.brake import too_many
+from tpu_slices.domain.records.brakes import Brake
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices_simulator.fakes.gke import FakePool

@@ -7,8 +7,8 @@ import pytest
 from tests.builders import CLUSTER, a_record
 from tests.simulation.drawn import story_of
 from tests.simulation.played import Watched
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.store import Change, Stored
 from tpu_slices_simulator.fakes.documents import Misread
 from tpu_slices_simulator.fakes.store import FakeStore

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.builders import NOW, a_job, a_jobset, a_record
 from tests.properties import at_most
 from tests.wire.values import values_of
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent

@@ -24,10 +24,8 @@ from tests.builders import (
     some_hosts,
 )
 from tests.world import World
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.facts import WorkloadsListed
-from tpu_slices.domain.model.hosts import Departure
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -42,7 +40,19 @@ from tpu_slices.domain.model.observations import (
     Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import (
+from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.reconciling.brake import found, stops_told, why_kept, why_not_bought
+from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices.domain.reconciling.inventory import Records, check_inventory, list_is_called_for, next_check, questions
+from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_pool_of, lowered, raised, ran_out
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.brakes import Brake, Stop
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.hosts import Departure
+from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import (
     PoolOperation,
     Refusal,
     Rejection,
@@ -51,31 +61,7 @@ from tpu_slices.domain.model.records import (
     SliceRecord,
     SlotAwaited,
 )
-from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, pool_name, slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.reconciling.brake import Brake, Stop, found
-from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.inventory import (
-    Records,
-    RelayHeartbeat,
-    check_inventory,
-    list_is_called_for,
-    next_check,
-    questions,
-)
-from tpu_slices.domain.reconciling.limiter import (
-    Budget,
-    ConcurrencyLimiter,
-    Slot,
-    admit,
-    candidate_of,
-    capacity_pool_of,
-    lowered,
-    raised,
-    ran_out,
-)
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import called_for, report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.reconcile import reconcile
@@ -203,9 +189,9 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
             yield replace(record, next_inventory_check_at=next_check(1, record, NOW))
         case Brake():
             record.counted_since(None, NOW)
-            record.stopped("research", NOW)
-            record.limited("research", 16, Held(in_namespace=1, in_cluster=2))
-            assert all(record.messages())
+            why_kept(record, "research", NOW)
+            why_not_bought(record, "research", 16, Held(in_namespace=1, in_cluster=2))
+            assert all(stops_told(record))
             yield record.confirmed(None, NOW)
             yield record.pulled("research", STOP)
         case Budget():

@@ -18,8 +18,8 @@ from tpu_slices.domain.model.facts import (
     TemplateRequest,
     WaitingLeader,
 )
-from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.records.slices import Transition
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (

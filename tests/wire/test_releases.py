@@ -13,7 +13,7 @@ import pytest
 from tests.builders import a_record
 from tests.wire.shapes import problems, shapes
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.documents import decode, encode
 
 RELEASED = json.loads((Path(__file__).parent / "released.json").read_text())

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from tests.builders import MINUTE, NOW, a_record, a_shortage, a_spec, an_occupant, some_hosts
 from tests.domain.cases import ELSEWHERE, SIBLING
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.hosts import Departure, digest_of
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, Rejection, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import Network, Taint
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import Departure, digest_of
+from tpu_slices.domain.records.slices import PoolOperation, Rejection, SliceRecord, SlotAwaited
 from tpu_slices.wire.documents import decode, encode
 
 OWNER = {"kind": "JobSet", "namespace": "research", "name": "llama", "uid": "uid-llama"}

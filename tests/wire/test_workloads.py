@@ -15,9 +15,9 @@ from tpu_slices.domain.model.facts import (
     Toleration,
     WaitingLeader,
 )
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.planning.host_labels import TOPOLOGY
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
+from tpu_slices.domain.records.slices import Refusal
 from tpu_slices.wire.workloads import (
     BY_NODE_SELECTOR,
     OPTED_OUT,

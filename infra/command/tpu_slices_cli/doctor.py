@@ -9,7 +9,7 @@ from time import sleep
 import click
 
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.flows import round_trip
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent

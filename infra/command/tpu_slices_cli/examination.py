@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.model.workloads import ReportQueue
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip, silent_since
+from tpu_slices.domain.reconciling.inventory import silent_since
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
+from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore

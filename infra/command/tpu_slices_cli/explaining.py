@@ -10,11 +10,11 @@ from typing import Any
 import click
 import yaml
 
-from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.reasons import IN_LINE
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.model.workloads import Report
+from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import Report
 from tpu_slices.flows.edits import find, find_workload
 from tpu_slices.flows.reconcile import Explained, explain
 from tpu_slices.flows.report import QueueStates, report_of

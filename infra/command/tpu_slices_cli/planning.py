@@ -11,11 +11,11 @@ from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.node_groups import NodeGroup
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
+from tpu_slices.domain.records.slices import Refusal
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of

@@ -10,9 +10,9 @@ import click
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.unproven import unproven
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import edits
 from tpu_slices.ports.errors import Permanent
 from tpu_slices_cli.screen import confirmed, echo

@@ -8,8 +8,9 @@ from functools import partial
 import click
 
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.reconciling.brake import stops_told
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import brakes, edits
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
@@ -111,7 +112,7 @@ def confirm_deletions_command(session: Session, cluster: str | None, namespace: 
     id_ = session.cluster(cluster)
     where = f"namespace {namespace} of {id_}" if namespace else id_
     stored = session.deps.store.brake(id_)
-    messages = list(stored.value.messages(namespace)) if stored else []
+    messages = list(stops_told(stored.value, namespace)) if stored else []
     if not messages:
         echo(f"No releases are stopped in {where}.")
         return

@@ -6,18 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tpu_slices.domain.model.decisions import (
-    Action,
-    AskJoin,
-    CancelCreation,
-    CloseHosts,
-    CreatePool,
-    DeletePool,
-    DeleteRemains,
-    EndJoin,
-    OpenHosts,
-    Relabel,
-)
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -31,9 +19,21 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.domain.reconciling.decisions import (
+    Action,
+    AskJoin,
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    DeletePool,
+    DeleteRemains,
+    EndJoin,
+    OpenHosts,
+    Relabel,
+)
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_cli.prices import price_of
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))

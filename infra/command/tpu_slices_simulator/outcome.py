@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Deleting
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob, slice_id
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Plot, Story

@@ -17,10 +17,10 @@ from relay.node_groups.writer import NodeGroupWriter
 from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsChanged, WorkloadListQuestion, WorkloadState
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import labels_of
-from tpu_slices.domain.reconciling.standings import digest_of
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.standings import digest_of
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Told, reconcile_in_turn

@@ -10,8 +10,8 @@ from infra.local.demo.report import Leftovers
 from infra.local.demo.view import View
 from infra.local.demo.watch import Eyes
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.reconciling.limiter import Slot
+from tpu_slices.domain.records.limiters import Slot
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.documents import COLLECTIONS
 from tpu_standins.clients.objects import Object
 from tpu_standins.patience import PATIENCE_SECONDS

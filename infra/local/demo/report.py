@@ -6,7 +6,7 @@ from datetime import datetime
 
 from infra.local.demo.steps import Progress
 from infra.local.demo.view import View
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 HAPPENED, FAILED = 0, 1
 """Exit codes."""

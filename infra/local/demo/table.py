@@ -7,7 +7,7 @@ from datetime import datetime
 from infra.local.demo.steps import Progress
 from infra.local.demo.view import View
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 COLUMNS = ("workload", "slice", "phase", "reason", "hosts", "elapsed")
 

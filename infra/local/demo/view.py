@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 CREATES = frozenset({"CreateNodePool", "instanceGroupManagers.insert"})
 """The calls that buy hosts, of GKE and of Compute Engine."""

@@ -15,7 +15,7 @@ from infra.local.borrowed import DEMO_NAMESPACE
 from infra.local.demo.report import Leader
 from infra.local.demo.vendors import Vendor, vendor
 from infra.local.demo.view import Event, JobSet, NodeGroup, Ran, View
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.documents import COLLECTIONS, decode
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.kinds import KINDS, Kind

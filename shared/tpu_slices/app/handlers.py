@@ -20,6 +20,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.outcomes import cancellations_refused
+from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.joining import HandedOn, hand_on
@@ -32,7 +33,6 @@ from tpu_slices.flows.sweep import Swept, sweep
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.store import RejectedMessage
 from tpu_slices.wire import reports
 from tpu_slices.wire.bounds import ERROR_CHARACTERS
 from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Unreadable
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, slice_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
 from tpu_slices.domain.reconciling.group_adoption import OperatorGroup, confirmed_adoption, planned_adoption
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.node_groups import declared_by
 from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.retrying import retry_on_conflict

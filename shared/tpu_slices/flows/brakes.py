@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.brake import Brake, Stop, enough, found, too_many
+from tpu_slices.domain.reconciling.brake import enough, found, stops_told, too_many, why_kept, why_not_bought
+from tpu_slices.domain.records.brakes import Brake, Stop
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows import edits
 from tpu_slices.flows.budget import Counted, count
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -39,7 +40,7 @@ def stopped(
         pulled = brake
     if pulled is not brake:
         deps.store.commit(Change(stored, pulled))
-    return record.with_changes(unconfirmed_end=end), pulled.stopped(namespace, end.found_at)
+    return record.with_changes(unconfirmed_end=end), why_kept(pulled, namespace, end.found_at)
 
 
 def _pulled(brake: Brake, namespace: str | None, new: int, now: datetime, deps: ReconcileDeps) -> Stop | None:
@@ -77,7 +78,7 @@ def limited(
     if brake is None or record.spec is None or not (brake.on(None) or brake.on(namespace)):
         return None
     chips = count(record, settings, deps, always=True)
-    return Limited(brake.limited(namespace, record.spec.chips, chips.held) if chips.held else None, chips)
+    return Limited(why_not_bought(brake, namespace, record.spec.chips, chips.held) if chips.held else None, chips)
 
 
 def confirm(cluster: ClusterId, deps: IntakeDeps, namespace: str | None = None) -> tuple[str, ...]:
@@ -85,7 +86,7 @@ def confirm(cluster: ClusterId, deps: IntakeDeps, namespace: str | None = None) 
 
     def once() -> tuple[str, ...]:
         stored = deps.store.brake(cluster)
-        messages = tuple(stored.value.messages(namespace)) if stored else ()
+        messages = tuple(stops_told(stored.value, namespace)) if stored else ()
         if stored and messages:
             deps.store.commit(Change(stored, stored.value.confirmed(namespace, deps.clock.now())))
         return messages

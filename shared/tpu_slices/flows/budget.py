@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.reconciling.limiter import Budget
+from tpu_slices.domain.records.limiters import Budget
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tpu_slices.domain.model.decisions import Decision
 from tpu_slices.domain.model.observations import PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason, ReportReason
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.presumed import stands
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import is_news, report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.report import Reported, with_announced

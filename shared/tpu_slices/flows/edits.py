@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent

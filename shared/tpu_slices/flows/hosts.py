@@ -8,13 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, HostsListQuestion, Occupant, WorkloadState
-from tpu_slices.domain.model.hosts import digest_of, key_of
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.hosts_list import hosts_awaited, hosts_to_be_listed
 from tpu_slices.domain.reconciling.occupancy import NewCount
+from tpu_slices.domain.records.hosts import digest_of, key_of
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.counting import Counted, decided
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.report import update_of

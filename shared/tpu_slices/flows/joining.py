@@ -8,10 +8,10 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import Outcome, Refused
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.reconciling.joining import awaits
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps

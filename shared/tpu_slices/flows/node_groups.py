@@ -7,10 +7,10 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Answer, SliceDeclared, WorkloadChanged
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, slice_id
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.demand import declared
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.publisher import NodeGroupUpdate

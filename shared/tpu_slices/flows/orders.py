@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.model.facts import HostsQuestion
 from tpu_slices.domain.model.observations import Absent, Cause, PoolObservations
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.reconciling.decisions import CloseHosts, OpenHosts
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps
 

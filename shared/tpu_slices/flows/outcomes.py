@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from tpu_slices.domain.model.decisions import Decision
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, PoolName
+from tpu_slices.domain.reconciling.decisions import Decision
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.report import Reported
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.publisher import SliceUpdate

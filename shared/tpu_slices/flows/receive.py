@@ -25,11 +25,11 @@ from tpu_slices.domain.model.facts import (
     WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.reconciling.inventory import with_heartbeat
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.demand_list import demand_listed
 from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.hosts import hosts_changed, hosts_listed

@@ -7,19 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
-from tpu_slices.domain.model.decisions import (
-    Action,
-    AskJoin,
-    CancelCreation,
-    CloseHosts,
-    CreatePool,
-    Decision,
-    DeletePool,
-    DeleteRemains,
-    EndJoin,
-    OpenHosts,
-    Relabel,
-)
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.observations import (
@@ -34,20 +21,34 @@ from tpu_slices.domain.model.observations import (
     Started,
 )
 from tpu_slices.domain.model.reasons import IN_LINE, Phase
-from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
-from tpu_slices.domain.reconciling.brake import Brake
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
+from tpu_slices.domain.reconciling.decisions import (
+    Action,
+    AskJoin,
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    Decision,
+    DeletePool,
+    DeleteRemains,
+    EndJoin,
+    OpenHosts,
+    Relabel,
+)
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.limiter import ConcurrencyLimiter, Slot, lowered
+from tpu_slices.domain.reconciling.limiter import lowered
 from tpu_slices.domain.reconciling.occupancy import is_left, kept_for, slices_of_guests, with_report
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.presumed import presumed
 from tpu_slices.domain.reconciling.relabelling import known_ours
+from tpu_slices.domain.records.brakes import Brake
+from tpu_slices.domain.records.heartbeats import NEVER_HEARD
+from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import Shortage, SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.brakes import limited, stopped
 from tpu_slices.flows.budget import count

@@ -15,7 +15,7 @@ from functools import partial
 
 from tpu_slices.domain.model.facts import Echo, EchoQuestion
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat, RoundTrip
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
 from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps

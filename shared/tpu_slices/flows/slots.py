@@ -10,14 +10,9 @@ from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import PoolObservations
-from tpu_slices.domain.model.records import PoolOperation, Shortage, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import (
     RAN_OUT,
-    Candidate,
-    CapacityPool,
-    ConcurrencyLimiter,
-    Slot,
     admit,
     behind_all_of,
     candidate_of,
@@ -29,6 +24,8 @@ from tpu_slices.domain.reconciling.limiter import (
     runs_out,
     shortage_of,
 )
+from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import PoolOperation, Shortage, SliceRecord, SlotAwaited
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Stored
@@ -80,7 +77,7 @@ class Taking:
             return False
         free = free_numbers([*others.values()], limiter, now, limits)
         number = own.value.number if own else _one_of(free, after.id, now)
-        self.changes.append(Change(own, candidate.holding(number, cluster, now)))
+        self.changes.append(Change(own, Slot.of(candidate, number, cluster, now)))
         self.numbers[awaited.attempt] = number
         return True
 
@@ -276,7 +273,7 @@ class _Turn:
         while first := admit(candidates, self.running, self.limiter, self.now, limits):
             candidate, free = first[0], free_numbers(self.running, self.limiter, self.now, limits)
             number = next((each for each in free if each in left), free[0])
-            slot, record = candidate.holding(number, cluster, self.now), self.waiting[candidate.slice_id]
+            slot, record = Slot.of(candidate, number, cluster, self.now), self.waiting[candidate.slice_id]
             candidates.remove(candidate)
             try:
                 deps.store.commit(

@@ -9,19 +9,19 @@ from functools import partial
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.reasons import SERVED
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
     CHECK_AGAIN_AFTER,
     QUESTIONS_PER_LIST,
     InventoryFindings,
     Records,
-    RelayHeartbeat,
     check_inventory,
     list_is_called_for,
     next_check,
 )
 from tpu_slices.domain.reconciling.limiter import has_ended, is_used
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
 from tpu_slices.flows.counts import counted

@@ -10,9 +10,9 @@ from typing import Protocol
 from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
-from tpu_slices.domain.model.records import Transition
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
-from tpu_slices.domain.model.workloads import Report
+from tpu_slices.domain.records.slices import Transition
+from tpu_slices.domain.records.workloads import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,14 @@ from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
-from tpu_slices.domain.reconciling.brake import Brake
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.reconciling.standings import Standing
+from tpu_slices.domain.records.brakes import Brake
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.rejected import RejectedMessage
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.standings import Standing
+from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
 
 Record = WorkloadRecord | SliceRecord | Slot | ConcurrencyLimiter | Budget | Brake | RelayHeartbeat
@@ -98,19 +99,6 @@ class Change:
 
     before: Stored[Record] | None
     after: Record | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RejectedMessage:
-    """A message that could not be handled; the beginning of each text is kept for operators in `rejected/`."""
-
-    message_id: str
-    source: str
-    """The source of its CloudEvent, which names the topic."""
-    rejected_at: datetime
-    error: str
-    data: str
-    """Its data, as text."""
 
 
 class SliceStore(Protocol):

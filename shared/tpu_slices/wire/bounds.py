@@ -16,7 +16,6 @@ from functools import cache
 from types import NoneType
 from typing import Any, NewType, get_args, get_origin, get_type_hints
 
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import (
     DemandListed,
     Heartbeat,
@@ -29,7 +28,6 @@ from tpu_slices.domain.model.facts import (
     WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     SLICES_PER_WORKLOAD,
@@ -41,8 +39,10 @@ from tpu_slices.domain.model.slices import (
     cluster_id,
     is_slice_id,
 )
-from tpu_slices.domain.model.workloads import WorkloadRecord
-from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 VOLUMES_PER_FACT = 50
 LEADERS_PER_FACT = 200

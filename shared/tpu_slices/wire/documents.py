@@ -14,15 +14,16 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec
-from tpu_slices.domain.model.spending import paid_since
-from tpu_slices.domain.model.workloads import Report, ReportQueue, WorkloadRecord
-from tpu_slices.domain.reconciling.brake import Brake
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.brakes import Brake
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.rejected import RejectedMessage
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.spending import paid_since
+from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change, Record, RejectedMessage
+from tpu_slices.ports.store import Change, Record
 from tpu_slices.wire.bounds import beyond_bounds
 from tpu_slices.wire.validation import Adapters, adapter_of, first_error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tpu_slices.domain.model.workloads import Report
+from tpu_slices.domain.records.workloads import Report
 from tpu_slices.wire.validation import adapter_of
 
 

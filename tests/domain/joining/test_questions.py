@@ -22,7 +22,6 @@ from tests.builders import (
     some_hosts,
 )
 from tests.domain.cases import OURS, observations, ready, requested, seen, terminating, unneeded
-from tpu_slices.domain.model.decisions import Action, AskJoin, Decision, EndJoin
 from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -37,11 +36,12 @@ from tpu_slices.domain.model.observations import (
     Started,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import InstanceRequest
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import Action, AskJoin, Decision, EndJoin
 from tpu_slices.domain.reconciling.joining import awaits
 from tpu_slices.domain.reconciling.outcomes import acted
+from tpu_slices.domain.records.slices import SliceRecord
 
 KUBEADM = joining_by_kubeadm()
 ASK, END = AskJoin(1, NOW), EndJoin(1)

@@ -26,11 +26,11 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Visible,
 )
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadJob, slice_id
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.reconciling.adoption import Adoption
 from tpu_slices.domain.reconciling.group_adoption import confirmed_adoption, planned_adoption
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.node_groups import group_of
 from tpu_slices.wire.operator_objects import operator_groups
 

@@ -9,7 +9,6 @@ from hypothesis import given
 
 from tests.builders import MINUTE, NOW, heard, settings
 from tests.domain.cases import BARE, OURS, ready, records, seen, situations, terminating, unneeded, wanted
-from tpu_slices.domain.model.decisions import CreatePool, Relabel
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -26,12 +25,13 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import Relabelling, SliceRecord
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.decisions import CreatePool, Relabel
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.relabelling import Relabelled, known_ours, labels_replaced, relabelling
 from tpu_slices.domain.reconciling.terminating import given_up
+from tpu_slices.domain.records.slices import Relabelling, SliceRecord
 
 LIMITS = settings().limits
 LACKING = BARE.lacking

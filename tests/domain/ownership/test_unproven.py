@@ -11,9 +11,9 @@ from tests.builders import NOW, a_jobset, a_record
 from tests.domain.cases import terminating
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import pool_name
 from tpu_slices.domain.reconciling.inventory import InventoryFindings, Records, check_inventory
+from tpu_slices.domain.records.slices import SliceRecord
 
 SERVING: dict[str, Any] = {
     "phase": Phase.READY,

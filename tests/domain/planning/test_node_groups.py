@@ -12,7 +12,6 @@ from tests.node_groups import PROJECT, TEMPLATE, Json, changed, of_a_template, o
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, ComputeSettings, Policy, PoolSettings
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import (
     Capacity,
     CapacityKind,
@@ -24,6 +23,7 @@ from tpu_slices.domain.model.slices import (
     same_request,
 )
 from tpu_slices.domain.planning.node_groups import declared_slice, group_labels
+from tpu_slices.domain.records.slices import Refusal
 from tpu_slices.wire.node_groups import group_of
 
 OWNER = Owner(kind=OwnerKind.TPU_NODE_GROUP, namespace="default", name="my-group", uid=WorkloadUid("uid-my-group"))

@@ -16,10 +16,10 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, OwnerKind, Taint
 from tpu_slices.domain.planning.host_labels import TOPOLOGY, host_labels
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
+from tpu_slices.domain.records.slices import Refusal
 
 ZONE = "topology.kubernetes.io/zone"
 

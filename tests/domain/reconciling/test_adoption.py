@@ -10,9 +10,9 @@ from tests.builders import NOW, a_job, a_jobset, a_jobset_ref, a_record, a_reque
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 def a_pool(**changes: Any) -> LegacyPool:

@@ -35,7 +35,6 @@ from tests.domain.cases import (
     unneeded,
 )
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.decisions import Action, CloseHosts, CreatePool, Decision, DeletePool, OpenHosts, Relabel
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -53,11 +52,20 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, PoolOperation, Refusal, Relabelling, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import (
+    Action,
+    CloseHosts,
+    CreatePool,
+    Decision,
+    DeletePool,
+    OpenHosts,
+    Relabel,
+)
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
+from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, Relabelling, SliceRecord, SlotAwaited
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)

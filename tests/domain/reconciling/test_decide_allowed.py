@@ -9,12 +9,12 @@ import pytest
 from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
 from tests.domain.cases import SILENT
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.decisions import CreatePool, Decision
 from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import CreatePool, Decision
+from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
 
 NO_LIMITS = Policy()
 TOO_LARGE = Policy(everyone=Allowed(chips_per_slice=8))

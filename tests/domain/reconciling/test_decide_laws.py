@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from tests.builders import NOW, settings
 from tests.domain.cases import every_record, situations, wanted
-from tpu_slices.domain.model.decisions import (
+from tpu_slices.domain.model.observations import Absent, Begun, Observation, PoolObservations, Unowned, Unreadable
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import (
     CancelCreation,
     CloseHosts,
     CreatePool,
@@ -17,11 +21,7 @@ from tpu_slices.domain.model.decisions import (
     DeletePool,
     DeleteRemains,
 )
-from tpu_slices.domain.model.observations import Absent, Begun, Observation, PoolObservations, Unowned, Unreadable
-from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord
-from tpu_slices.domain.reconciling.case import Situation
-from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
 
 SETTLED = {Phase.READY, Phase.REFUSED, Phase.GONE}
 MUST_END = (CloseHosts, CancelCreation, DeletePool)

@@ -8,13 +8,13 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts
 from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, terminating, unneeded
-from tpu_slices.domain.model.decisions import CreatePool, Decision
 from tpu_slices.domain.model.observations import Absent, Observation, Running, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import CreatePool, Decision
+from tpu_slices.domain.records.slices import RunsOn, SliceRecord
 
 LEFT_IT = replace(ELSEWHERE, left_at=NOW - MINUTE)
 

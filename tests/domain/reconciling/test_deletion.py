@@ -9,20 +9,13 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, an_occupant, some_hosts
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.hosts import Departure
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.reconciling.deletion import (
-    NEVER_HEARD,
-    SILENT_AFTER,
-    Assessment,
-    Evidence,
-    RelayHeard,
-    Step,
-    assess,
-)
+from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.occupancy import Users
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.heartbeats import NEVER_HEARD, SILENT_AFTER, RelayHeard
+from tpu_slices.domain.records.hosts import Departure
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)

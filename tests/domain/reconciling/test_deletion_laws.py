@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, an_occupant, some_hosts
 from tests.domain.cases import HOUR
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.hosts import Departure
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.reconciling.deletion import Evidence, RelayHeard, Step, assess
+from tpu_slices.domain.reconciling.deletion import Evidence, Step, assess
 from tpu_slices.domain.reconciling.occupancy import Users
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.heartbeats import RelayHeard
+from tpu_slices.domain.records.hosts import Departure
 
 LIMITS = Limits()
 WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE

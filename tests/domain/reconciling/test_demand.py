@@ -25,8 +25,8 @@ from tests.builders import (
 from tests.domain.cases import REJECTION
 from tpu_slices.domain.model.facts import Answer, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.demand import TOMBSTONE_TTL, changed, legitimate, wanted
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 ENDS = [state for state in WorkloadState if state.ended]
 LATER = NOW + 5 * MINUTE

@@ -27,9 +27,7 @@ from tests.builders import (
 )
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import OwnerKind, slice_id
-from tpu_slices.domain.model.workloads import RELEASE_LASTS, WorkloadRecord
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.domain.reconciling.demand import (
     Demand,
@@ -41,6 +39,8 @@ from tpu_slices.domain.reconciling.demand import (
     wanted,
     with_current_desire,
 )
+from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
 
 DELETED, MISSING = WorkloadState.DELETED, WorkloadState.MISSING
 ACTIVE, SUSPENDED, COMPLETED = WorkloadState.ACTIVE, WorkloadState.SUSPENDED, WorkloadState.COMPLETED

@@ -20,10 +20,10 @@ from tests.builders import (
 )
 from tests.domain.cases import GUEST, SIBLING
 from tpu_slices.domain.model.facts import Occupant, WorkloadState
-from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.model.slices import slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.reconciling.demand import demands, with_current_desire
+from tpu_slices.domain.records.slices import Desire, SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 ENDS = [state for state in WorkloadState if state.ended]
 

@@ -11,12 +11,12 @@ from tests.builders import MINUTE, NOW, heard, settings, some_hosts
 from tests.domain.cases import FLEX, HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
 from tests.domain.cases import ready as a_ready_slice
 from tests.domain.cases import requested as a_requested_slice
-from tpu_slices.domain.model.decisions import CloseHosts
 from tpu_slices.domain.model.observations import Absent, Broken, Busy, Creating, Observation, PoolObservations
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import CloseHosts
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.reason_texts import reason_text
 
 DAYS_AGO: dict[str, Any] = {"create_requested_at": NOW - 72 * HOUR}

@@ -43,10 +43,10 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Desire, SliceRecord
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
 from tpu_slices.domain.reconciling.returning import AWAY
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 LIMITS = Limits()
 

@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, some_hosts
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
-from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
-from tpu_slices.domain.model.workloads import Report, WorkloadRecord
 from tpu_slices.domain.reconciling.inventory import (
     MISREPORTED,
     OWNERLESS_AFTER,
@@ -24,6 +21,9 @@ from tpu_slices.domain.reconciling.inventory import (
     check_inventory,
 )
 from tpu_slices.domain.reconciling.terminating import given_up
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import RunsOn, SliceRecord
+from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")

@@ -16,7 +16,6 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_shortage, a_slot, a
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Absent, Creating, Observation, OperationSeen, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.limiter import (
     LOWER_AGAIN_AFTER,
@@ -24,10 +23,6 @@ from tpu_slices.domain.reconciling.limiter import (
     RAISE_AFTER,
     REFUSAL_PAUSE,
     SHORTAGE_MEMORY,
-    Candidate,
-    CapacityPool,
-    ConcurrencyLimiter,
-    Slot,
     admit,
     behind_all_of,
     candidate_of,
@@ -43,6 +38,8 @@ from tpu_slices.domain.reconciling.limiter import (
     shortage_of,
     slot_awaited,
 )
+from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import PoolOperation, SlotAwaited
 
 POOLS = [CapacityPool("zone-a/v5e/ON_DEMAND"), CapacityPool("zone-b/v5e/ON_DEMAND"), CapacityPool("zone-a/v6e/SPOT")]
 NAMESPACES = ["research", "vision", "speech"]

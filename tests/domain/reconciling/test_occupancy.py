@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, hosts_changed, self_managed, some_hosts
 from tests.domain.cases import GUEST, OWN, SIBLING
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
-from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts, digest_of
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.occupancy import (
     MOST_DEPARTURES,
@@ -25,6 +23,8 @@ from tpu_slices.domain.reconciling.occupancy import (
     users,
     with_hosts,
 )
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, digest_of
 
 LATER = NOW + 5 * MINUTE
 GRACE = 10 * MINUTE

@@ -9,16 +9,6 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_record, settings
 from tests.domain.cases import OURS, owned, requested, seen, terminating, unneeded
-from tpu_slices.domain.model.attempts import Hindrance
-from tpu_slices.domain.model.decisions import (
-    Action,
-    CancelCreation,
-    CloseHosts,
-    CreatePool,
-    Decision,
-    DeletePool,
-    OpenHosts,
-)
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -32,9 +22,19 @@ from tpu_slices.domain.model.observations import (
     Started,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import (
+    Action,
+    CancelCreation,
+    CloseHosts,
+    CreatePool,
+    Decision,
+    DeletePool,
+    OpenHosts,
+)
 from tpu_slices.domain.reconciling.outcomes import acted, cancellations_refused
+from tpu_slices.domain.records.attempts import Hindrance
+from tpu_slices.domain.records.slices import SliceRecord
 
 LIMITS = settings().limits
 MOMENT = timedelta(milliseconds=500)

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings, some_hosts
 from tests.domain.cases import terminating
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Backoff, Limits
-from tpu_slices.domain.model.decisions import DeletePool
 from tpu_slices.domain.model.observations import Cause, Failure, FailureKind, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Rejection, RunsOn, SliceRecord
-from tpu_slices.domain.model.returning import Returning
 from tpu_slices.domain.model.slices import Capacity, CapacityKind
+from tpu_slices.domain.reconciling.decisions import DeletePool
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.returning import Returning
+from tpu_slices.domain.records.slices import Rejection, RunsOn, SliceRecord
 
 LIMITS = Limits()
 RESERVED = a_spec(capacity=Capacity(CapacityKind.RESERVATION, "hall-7"))

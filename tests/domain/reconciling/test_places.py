@@ -8,11 +8,8 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, hosts_changed, some_hosts
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsListed, Occupant
-from tpu_slices.domain.model.hosts import NO_HOSTS, Departure, Hosts, digest_of, key_of
-from tpu_slices.domain.model.records import Desire, RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.occupancy import (
     NewCount,
@@ -22,6 +19,9 @@ from tpu_slices.domain.reconciling.occupancy import (
     with_hosts,
     with_place,
 )
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, digest_of, key_of
+from tpu_slices.domain.records.slices import Desire, RunsOn, SliceRecord
 
 LATER = NOW + MINUTE
 GRACE = Limits().restart_grace

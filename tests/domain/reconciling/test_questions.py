@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tests.builders import MINUTE, NOW, heard, settings, some_hosts
 from tests.domain.cases import OURS, ready, seen
-from tpu_slices.domain.model.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import CloseHosts, OpenHosts
 
 CORDONED = some_hosts(usable=3, closed=1, answered=NOW - 20 * MINUTE, vacant_since=NOW - 40 * MINUTE)
 

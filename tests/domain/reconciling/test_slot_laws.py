@@ -9,9 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import NOW, a_record, a_spec, an_occupant, heard, settings, some_hosts
-from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.decisions import CreatePool, DeletePool, DeleteRemains
-from tpu_slices.domain.model.hosts import NO_HOSTS
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -27,8 +24,11 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire, PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.reconciling.decisions import CreatePool, DeletePool, DeleteRemains
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import NO_HOSTS
+from tpu_slices.domain.records.slices import Desire, PoolOperation, SliceRecord, SlotAwaited
 
 SECONDS = (1, 30, 59, 61, 119, 121, 3600)
 LONG_AGO = timedelta(seconds=120)

@@ -24,8 +24,6 @@ from tests.domain.cases import (
     seen,
     terminating,
 )
-from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.decisions import Action, OpenHosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -37,9 +35,11 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.records import Desire
 from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.decisions import Action, OpenHosts
 from tpu_slices.domain.reconciling.terminating import given_up, with_best_attempt
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import Desire
 
 
 def case_of(*attempts: TerminatingAttempt, current: Observation | None = None, **changes: object) -> Situation:

@@ -10,8 +10,6 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts
 from tests.domain.cases import GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, in_use, owned, seen, terminating
-from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -26,10 +24,12 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SlotAwaited
 from tpu_slices.domain.reconciling.case import Known, Situation
-from tpu_slices.domain.reconciling.deletion import NEVER_HEARD
+from tpu_slices.domain.reconciling.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
 from tpu_slices.domain.reconciling.terminating import Followed, follow
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.heartbeats import NEVER_HEARD
+from tpu_slices.domain.records.slices import PoolOperation, SlotAwaited
 
 SECOND = timedelta(seconds=1)
 ENDED = owned(WorkloadState.COMPLETED)

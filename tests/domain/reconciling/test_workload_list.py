@@ -16,14 +16,14 @@ from tpu_slices.domain.reconciling.inventory import (
     CHECK_AGAIN_AFTER,
     INVENTORY_CHECK_EVERY,
     QUESTIONS_PER_LIST,
-    RelayHeartbeat,
     lacking,
     list_is_called_for,
     next_check,
     questions,
     to_be_repeated,
 )
-from tpu_slices.domain.reconciling.standings import digest_of, standing
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.standings import digest_of, standing
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
 OTHER = WorkloadUid("uid-other")

@@ -11,12 +11,12 @@ from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_owner, some_host
 from tests.domain.planning.test_node_groups import JOB, planned
 from tests.node_groups import changed, of_a_template, one_host, two_hosts
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import OwnerKind
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.node_groups import reason_of, status_of
 
 POLICY, TEMPLATE, GROUP, READY = (

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import (
     MOST_WAITS,
     RENEW,

@@ -12,7 +12,6 @@ import pytest
 from tests.builders import NOW, a_record, heard, self_managed, settings, some_hosts
 from tests.domain.cases import HOUR, LOST, OTHERS, OURS, SILENT, lasting, seen, terminating, unneeded
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.hosts import NO_HOSTS
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -28,10 +27,11 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.records.hosts import NO_HOSTS
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS, reason_text
 from tpu_slices.domain.reporting.waits import QueueState, waits_of

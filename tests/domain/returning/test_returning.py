@@ -24,13 +24,13 @@ from tpu_slices.domain.model.observations import (
     Running,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.returning import LATE_AFTER, Returning
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.giving_up import giving_up
 from tpu_slices.domain.reconciling.returning import AWAY, reason_of, returning
+from tpu_slices.domain.records.returning import LATE_AFTER, Returning
+from tpu_slices.domain.records.slices import SliceRecord
 
 LIMITS = Limits()
 REFILLS = replace(OURS, refills=True)

@@ -7,9 +7,9 @@ import pytest
 from infra.preflight.findings import Severity
 from infra.preflight.records import SHOWN, Books, dropped, held, may_stand, read
 from tests.builders import CLUSTER, NOW, a_job, a_record, settings
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_simulator.fakes.settings import FakeSettings
 from tpu_slices_simulator.fakes.store import FakeStore
 

@@ -12,7 +12,7 @@ from tests.journeys.serving import BROKEN, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind, Observation, Refused, Started
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload

@@ -9,8 +9,8 @@ from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_simulator.fakes.backend import Trouble, Verb
 from tpu_slices_simulator.live import LiveWorkload
 

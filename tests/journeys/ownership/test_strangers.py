@@ -9,8 +9,8 @@ from tests.journeys.serving import own_slice
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import PoolName, pool_name
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.sweep import sweep
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload

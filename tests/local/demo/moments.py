@@ -8,8 +8,8 @@ from infra.local.demo.steps import Progress, Step, Until
 from infra.local.demo.view import Call, Event, JobSet, NodeGroup, View
 from tests.builders import NOW, a_job, a_record
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.records.slices import SliceRecord
 
 ROAD = {
     Phase.PROVISIONING: Reason.CREATING,

@@ -13,8 +13,8 @@ from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import START, Watched, nodes, reports
 from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed, HostsQuestion
-from tpu_slices.domain.model.hosts import Hosts, digest_of, key_of
 from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.records.hosts import Hosts, digest_of, key_of
 
 SLICES = ("tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-1-bbbbbbbbbbbbb")
 

@@ -18,7 +18,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
-from tpu_slices.domain.reconciling.standings import digest_of, standing
+from tpu_slices.domain.records.standings import digest_of, standing
 from tpu_slices_simulator.relays import due_facts, facts_of
 
 ACTIVE, SUSPENDED = (standing(state, "", "", None) for state in (WorkloadState.ACTIVE, WorkloadState.SUSPENDED))

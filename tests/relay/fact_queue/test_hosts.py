@@ -10,8 +10,8 @@ from tests.relay.closing import question
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched, counts, nodes, occupants, reports, states
 from tpu_slices.domain.model.facts import HostsChanged, HostsQuestion, WorkloadState
-from tpu_slices.domain.model.hosts import Hosts, digest_of
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
+from tpu_slices.domain.records.hosts import Hosts, digest_of
 
 OTHERS = len(Kind) - 1
 """The versions of all watches but that of hosts, together."""

@@ -9,7 +9,7 @@ from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, rea
 from tests.relay.watched import Watched, demand, listed_demand, states
 from tpu_slices.domain.model.facts import RepeatQuestion, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import WorkloadJob, WorkloadUid, slice_id
-from tpu_slices.domain.model.workloads import demand_digest
+from tpu_slices.domain.records.workloads import demand_digest
 from tpu_slices.wire.bounds import LEADERS_PER_FACT
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
 

@@ -12,8 +12,8 @@ from tests.domain.reporting.test_node_groups import a_group, a_group_record, hos
 from tests.node_groups import two_hosts
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate

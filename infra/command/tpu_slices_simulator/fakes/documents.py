@@ -12,11 +12,12 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.rejected import RejectedMessage
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
-from tpu_slices.ports.store import Change, Found, Record, RejectedMessage, Revision, Stored
+from tpu_slices.ports.store import Change, Found, Record, Revision, Stored
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import Fields, Key, decode_at, encode, encode_change, key, key_of

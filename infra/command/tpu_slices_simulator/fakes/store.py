@@ -16,15 +16,16 @@ from typing import TypeVar
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.model.workloads import ReportQueue, WorkloadRecord
-from tpu_slices.domain.reconciling.brake import Brake
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
-from tpu_slices.domain.reconciling.limiter import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.reconciling.standings import STANDING, Standing
+from tpu_slices.domain.records.brakes import Brake
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.rejected import RejectedMessage
+from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
+from tpu_slices.domain.records.standings import STANDING, Standing
+from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Found, Names, Record, RejectedMessage, Revision, Stored, Together
+from tpu_slices.ports.store import Change, Found, Names, Record, Revision, Stored, Together
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import Fields, key, key_of

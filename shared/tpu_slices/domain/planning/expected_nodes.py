@@ -5,8 +5,8 @@ from __future__ import annotations
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.planning.joining import labels_of_host
+from tpu_slices.domain.records.slices import SliceRecord
 
 _AWAITED = frozenset(
     {

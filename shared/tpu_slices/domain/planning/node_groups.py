@@ -20,7 +20,6 @@ from tpu_slices.domain.catalogue.accelerators import (
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.node_groups import InstanceConfig, NodeGroup
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import (
     Capacity,
     CapacityKind,
@@ -36,6 +35,7 @@ from tpu_slices.domain.planning.host_labels import ACCELERATOR, GROUP, GROUP_NAM
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
 from tpu_slices.domain.planning.policy import disallowed
 from tpu_slices.domain.planning.zones import checked
+from tpu_slices.domain.records.slices import Refusal
 
 _SERVED = ("tpu-v6e-slice", "tpu7x", "tpu7")
 _BY_SIDES = {2: "tpu-v6e-slice", 3: "tpu7x"}

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from tpu_slices.domain.catalogue.accelerators import ImpossibleShape
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.texts import MESSAGE_CHARACTERS, shortened
+from tpu_slices.domain.records.slices import Refusal
 
 Part = TypeVar("Part")
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
     SliceId,
@@ -18,10 +17,11 @@ from tpu_slices.domain.model.slices import (
     WorkloadUid,
     slice_id,
 )
-from tpu_slices.domain.model.workloads import WorkloadRecord
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.domain.reconciling.demand import job_of
 from tpu_slices.domain.reconciling.inventory import SPARED_FOR
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 ALREADY_ADOPTED = "already adopted"
 

@@ -9,7 +9,6 @@ from typing import Self
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -20,12 +19,14 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.reconciling.deletion import NEVER_HEARD, Evidence, RelayHeard, known_after_silence
+from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
 from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
+from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeard
+from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.slices import Shortage, SliceRecord
 
 REPEATED_WITHIN = timedelta(minutes=6)
 """The relay lists the leaders that still wait every 5 minutes."""

@@ -7,9 +7,7 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, Arm, CreatePool, Decision
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -24,10 +22,10 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, same_request
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.decisions import Action, Arm, CreatePool, Decision
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
 from tpu_slices.domain.reconciling.frozen import as_seen, hosts_awaited_since, unchanged, unread, why_frozen
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up, unowned
@@ -44,6 +42,8 @@ from tpu_slices.domain.reconciling.terminating import (
     with_best_attempt,
     without_current,
 )
+from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.slices import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord
 
 
 def decide(

@@ -7,34 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import ANSWERED_WITHIN
-from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.reasons import EXPLAINED, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.occupancy import Users
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.heartbeats import RelayHeard
+from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.slices import SliceRecord
 
-SILENT_AFTER = timedelta(minutes=3)
-"""After this time without a heartbeat nothing is concluded from what the relay does not report."""
 _MOMENTS = timedelta(seconds=30)
 """How long it is believed that no host is there, or open ones are free: a Job may come before the relay tells of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelayHeard:
-    """When the cluster's relay was heard."""
-
-    last_at: datetime | None = None
-    since: datetime | None = None
-    """Since when it has been heard without a gap of SILENT_AFTER."""
-
-    def silent(self, now: datetime) -> bool:
-        return self.last_at is None or now - self.last_at > SILENT_AFTER
-
-
-NEVER_HEARD = RelayHeard()
 
 
 TOLD_FIRST = (

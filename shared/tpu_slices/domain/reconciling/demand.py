@@ -17,7 +17,6 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
-from tpu_slices.domain.model.records import Desire, Refusal, SliceRecord
 from tpu_slices.domain.model.slices import (
     ClusterId,
     OwnerKind,
@@ -26,9 +25,10 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     slice_id,
 )
-from tpu_slices.domain.model.workloads import RELEASE_LASTS, WorkloadRecord
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, spec_for
+from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
 
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""

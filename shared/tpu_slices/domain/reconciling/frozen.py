@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from tpu_slices.domain.model.decisions import Arm, Decision
 from tpu_slices.domain.model.observations import Absent, Observation, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.decisions import Arm, Decision
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 from tpu_slices.domain.reconciling.returning import returning
 from tpu_slices.domain.reconciling.terminating import held_slot
+from tpu_slices.domain.records.slices import SliceRecord
 
 _UNREAD = frozenset({Phase.QUEUED, Phase.PROVISIONING, Phase.READY, Phase.RELEASING})
 """The phases of slices that wait for what the vendor would say; those in another one wait for something else."""

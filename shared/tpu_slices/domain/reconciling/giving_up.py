@@ -17,13 +17,13 @@ from tpu_slices.domain.model.observations import (
     Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Refusal
 from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.model.texts import duration
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.messages import what_brings_back
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.returning import AWAY, returning
+from tpu_slices.domain.records.slices import Refusal
 
 HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN, *AWAY})
 

@@ -19,11 +19,11 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Visible,
 )
-from tpu_slices.domain.model.records import Refusal, SliceRecord
 from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.domain.reconciling.adoption import ALREADY_ADOPTED, Adoption, adopted_record
+from tpu_slices.domain.records.slices import Refusal, SliceRecord
 
 FINISH = "start TPU operator again and let it finish, or delete the TPUNodeGroup while it runs"
 """What is done about a slice that TPU operator has not made whole, or has not deleted."""

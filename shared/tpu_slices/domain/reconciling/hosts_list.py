@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from tpu_slices.domain.reconciling.deletion import SILENT_AFTER
-from tpu_slices.domain.reconciling.inventory import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
 
 
 def hosts_to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> bool:

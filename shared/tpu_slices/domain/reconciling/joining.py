@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import Action, AskJoin, EndJoin
 from tpu_slices.domain.model.joining import TOKEN_LIVES, TOKEN_REUSED, JoinAsked, JoinToken
 from tpu_slices.domain.model.observations import Busy, Running
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.planning.joining import kubeadm_of
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.decisions import Action, AskJoin, EndJoin
+from tpu_slices.domain.records.slices import SliceRecord
 
 ASKED_AGAIN_AFTER = TOKEN_LIVES - TOKEN_REUSED
 

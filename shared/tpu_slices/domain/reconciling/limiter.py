@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NewType, Self
 
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Busy, OperationSeen, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, Shortage, SliceRecord, SlotAwaited
-from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, SliceSpec, pool_name
-
-CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
+from tpu_slices.domain.model.slices import PoolName, SliceSpec, pool_name
+from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.slices import PoolOperation, Shortage, SliceRecord, SlotAwaited
 
 SHORTAGE_MEMORY = timedelta(minutes=15)
 """How long a capacity pool counts as short after a stockout, unless a creation in it succeeds."""
@@ -29,85 +27,6 @@ REFUSAL_PAUSE = timedelta(seconds=10)
 """How long nothing starts after GKE rejected an operation because of too many: the next one would be rejected too."""
 PROBE_FOR = timedelta(minutes=3)
 """How long after a rejection operations start one by one. It outlasts the sweeps, which try again each minute."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """The document `slots/{cluster}.{number}`: one operation that runs, or that may start now.
-
-    Created in the commit that saves the operation on its slice's record; deleted or handed on once its end is saved.
-    """
-
-    cluster: ClusterId
-    number: int
-    slice_id: SliceId
-    namespace: str
-    operation: PoolOperation
-    attempt: int
-    capacity_pool: CapacityPool | None
-    """None: a deletion, which needs no capacity."""
-    taken_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConcurrencyLimiter:
-    """The document `limiters/{cluster}`: the current limit, and the capacity pools with recent stockouts."""
-
-    cluster: ClusterId
-    limit: int
-    changed_at: datetime
-    shortages: Mapping[CapacityPool, Shortage]
-    lowered_at: datetime | None = None
-    """When the limit was last halved."""
-    refused_at: datetime | None = None
-    """When GKE last rejected an operation because of too many (429)."""
-
-    @classmethod
-    def of(cls, cluster: ClusterId, now: datetime, limit: int = 1) -> Self:
-        """Return the limiter that a cluster begins with, whose settings allow so many operations."""
-        return cls(cluster=cluster, limit=limit, changed_at=now, shortages={})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
-    """The document `budgets/{cluster}`: rewritten with each creation that was decided under a chip limit.
-
-    Its revision orders such creations, so that two at the same time cannot both take the last chips.
-    """
-
-    cluster: ClusterId
-    creations: int = 0
-    changed_at: datetime
-
-    @classmethod
-    def of(cls, cluster: ClusterId, now: datetime) -> Self:
-        """Return the budget that a cluster begins with."""
-        return cls(cluster=cluster, changed_at=now)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """An operation that waits for a slot."""
-
-    slice_id: SliceId
-    namespace: str
-    operation: PoolOperation
-    attempt: int
-    capacity_pool: CapacityPool | None
-    since: datetime
-
-    def holding(self, number: int, cluster: ClusterId, now: datetime) -> Slot:
-        """Return a slot that this operation takes now."""
-        return Slot(
-            cluster=cluster,
-            number=number,
-            slice_id=self.slice_id,
-            namespace=self.namespace,
-            operation=self.operation,
-            attempt=self.attempt,
-            capacity_pool=self.capacity_pool,
-            taken_at=now,
-        )
 
 
 def slot_awaited(record: SliceRecord, operation: PoolOperation, attempt: int, now: datetime) -> SlotAwaited:
@@ -195,7 +114,7 @@ def admit(
         first = first or min(able, key=lambda candidate: held[candidate.namespace])
         left.remove(first)
         admitted.append(first)
-        slots.append(first.holding(number, limiter.cluster, now))
+        slots.append(Slot.of(first, number, limiter.cluster, now))
     return tuple(admitted)
 
 

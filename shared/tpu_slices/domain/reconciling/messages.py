@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Absent, Cause, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Shortage, SliceRecord
-from tpu_slices.domain.model.returning import Returning
 from tpu_slices.domain.model.slices import SliceId, SliceSpec
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.records import attempts_told
+from tpu_slices.domain.records.returning import Returning
+from tpu_slices.domain.records.slices import Shortage, SliceRecord
 
 LEADER_STILL_WAITING = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
 

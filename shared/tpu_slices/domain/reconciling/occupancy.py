@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
-from tpu_slices.domain.model.hosts import Departure, Hosts, digest_of, job_of, jobs, key_of
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import RunsOn, SliceRecord
 from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.hosts import Departure, Hosts, digest_of, job_of, jobs, key_of
+from tpu_slices.domain.records.slices import RunsOn, SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 MOST_DEPARTURES = 20
 """How many Jobs that left lately are kept: each host runs at most one leader."""

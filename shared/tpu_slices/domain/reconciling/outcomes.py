@@ -6,9 +6,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from tpu_slices.domain.model.attempts import Hindrance, TerminatingAttempt
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.decisions import (
+from tpu_slices.domain.model.joining import TOKEN_LIVES
+from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused, Started
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.texts import shortened
+from tpu_slices.domain.reconciling.decisions import (
     Action,
     CancelCreation,
     CreatePool,
@@ -17,14 +20,11 @@ from tpu_slices.domain.model.decisions import (
     EndJoin,
     Relabel,
 )
-from tpu_slices.domain.model.joining import TOKEN_LIVES
-from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused, Started
-from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
-from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.reconciling.patience import IN_THE_WAY, due_after, failed
 from tpu_slices.domain.reconciling.relabelling import labels_replaced
 from tpu_slices.domain.reconciling.terminating import given_up
+from tpu_slices.domain.records.attempts import Hindrance, TerminatingAttempt
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 def acted(

@@ -11,9 +11,9 @@ from typing import Any
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
-from tpu_slices.domain.model.records import Rejection, SliceRecord
 from tpu_slices.domain.reconciling.deletion import Assessment
 from tpu_slices.domain.reconciling.messages import failed_so_far
+from tpu_slices.domain.records.slices import Rejection, SliceRecord
 
 FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     {

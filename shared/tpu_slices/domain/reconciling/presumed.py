@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 _STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Refusal, SliceRecord
 from tpu_slices.domain.planning.obstacles import Obstacles
 from tpu_slices.domain.planning.policy import Held, disallowed, over_budget
+from tpu_slices.domain.records.slices import Refusal, SliceRecord
 
 
 def refusal_of(

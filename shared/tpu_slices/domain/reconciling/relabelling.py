@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tpu_slices.domain.model.decisions import Action, Relabel
 from tpu_slices.domain.model.observations import Busy, Observation, PoolObservations, Running
-from tpu_slices.domain.model.records import Relabelling, SliceRecord
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.decisions import Action, Relabel
+from tpu_slices.domain.records.slices import Relabelling, SliceRecord
 
 
 @dataclass(frozen=True, slots=True)

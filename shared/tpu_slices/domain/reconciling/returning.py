@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from tpu_slices.domain.model.observations import Busy, Cause, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.returning import LATE_AFTER, Returning
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.records.returning import LATE_AFTER, Returning
 
 _REASONS: Mapping[Cause, Reason] = MappingProxyType(
     {

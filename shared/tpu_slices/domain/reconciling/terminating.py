@@ -7,16 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from tpu_slices.domain.model.attempts import TerminatingAttempt
-from tpu_slices.domain.model.decisions import (
-    Action,
-    CancelCreation,
-    CloseHosts,
-    DeletePool,
-    DeleteRemains,
-    OpenHosts,
-)
-from tpu_slices.domain.model.hosts import Hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -32,12 +22,22 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import PoolOperation, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.decisions import (
+    Action,
+    CancelCreation,
+    CloseHosts,
+    DeletePool,
+    DeleteRemains,
+    OpenHosts,
+)
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told, with_times
 from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
 
 _OPEN = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE, Reason.RELEASES_STOPPED})
 """The reasons to keep a pool with which its hosts are opened again: they serve whoever is scheduled to them."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 def unproven(

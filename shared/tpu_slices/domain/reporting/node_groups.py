@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 from tpu_slices.domain.model.node_groups import INVALID_TEMPLATE, Condition, ConditionType, NodeGroupStatus
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import CapacityKind
-from tpu_slices.domain.model.workloads import WorkloadRecord
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 READY = "Ready"
 PROVISIONING = "Provisioning"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
+from tpu_slices.domain.records import attempts_told
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.texts import clock, shortened
-from tpu_slices.domain.model.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import relay_silence, run_ends
 from tpu_slices.domain.reporting.waits import BY_OPERATOR, PROVISIONING, QueueState, unreadable_wait, waits_of
 

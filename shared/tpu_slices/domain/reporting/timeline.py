@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import groupby
 
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord, Transition
+from tpu_slices.domain.records.slices import SliceRecord, Transition
 
 
 class Use(StrEnum):

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.vendors import GKE, Vendor
-from tpu_slices.domain.model.workloads import Wait
+from tpu_slices.domain.records import attempts_told
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import Wait
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS, reason_text
 
 MOST_NAMED = 10

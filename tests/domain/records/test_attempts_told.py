@@ -9,15 +9,15 @@ import pytest
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, a_spec, settings
 from tests.domain.cases import FLEX
-from tpu_slices.domain.model import attempts_told
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import HISTORY, Shortage
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.patience import failed
+from tpu_slices.domain.records import attempts_told
+from tpu_slices.domain.records.slices import HISTORY, Shortage
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "none left.")
 

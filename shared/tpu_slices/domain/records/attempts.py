@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts
 from tpu_slices.domain.model.slices import SliceSpec
+from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, some_hosts
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.hosts import digest_of
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import HISTORY, Desire, PoolOperation, RunsOn, SliceRecord, SlotAwaited
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import digest_of
+from tpu_slices.domain.records.slices import HISTORY, Desire, PoolOperation, RunsOn, SliceRecord, SlotAwaited
 
 courses = st.lists(st.sampled_from(Reason), max_size=3 * HISTORY)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
-from tpu_slices.domain.model.records import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 VAIN = (Reason.HOSTS_NOT_USABLE, Reason.CREATION_FAILED)
 """The reasons of attempts that came to nothing though hosts were, or may have been, bought: none is a lack of them."""

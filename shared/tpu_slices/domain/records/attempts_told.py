@@ -7,9 +7,9 @@ from datetime import datetime
 from types import MappingProxyType
 
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import Shortage, SliceRecord
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.domain.records.slices import Shortage, SliceRecord
 
 _ENDED: Mapping[Reason, str] = MappingProxyType(
     {

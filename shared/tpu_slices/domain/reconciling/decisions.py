@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.records import SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import SliceRecord, SlotAwaited
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from tpu_slices.domain.model.attempts import TerminatingAttempt
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.ends import UnconfirmedEnd
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.hosts import NO_HOSTS, Hosts, digest_of
 from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.returning import Returning
 from tpu_slices.domain.model.slices import (
     ClusterId,
     Owner,
@@ -28,6 +24,10 @@ from tpu_slices.domain.model.slices import (
     slice_id,
 )
 from tpu_slices.domain.model.texts import shortened
+from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.ends import UnconfirmedEnd
+from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts, digest_of
+from tpu_slices.domain.records.returning import Returning
 
 HISTORY = 20
 """The number of transitions that a record keeps."""

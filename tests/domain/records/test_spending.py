@@ -11,9 +11,9 @@ from tests.builders import MINUTE, NOW, a_record
 from tests.domain.cases import terminating
 from tpu_slices.domain.model.observations import Cause
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire
-from tpu_slices.domain.model.returning import Returning
-from tpu_slices.domain.model.spending import paid_since
+from tpu_slices.domain.records.returning import Returning
+from tpu_slices.domain.records.slices import Desire
+from tpu_slices.domain.records.spending import paid_since
 
 BOUGHT, MISSING, WAITED, LINGERED = (NOW - minutes * MINUTE for minutes in (70, 40, 200, 90))
 VAIN = {Reason.HOSTS_NOT_USABLE: 2}

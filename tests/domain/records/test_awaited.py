@@ -9,8 +9,8 @@ import pytest
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record, an_occupant, leaders_wait, settings, some_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.records import Desire
 from tpu_slices.domain.reconciling.demand import wanted, with_current_desire
+from tpu_slices.domain.records.slices import Desire
 
 
 def test_a_slice_is_awaited_from_its_first_request_on() -> None:

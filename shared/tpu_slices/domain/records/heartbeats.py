@@ -1,0 +1,94 @@
+"""The document `heartbeats/{cluster}`: when the relay was heard, and what is known with that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Self
+
+from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
+
+SILENT_AFTER = timedelta(minutes=3)
+"""After this time without a heartbeat nothing is concluded from what the relay does not report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayHeard:
+    """When the cluster's relay was heard."""
+
+    last_at: datetime | None = None
+    since: datetime | None = None
+    """Since when it has been heard without a gap of SILENT_AFTER."""
+
+    def silent(self, now: datetime) -> bool:
+        return self.last_at is None or now - self.last_at > SILENT_AFTER
+
+
+NEVER_HEARD = RelayHeard()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundTrip:
+    """How far the last EchoQuestion came, by the clocks of `slices doctor`, which asks, relay, receive, reconcile."""
+
+    asked_at: datetime
+    answered_at: datetime
+    received_at: datetime
+    """By the function receive."""
+    pinned: bool | None = None
+    """Whether the relay saw the admission policy by which Jobs run on their own slices; None: that is not known."""
+    reconciled_at: datetime | None = None
+    """By the function reconcile; None: not yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayHeartbeat:
+    """The document `heartbeats/{cluster}`: the relay's last heartbeat, and when the next inventory check is."""
+
+    cluster: ClusterId
+    received_at: datetime | None = None
+    """When it was published."""
+    uninterrupted_since: datetime | None = None
+    """Since when heartbeats have arrived without a gap of SILENT_AFTER."""
+    count: int = 0
+    digest: str = ""
+    hosts_digest: int = 0
+    hosts_confirmed_at: datetime | None = None
+    """When the records of hosts last agreed with what the relay sees."""
+    hosts_asked_at: datetime | None = None
+    """When the relay was last asked for all hosts."""
+    next_inventory_check_at: datetime | None = None
+    """None: at the next sweep."""
+    expected_since: datetime | None = None
+    """When the first sweep of the cluster was: since then, a heartbeat is expected."""
+    silent_since: datetime | None = None
+    """When the relay was last heard, if the sweep found it silent and has not heard it since."""
+    paused: str | None = None
+    """Why the cluster is paused, as reports tell it."""
+    reported_up_to: WorkloadUid | None = None
+    """Up to which JobSet reports were called for since a silence or a pause began or ended; None: of all."""
+    demand_listed: tuple[datetime, ...] = ()
+    """When the parts of the list of demand that were last compared with the records were published."""
+    settings_version: str = ""
+    """The version of the settings under which all demand was told, or asked for again."""
+    round_trip: RoundTrip | None = None
+    updates_tried_at: datetime | None = None
+    """The `asked_at` of the last EchoQuestion by `slice-updates` whose answer was received; None: of none."""
+
+    @property
+    def demand_confirmed_at(self) -> datetime | None:
+        """When the demand on record last agreed with the relay's list of it, or was forgotten; None: it never did."""
+        return min(self.demand_listed, default=None)
+
+    def confirmed_at(self, kind: OwnerKind) -> datetime | None:
+        """Return when the demand on record of workloads of a kind was last confirmed; None: it never was."""
+        return self.received_at if kind.declares else self.demand_confirmed_at
+
+    @classmethod
+    def of(cls, cluster: ClusterId) -> Self:
+        """Return the heartbeat of a relay that was never heard."""
+        return cls(cluster=cluster)
+
+    @property
+    def relay(self) -> RelayHeard:
+        return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since)

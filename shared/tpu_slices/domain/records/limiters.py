@@ -1,0 +1,93 @@
+"""The documents of the operations that may run: `slots/`, `limiters/`, `budgets/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NewType, Self
+
+from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.records.slices import PoolOperation, Shortage
+
+CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An operation that waits for a slot."""
+
+    slice_id: SliceId
+    namespace: str
+    operation: PoolOperation
+    attempt: int
+    capacity_pool: CapacityPool | None
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """The document `slots/{cluster}.{number}`: one operation that runs, or that may start now.
+
+    Created in the commit that saves the operation on its slice's record; deleted or handed on once its end is saved.
+    """
+
+    cluster: ClusterId
+    number: int
+    slice_id: SliceId
+    namespace: str
+    operation: PoolOperation
+    attempt: int
+    capacity_pool: CapacityPool | None
+    """None: a deletion, which needs no capacity."""
+    taken_at: datetime
+
+    @classmethod
+    def of(cls, candidate: Candidate, number: int, cluster: ClusterId, now: datetime) -> Self:
+        """Return the slot of this number, taken now."""
+        return cls(
+            cluster=cluster,
+            number=number,
+            slice_id=candidate.slice_id,
+            namespace=candidate.namespace,
+            operation=candidate.operation,
+            attempt=candidate.attempt,
+            capacity_pool=candidate.capacity_pool,
+            taken_at=now,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrencyLimiter:
+    """The document `limiters/{cluster}`: the current limit, and the capacity pools with recent stockouts."""
+
+    cluster: ClusterId
+    limit: int
+    changed_at: datetime
+    shortages: Mapping[CapacityPool, Shortage]
+    lowered_at: datetime | None = None
+    """When the limit was last halved."""
+    refused_at: datetime | None = None
+    """When GKE last rejected an operation because of too many (429)."""
+
+    @classmethod
+    def of(cls, cluster: ClusterId, now: datetime, limit: int = 1) -> Self:
+        """Return the limiter that a cluster begins with, whose settings allow so many operations."""
+        return cls(cluster=cluster, limit=limit, changed_at=now, shortages={})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The document `budgets/{cluster}`: rewritten with each creation that was decided under a chip limit.
+
+    Its revision orders such creations, so that two at the same time cannot both take the last chips.
+    """
+
+    cluster: ClusterId
+    creations: int = 0
+    changed_at: datetime
+
+    @classmethod
+    def of(cls, cluster: ClusterId, now: datetime) -> Self:
+        """Return the budget that a cluster begins with."""
+        return cls(cluster=cluster, changed_at=now)
