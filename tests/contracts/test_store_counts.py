@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record
 from tests.contracts.stores import ELSEWHERE, Bench
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.records.ends import UnconfirmedEnd
+from tpu_slices.domain.records.brakes import UnconfirmedEnd
 
 
 def test_unconfirmed_ends_are_counted_by_namespace_and_those_that_count_by_cluster(bench: Bench) -> None:

@@ -15,8 +15,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.brake import MOST, enough, found, too_many, why_kept, why_not_bought
 from tpu_slices.domain.records.attempts import TerminatingAttempt
-from tpu_slices.domain.records.brakes import WINDOW, Brake, Stop
-from tpu_slices.domain.records.ends import UnconfirmedEnd
+from tpu_slices.domain.records.brakes import WINDOW, Brake, Stop, UnconfirmedEnd
 
 STANDS: dict[str, Any] = {"create_requested_at": NOW}
 MISSING = a_jobset(state=WorkloadState.MISSING)

@@ -19,8 +19,7 @@ from datetime import datetime
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.records.brakes import WINDOW, Brake, Stop
-from tpu_slices.domain.records.ends import UnconfirmedEnd
+from tpu_slices.domain.records.brakes import WINDOW, Brake, Stop, UnconfirmedEnd
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 

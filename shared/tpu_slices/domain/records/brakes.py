@@ -16,6 +16,16 @@ _KEPT_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnconfirmedEnd:
+    """That the workload is missing, of which nobody confirmed that it was deleted: see `reconciling.brake`."""
+
+    found_at: datetime
+    """When that was found of a slice that has a pool."""
+    counted: bool
+    """Whether it counts for the cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
     """That releases were stopped, in a namespace or in the whole cluster."""
 

@@ -25,7 +25,7 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.records.attempts import TerminatingAttempt
-from tpu_slices.domain.records.ends import UnconfirmedEnd
+from tpu_slices.domain.records.brakes import UnconfirmedEnd
 from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts, digest_of
 from tpu_slices.domain.records.returning import Returning
 
