@@ -28,7 +28,7 @@ STORIES: Mapping[str, Story] = MappingProxyType(
             seed=3, minutes=LENGTH, jobsets=(a_plot("paused", 1, suspended=((12, 20),), ends=40),)
         ),
         "deleted while created": a_story(
-            seed=4, minutes=LENGTH, creation=(6, 6), jobsets=(a_plot("brief", 1, ends=4, deleted=True, again=True),)
+            seed=4, minutes=LENGTH, creation=(6, 6), jobsets=(a_plot("brief", 1, ends=4, deleted=True, again=1),)
         ),
         "others' hosts": a_story(
             seed=5,

@@ -13,18 +13,24 @@ from tests.domain.asking import FLEX, SPOT
 from tests.manifests import a_manifest
 from tests.relay.objects import container
 from tpu_slices.domain.model.clusters import Limits, Policy
+from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.planning.host_labels import FLEX_START, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import SPOT as SPOT_SELECTOR
+from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.story import PER_MINUTE, Fault, Kind, Plot, Story
 
 PLAIN: dict[str, Any] = {
     "slices": 1,
+    "shape": "4x4",
+    "namespace": "research",
     "flex_start": False,
     "spot": False,
     "ends": None,
     "deleted": False,
-    "again": False,
+    "again": 0,
     "suspended": [],
     "kind": "JOBSET",
     "edited": [],
@@ -41,6 +47,7 @@ def a_plot(
     at: int,
     *,
     slices: int = 1,
+    shape: str = "4x4",
     flex_start: bool = False,
     spot: bool = False,
     kind: OwnerKind = OwnerKind.JOBSET,
@@ -48,9 +55,14 @@ def a_plot(
     **more: Any,
 ) -> Plot:
     """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then."""
-    request = FLEX if flex_start else SPOT if spot else a_request()
+    request = _of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape)
     edits = tuple((minute, _edited(kind, slices, what)) for minute, what in edited)
     return Plot(name=name, at=at, kind=kind, manifest=a_manifest(kind, slices, request), edits=edits, **more)
+
+
+def _of_shape(request: TemplateRequest, shape: str) -> TemplateRequest:
+    selector = {**dict(request.node_selector), TOPOLOGY: shape}
+    return replace(request, topology=shape, node_selector=tuple(selector.items()))
 
 
 def _edited(kind: OwnerKind, slices: int, what: str) -> Json:
@@ -61,18 +73,34 @@ def _edited(kind: OwnerKind, slices: int, what: str) -> Json:
     return made
 
 
+def _asked(plot: Plot) -> TemplateRequest:
+    [request] = READERS[plot.kind].requests(plot.manifest)
+    return request
+
+
 def is_flex_start(plot: Plot) -> bool:
-    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, flex_start=True, kind=plot.kind).manifest
+    return FLEX_START in dict(_asked(plot).node_selector)
 
 
 def is_spot(plot: Plot) -> bool:
-    return plot.manifest == a_plot(plot.name, plot.at, slices=plot.slices, spot=True, kind=plot.kind).manifest
+    return SPOT_SELECTOR in dict(_asked(plot).node_selector)
 
 
-def with_slices(plot: Plot, slices: int, *, flex_start: bool) -> Plot:
+def shape_of(plot: Plot) -> str:
+    return _asked(plot).topology or ""
+
+
+def with_slices(plot: Plot, slices: int, *, flex_start: bool, shape: str) -> Plot:
     edited = tuple(_edits(plot))
     made = a_plot(
-        plot.name, plot.at, slices=slices, flex_start=flex_start, spot=is_spot(plot), kind=plot.kind, edited=edited
+        plot.name,
+        plot.at,
+        slices=slices,
+        shape=shape,
+        flex_start=flex_start,
+        spot=is_spot(plot),
+        kind=plot.kind,
+        edited=edited,
     )
     return replace(plot, manifest=made.manifest, edits=made.edits)
 
@@ -102,6 +130,7 @@ def to_yaml(story: Story) -> str:
         "operations": story.settings.limits.operations,
         "compute": story.settings.self_managed,
         "crosses": story.crosses,
+        "slow_scheduler": story.slow_scheduler,
         "jobsets": [_told(each) for each in story.jobsets],
         "faults": [_fault_told(each) for each in story.faults],
     }
@@ -113,6 +142,8 @@ def _told(plot: Plot) -> dict[str, Any]:
         "name": plot.name,
         "at": plot.at,
         "slices": plot.slices,
+        "shape": shape_of(plot),
+        "namespace": plot.namespace,
         "flex_start": is_flex_start(plot),
         "spot": is_spot(plot),
         "ends": plot.ends,
@@ -144,6 +175,8 @@ def from_yaml(text: str) -> Story:
 
 KINDS = (*[OwnerKind.JOBSET] * 6, OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET)
 SHARES = (0.02, 0.1, 0.3, 1.0)
+SHAPES = ("4x4", "4x4", "2x4", "4x8")
+NAMESPACES = ("research", "research", "vision")
 
 
 def story_of(seed: int) -> Story:
@@ -158,6 +191,7 @@ def story_of(seed: int) -> Story:
         operations=chance.pick((5, 5, 2), "operations"),
         compute=compute,
         crosses=chance.happens(0.5, "crosses"),
+        slow_scheduler=chance.happens(0.5, "slow scheduler"),
         jobsets=tuple(_plot(chance, number, minutes, compute=compute) for number in range(_how_many(chance))),
         faults=tuple(_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))),
     )
@@ -176,10 +210,12 @@ def _how_many(chance: Chance) -> int:
 def _plot(chance: Chance, number: int, minutes: int, *, compute: bool) -> Plot:
     at = chance.between(0, minutes - 30, number, "at")
     ends = chance.between(at + 5, minutes, number, "ends") if chance.happens(0.6, number, "ends?") else None
+    deleted, again = chance.happens(0.5, number, "deleted"), int(chance.happens(0.3, number, "again"))
+    if chance.happens(0.1, number, "again and again"):
+        ends, deleted, again = at + chance.between(1, 4, number, "brief"), True, chance.between(2, 12, number, "lives")
     last = minutes if ends is None else ends
     since = chance.between(at + 1, last, number, "suspended")
     until = chance.between(since + 1, since + 30, number, "resumed")
-    deleted = chance.happens(0.5, number, "deleted")
     kind = chance.pick(KINDS, number, "kind")
     stops = kind is not OwnerKind.LEADER_WORKER_SET
     what = chance.pick((ANOTHER_SHAPE, NO_TPU), number, "edited")
@@ -188,11 +224,13 @@ def _plot(chance: Chance, number: int, minutes: int, *, compute: bool) -> Plot:
         at,
         kind=kind,
         slices=1 if kind is OwnerKind.JOB else chance.pick((1, 1, 2, 3), number, "slices"),
+        shape=chance.pick(SHAPES, number, "shape"),
+        namespace=chance.pick(NAMESPACES, number, "namespace"),
         flex_start=not compute and chance.happens(0.2, number, "flex-start"),
         spot=chance.happens(0.3, number, "spot"),
         ends=ends,
         deleted=deleted,
-        again=deleted and chance.happens(0.3, number, "again"),
+        again=again if deleted and ends is not None else 0,
         suspended=((since, until),) if stops and until < last and chance.happens(0.3, number, "suspended?") else (),
         edited=((since, what),) if not stops and chance.happens(0.5, number, "edited?") else (),
     )

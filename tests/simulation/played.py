@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from tests.simulation.drawn import is_flex_start, with_slices
+from tests.simulation.drawn import is_flex_start, shape_of, with_slices
 from tests.simulation.promises import Broken, Promise, Watch
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.flows.brakes import confirm
@@ -104,6 +104,8 @@ def _smaller(story: Story) -> Iterator[Story]:
         yield from (replace(story, jobsets=_with(story.jobsets, number, each)) for each in _plainer_plot(plot))
     if story.crosses:
         yield replace(story, crosses=False)
+    if story.slow_scheduler:
+        yield replace(story, slow_scheduler=False)
     if story.settings.policy.chips_per_cluster is not None:
         yield replace(story, settings=_without_limit(story.settings))
     last = max([1, *(each.at + each.lasts for each in story.faults), *(plot.at for plot in story.jobsets)])
@@ -138,9 +140,12 @@ def _plainer_fault(fault: Fault) -> Iterator[Fault]:
 
 def _plainer_plot(plot: Plot) -> Iterator[Plot]:
     plainer = [
-        with_slices(plot, 1, flex_start=is_flex_start(plot)),
-        with_slices(plot, plot.slices, flex_start=False),
-        replace(plot, again=False),
+        with_slices(plot, 1, flex_start=is_flex_start(plot), shape=shape_of(plot)),
+        with_slices(plot, plot.slices, flex_start=False, shape=shape_of(plot)),
+        with_slices(plot, plot.slices, flex_start=is_flex_start(plot), shape="4x4"),
+        replace(plot, namespace="research"),
+        replace(plot, again=0),
+        replace(plot, again=plot.again // 2),
         replace(plot, suspended=()),
         *([] if plot.again else [replace(plot, deleted=False), replace(plot, ends=None)]),
     ]

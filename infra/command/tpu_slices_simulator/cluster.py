@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from relay import translate
-from relay.objects import WORKLOADS, Host, HostPod, Kind, Known, Pool, PoolKey, Workload, WorkloadName
+from relay.objects import WORKLOADS, HostPod, Kind, Known, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
-from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.bootstrap import FakeBootstrap
-from tpu_slices_simulator.live import LiveWorkload, Pod, kind_of, leader_of
+from tpu_slices_simulator.live import LiveWorkload, Node, Pod, kind_of, leader_of
 from tpu_slices_simulator.relays import FakeRelay
+from tpu_slices_simulator.scheduler import Scheduler, beside
 
 CORDONED: Json = {"spec": {"unschedulable": True}}
 UNCORDONED: Json = {"spec": {"unschedulable": False}}
 NOT_READY: Json = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
-
-
-@dataclass(slots=True)
-class Node:
-    raw: Json
-    seen: Host
-
-    @property
-    def name(self) -> str:
-        return self.seen.node
-
-    @property
-    def pool(self) -> Pool:
-        return self.seen.pool
 
 
 class FakeCluster:
@@ -63,14 +49,12 @@ class FakeCluster:
         self.relays: list[FakeRelay] = []
         self.schedules = True
         """Whether waiting leaders are bound to free hosts."""
-        self.crosses = False
-        """Whether leaders are bound to hosts of other JobSets' slices, too."""
+        self.scheduler = Scheduler(cluster)
         self.unusable_hosts = 0
         """How many hosts of each pool never become usable."""
         self._clock, self._cluster = clock, cluster
         self._version = 100
         self._pod_numbers = 0
-        self._last_pool: dict[tuple[WorkloadUid, int], Pool] = {}
         self.ends_pods = True
         """Whether kubelets end pods that are being deleted."""
         self.pins_jobs: Callable[[], bool] = lambda: True
@@ -184,7 +168,9 @@ class FakeCluster:
         """Let a leader wait, of the revision that its group's other pods are of, if there are any."""
         self._pod_numbers += 1
         pod = Pod(f"pod-{self._pod_numbers:05}", jobset, index)
-        pod.template = next((each.template for each in self._beside(pod) if each.ends_by is None), pod.template)
+        pod.template = next(
+            (each.template for each in beside(pod, self.followers) if each.ends_by is None), pod.template
+        )
         self.pods[pod.uid] = pod
         self.saw(pod)
         return pod
@@ -251,66 +237,22 @@ class FakeCluster:
         pod.node = next((name for name in nodes if name not in taken), nodes[0])
         jobset.bound.add(index)
         self._followers_come(pod, [name for name in nodes if name != pod.node])
-        self._last_pool[jobset.ref.owner.uid, index] = pool
+        self.scheduler.bound(pod, pool)
         self.saw(pod)
 
     def _followers_come(self, leader: Pod, nodes: Sequence[str]) -> None:
         """Bind the other pods of a leader's Job to the hosts beside its own, but for those that are there."""
-        there = {each.node: each.rank for each in self._beside(leader)}
+        there = {each.node: each.rank for each in beside(leader, self.followers)}
         missing = [rank for rank in range(1, len(nodes) + 1) if rank not in there.values()]
         for rank, node in zip(missing, [node for node in nodes if node not in there], strict=False):
             uid = f"{leader.uid}-{rank}"
             self.followers[uid] = Pod(uid, leader.jobset, leader.index, node, rank, template=leader.template)
 
-    def _beside(self, leader: Pod) -> list[Pod]:
-        """Return the other pods of a leader's Job."""
-        return [pod for pod in self.followers.values() if pod.jobset is leader.jobset and pod.index == leader.index]
-
     def schedules_pods(self) -> None:
-        """Bind waiting leaders to free hosts: their own slice's, a sibling's, or those that they were on before."""
-        waiting = [pod for pod in self.pods.values() if pod.node is None and not pod.ended]
-        free = self._free_pools() if waiting and self.schedules else {}
-        for pod in sorted(waiting, key=lambda pod: pod.uid) if self.schedules else ():
-            able = [pool for pool, owner in free.items() if self._may_use(pod, pool, owner)] if pod.node is None else ()
-            if (beside := self._beside_its_own(pod)) is not None:
-                self.binds(pod.jobset, beside, pod.index)
-            elif able:
-                best = min(able, key=lambda pool: not self._own(pod, pool))
-                self.binds(pod.jobset, best, pod.index)
-                del free[best]
-
-    def _beside_its_own(self, leader: Pod) -> Pool | None:
-        """Return the pool on which other pods of a leader's Job are, if the host that is left is usable."""
-        pods = [pod for pod in self._beside(leader) if pod.node in self.nodes and pod.ends_by is None]
-        pools = {self.nodes[pod.node].pool for pod in pods if pod.node is not None}
-        taken = {each.node for each in (*self.pods.values(), *self.followers.values()) if not each.ended}
-        nodes = (node for node in self.nodes.values() if node.pool in pools and node.name not in taken)
-        return next((node.pool for node in nodes if node.seen.usable and self._selects(leader, node.pool)), None)
-
-    def _own(self, pod: Pod, pool: Pool) -> bool:
-        name, index = pod.job
-        job = WorkloadJob(cluster=self._cluster, owner=pod.jobset.ref.owner, replicated_job=name, job_index=index)
-        return isinstance(pool, PoolKey) and pool.slice_id == slice_id(job)
-
-    def _selects(self, pod: Pod, pool: Pool) -> bool:
-        labels = self.nodes[min(self.nodes_of(pool))].raw["metadata"]["labels"]
-        selector = pod.template["spec"].get("nodeSelector") or {}
-        return all(selector.get(key, labels.get(key)) == labels.get(key) for key in (ACCELERATOR, TOPOLOGY))
-
-    def _may_use(self, pod: Pod, pool: Pool, owner: str | None) -> bool:
-        uid = pod.jobset.ref.owner.uid
-        its_own = self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
-        return its_own and self._selects(pod, pool)
-
-    def _free_pools(self) -> dict[Pool, str | None]:
-        """Return the pools whose hosts are all usable, open, and without a leader, with the UIDs of their workloads."""
-        pods = (pod for pod in (*self.pods.values(), *self.followers.values()) if not pod.ended)
-        taken = {self.nodes[pod.node].pool for pod in pods if pod.node in self.nodes}
-        taken |= {node.pool for node in self.nodes.values() if not node.seen.usable}
-        hosts = reversed(self.nodes.values())  # so that each pool's first host names its workload
-        owners = {node.pool: node.seen.workload_uid for node in hosts if node.pool not in taken}
-        pools = dict.fromkeys(node.pool for node in self.nodes.values())
-        return {pool: owners[pool] for pool in pools if pool in owners}
+        """Bind waiting leaders to free hosts."""
+        if self.schedules:
+            for pod, pool in self.scheduler.places(self.pods, self.followers, self.nodes):
+                self.binds(pod.jobset, pool, pod.index)
 
     def binds_outside(self, pod: Pod, node: str) -> None:
         """Bind a leader to a host that is nobody's slice."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from relay import translate
-from relay.objects import LEADERS_OF, WORKLOADS, Kind, Leader, Workload
+from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Leader, Pool, Workload
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
@@ -117,6 +117,20 @@ class Pod:
     @property
     def seen(self) -> Leader:
         return leader_of(self.raw, self.kind)
+
+
+@dataclass(slots=True)
+class Node:
+    raw: Json
+    seen: Host
+
+    @property
+    def name(self) -> str:
+        return self.seen.node
+
+    @property
+    def pool(self) -> Pool:
+        return self.seen.pool
 
 
 def kind_of(raw: Json) -> Kind:

@@ -7,8 +7,9 @@ from datetime import timedelta
 from relay.closing import CLOSED
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
 from tpu_slices.domain.model.slices import PoolName
-from tpu_slices_simulator.cluster import CORDONED, UNCORDONED, Node
+from tpu_slices_simulator.cluster import CORDONED, UNCORDONED
 from tpu_slices_simulator.fakes.gke import FakePool, is_flex_start, running
+from tpu_slices_simulator.live import Node
 from tpu_slices_simulator.objects import maintenance
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind

@@ -94,7 +94,7 @@ class Simulation(Scene):
             clock=self._skewed,
         )
         self.store.read_every = READ_EVERY
-        self.cluster.crosses = story.crosses
+        self.cluster.scheduler.crosses, self.cluster.scheduler.slow = story.crosses, story.slow_scheduler
         self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
         self.machines, self.users, self.intruders = Pools(self), Users(self), Intruders(self)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -152,8 +152,9 @@ class Plot:
     """None: it lives until the end, or until it completes."""
     deleted: bool = False
     """At its end; else it completes."""
-    again: bool = False
-    """Created anew under its name, a minute after it was deleted."""
+    again: int = 0
+    """How often it is created anew under its name, a minute after it was deleted; it lives as long as before, at last
+    until the end."""
     suspended: tuple[tuple[int, int], ...] = ()
     """From when to when."""
     edits: tuple[tuple[int, Json], ...] = ()
@@ -162,6 +163,15 @@ class Plot:
     @property
     def id(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def lives(self) -> Iterator[tuple[int, int | None]]:
+        """From when until when it lives, each time that it is created."""
+        yield self.at, self.ends
+        if self.ends is not None:
+            length = self.ends - self.at
+            starts = [self.ends + 1 + number * (length + 1) for number in range(self.again)]
+            yield from ((start, None if start == starts[-1] else start + length) for start in starts)
 
     @property
     def slices(self) -> int:
@@ -180,6 +190,8 @@ class Story:
     deletion: tuple[int, int] = (1, 6)
     crosses: bool = False
     """Whether leaders go to free hosts of other workloads' slices, too."""
+    slow_scheduler: bool = False
+    """Whether each leader is unschedulable for a moment, also where its hosts are free."""
     jobsets: tuple[Plot, ...] = ()
     faults: tuple[Fault, ...] = ()
 

@@ -40,7 +40,8 @@ class Users:
                 self._creates(plot)
 
     def _acts(self, plot: Plot, minute: int) -> None:
-        if minute == plot.at:
+        lives = {start: end for start, end in plot.lives if start <= self._of.story.minutes}
+        if minute in lives:
             self._creates(plot)
         for since, until in plot.suspended:
             if minute == since and self._is(plot, WorkloadState.ACTIVE):
@@ -52,10 +53,8 @@ class Users:
                 self.workloads[plot.id].edit(manifest)
                 self._of.cluster.changes(self.workloads[plot.id])
                 self._of.cluster.rolls_out(self.workloads[plot.id])
-        if minute == plot.ends and not self.workloads[plot.id].state.ended:
+        if minute in lives.values() and not self.workloads[plot.id].state.ended:
             self._ends(self.workloads[plot.id], WorkloadState.DELETED if plot.deleted else WorkloadState.COMPLETED)
-        if plot.again and plot.ends is not None and minute == plot.ends + 1:
-            self._creates(plot)
         if plot.runs is not None and minute >= plot.at:
             self._runs(plot, plot.runs)
 

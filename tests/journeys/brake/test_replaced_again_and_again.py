@@ -111,7 +111,7 @@ def test_another_namespace_buys_and_releases_while_the_releases_of_one_are_stopp
 
 def test_what_is_kept_serves_the_next_job_of_its_shape_that_may_run_there() -> None:
     world, _ = stopped_namespace()
-    world.cluster.crosses = True
+    world.cluster.scheduler.crosses = True
     waiting, created = world.jobset_appears("waiting", namespace="loops"), len(world.backend.ordered(Verb.CREATE))
     world.settle(minutes=10)
     assert (waiting.bound, world.record(waiting).reason) == ({0}, Reason.RUNS_ELSEWHERE)
