@@ -1,8 +1,8 @@
-"""The sweep, each minute: reconcile what is due, settle slots, check the inventory if due, and report."""
+"""The sweep, each minute: a table of duties, done for each cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -34,7 +34,7 @@ from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
-from tpu_slices.ports.store import READ_FIRST, Change
+from tpu_slices.ports.store import READ_FIRST, Change, Together
 
 MINUTES_BETWEEN_SEARCHES = 15
 """Of an hour: how often slices of clusters without settings are looked for, with a read for each cluster."""
@@ -60,51 +60,88 @@ class Swept:
         return sum(len(found.recovered) for found in self.checked.values())
 
 
-def sweep(deps: ReconcileDeps) -> Swept:
-    """Request reconciles of what is due, report, and check the slots and the inventory of each cluster.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a duty may use of a cluster: its settings, and what the sweep has read of it."""
 
-    Whatever is raised for one cluster is that cluster's failure: the others are swept. GKE is asked last, since a
-    cluster that does not answer costs time.
+    settings: ClusterSettings
+    read: Together
+    deps: ReconcileDeps
+    failures: Failures
+
+    @property
+    def cluster(self) -> ClusterId:
+        return self.settings.cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Did:
+    """What a duty did."""
+
+    requested: int = 0
+    asked: int = 0
+    count: ClusterCount | None = None
+    silence: RelaySilence | None = None
+    checked: InventoryFindings | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """One thing that a sweep does for each cluster. `about`: what was not done if it fails."""
+
+    about: str
+    do: Callable[[Known], Did]
+    contended: bool = False
+    """Others write the same records: it is done again if they were faster."""
+
+    def done(self, known: Known) -> Did:
+        step = partial(self.do, known)
+        step = partial(retry_on_conflict, step, known.deps.clock) if self.contended else step
+        return known.failures.attempt(known.cluster, step, Did(), self.about)
+
+
+def sweep(deps: ReconcileDeps) -> Swept:
+    """Do the duties for each cluster that has settings, and report.
+
+    | before reports                                                 | after them                                   |
+    |----------------------------------------------------------------|----------------------------------------------|
+    | request reconciles of slices that are due                      | count slices and chips                       |
+    | notice that the relay fell silent, or is heard again           | settle slots                                 |
+    | call for reports of workloads that tell so                     | ask for all demand if the settings changed   |
+    |                                                                | check the inventory, if that is due          |
+    |                                                                | ask for all hosts, if records differ from    |
+    |                                                                | what the relay sees                          |
+
+    Reports go round all clusters. Whatever is raised for one cluster is that cluster's failure: the others are swept.
+    GKE is asked last, since a cluster that does not answer costs time.
     """
     failures = Failures()
     read = {
         cluster: failures.attempt(cluster, partial(deps.store.together, cluster, READ_FIRST), None)
         for cluster in deps.store.clusters()
     }
-    seen = {cluster: each for cluster, each in read.items() if each is not None and each.settings is not None}
-    known = [each.settings for each in seen.values() if each.settings is not None]
-    clusters = [settings.cluster for settings in known]
-    requested = sum(failures.attempt(each, partial(request_due, each, deps, failures), 0) for each in clusters)
-    silences = [failures.attempt(each, partial(listen, seen[each], deps), None, "relay") for each in clusters]
-    for each in clusters:
-        calling = partial(retry_on_conflict, partial(call_for_reports, each, deps), deps.clock)
-        failures.attempt(each, calling, None, "reports about the relay")
-    reported = report_due(clusters, deps, failures, seen)
-    counts = [failures.attempt(each, partial(counted, each, deps), None, "counts") for each in clusters]
-    checked: dict[ClusterId, InventoryFindings] = {}
-    asked = 0
-    for settings in known:
-        cluster = settings.cluster
-        settle = partial(retry_on_conflict, partial(_settle_slots, settings, deps), deps.clock)
-        requested += failures.attempt(cluster, settle, 0, "slots")
-        asking = partial(retry_on_conflict, partial(ask_under_new_settings, settings, deps), deps.clock)
-        failures.attempt(cluster, asking, None, "demand under new settings")
-        check = partial(_check_inventory_if_due, settings, deps)
-        found, questions = failures.attempt(cluster, check, (None, 0), "inventory check")
-        if found is not None:
-            checked[cluster] = found
-        listing = partial(retry_on_conflict, partial(ask_for_hosts, cluster, deps), deps.clock)
-        asked += questions + failures.attempt(cluster, listing, False, "hosts")  # noqa: FBT003 - what to count then
+    known = {
+        cluster: Known(each.settings, each, deps, failures)
+        for cluster, each in read.items()
+        if each is not None and each.settings is not None
+    }
+    before = _done(known, BEFORE_REPORTS)
+    reported = report_due([*known], deps, failures, {cluster: each.read for cluster, each in known.items()})
+    did = [*before, *_done(known, AFTER_REPORTS)]
     return Swept(
-        requested=requested,
-        asked=asked,
-        checked=checked,
-        counts=tuple(count for count in counts if count is not None),
+        requested=sum(each.requested for _, each in did),
+        asked=sum(each.asked for _, each in did),
+        checked={cluster: each.checked for cluster, each in did if each.checked is not None},
+        counts=tuple(each.count for _, each in did if each.count is not None),
         reported=tuple(reported),
-        silences=tuple(silence for silence in silences if silence is not None),
+        silences=tuple(each.silence for _, each in did if each.silence is not None),
         without_settings=failures.attempt(None, partial(_without_settings, read.keys(), deps), {}),
         failures=tuple(failures.found),
     )
+
+
+def _done(known: Mapping[ClusterId, Known], duties: Iterable[Duty]) -> list[tuple[ClusterId, Did]]:
+    return [(cluster, duty.done(each)) for duty in duties for cluster, each in known.items()]
 
 
 def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict[ClusterId, int]:
@@ -114,8 +151,35 @@ def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict
     return {cluster: deps.store.slice_count(cluster) for cluster in unknown}
 
 
-def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
+def _requests_due(known: Known) -> Did:
+    return Did(requested=request_due(known.cluster, known.deps, known.failures))
+
+
+def _listens(known: Known) -> Did:
+    return Did(silence=listen(known.read, known.deps))
+
+
+def _calls_for_reports(known: Known) -> Did:
+    call_for_reports(known.cluster, known.deps)
+    return Did()
+
+
+def _counts(known: Known) -> Did:
+    return Did(count=counted(known.cluster, known.deps))
+
+
+def _asks_for_demand(known: Known) -> Did:
+    ask_under_new_settings(known.settings, known.deps)
+    return Did()
+
+
+def _asks_for_hosts(known: Known) -> Did:
+    return Did(asked=int(ask_for_hosts(known.cluster, known.deps)))
+
+
+def _settles_slots(known: Known) -> Did:
     """Request reconciles where an operation ended, read in one call, and hand on slots that nobody uses."""
+    settings, deps = known.settings, known.deps
     slots.settle_limit(settings, deps)
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
@@ -135,31 +199,29 @@ def _settle_slots(settings: ClusterSettings, deps: ReconcileDeps) -> int:
         deps.publisher.request_reconcile(settings.cluster, finished)
     if served := slots.hand_on(taken, left, settings, deps):
         deps.publisher.request_reconcile(settings.cluster, [each.id for each in served])
-    return len(finished)
+    return Did(requested=len(finished))
 
 
-def _check_inventory_if_due(settings: ClusterSettings, deps: ReconcileDeps) -> tuple[InventoryFindings | None, int]:
-    now = deps.clock.now()
-    heartbeat = deps.store.heartbeat(settings.cluster)
-    if (
-        heartbeat is not None
-        and heartbeat.value.next_inventory_check_at is not None
-        and heartbeat.value.next_inventory_check_at > now
-    ):
-        return None, 0
-    known = heartbeat.value if heartbeat else RelayHeartbeat.of(settings.cluster)
+def _checks_inventory(known: Known) -> Did:
+    settings, deps, now = known.settings, known.deps, known.deps.clock.now()
+    stored = deps.store.heartbeat(settings.cluster)
+    heartbeat = stored.value if stored else RelayHeartbeat.of(settings.cluster)
+    if heartbeat.next_inventory_check_at is not None and heartbeat.next_inventory_check_at > now:
+        return Did()
     live = dict(deps.store.live_standings(settings.cluster))
     recorded = {uid: each.digest for uid, each in live.items()}
     findings = _compare(settings, {uid for uid, each in live.items() if each.active}, deps)
     questions: list[AnyQuestion] = [HostsListQuestion()] if findings.unplaced else []
     if findings.unserved:
         questions.append(RepeatQuestion(uids=findings.unserved[:QUESTIONS_PER_LIST]))
-    if list_is_called_for(recorded, known, now):
+    if list_is_called_for(recorded, heartbeat, now):
         questions.append(WorkloadListQuestion(asked_at=now))
     deps.publisher.ask(settings.cluster, questions)
-    at = next_check(len(recorded), known, now) if findings.complete else now + CHECK_AGAIN_AFTER
-    _is_written(Change(heartbeat, replace(known, next_inventory_check_at=at)), deps)  # else the next sweep checks again
-    return findings, len(questions)
+    at = next_check(len(recorded), heartbeat, now) if findings.complete else now + CHECK_AGAIN_AFTER
+    _is_written(
+        Change(stored, replace(heartbeat, next_inventory_check_at=at)), deps
+    )  # else the next sweep checks again
+    return Did(checked=findings, asked=len(questions))
 
 
 def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
@@ -213,3 +275,17 @@ def _request_found(findings: InventoryFindings, cluster: ClusterId, deps: Reconc
     found: list[SliceRecord] = [*findings.recovered, *(after for _, after in findings.mended)]
     if found:
         deps.publisher.request_reconcile(cluster, [record.id for record in found])
+
+
+BEFORE_REPORTS = (
+    Duty("", _requests_due),
+    Duty("relay", _listens),
+    Duty("reports about the relay", _calls_for_reports, contended=True),
+)
+AFTER_REPORTS = (
+    Duty("counts", _counts),
+    Duty("slots", _settles_slots, contended=True),
+    Duty("demand under new settings", _asks_for_demand, contended=True),
+    Duty("inventory check", _checks_inventory),
+    Duty("hosts", _asks_for_hosts, contended=True),
+)
