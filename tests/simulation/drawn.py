@@ -131,6 +131,7 @@ def to_yaml(story: Story) -> str:
         "compute": story.settings.self_managed,
         "crosses": story.crosses,
         "slow_scheduler": story.slow_scheduler,
+        "operated": story.operated,
         "jobsets": [_told(each) for each in story.jobsets],
         "faults": [_fault_told(each) for each in story.faults],
     }
@@ -192,6 +193,7 @@ def story_of(seed: int) -> Story:
         compute=compute,
         crosses=chance.happens(0.5, "crosses"),
         slow_scheduler=chance.happens(0.5, "slow scheduler"),
+        operated=chance.happens(0.3, "operated"),
         jobsets=tuple(_plot(chance, number, minutes, compute=compute) for number in range(_how_many(chance))),
         faults=tuple(_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))),
     )

@@ -111,6 +111,7 @@ MUTANTS = (
     ),
     Mutant("takes no turn", Promise.NO_OVERRUN, f"{DOMAIN}.case.Situation.slot_for", lambda *_: 0, seed=27),
     Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.reconcile.stopped", _stops_nothing, crowded, seed=20),
+    Mutant("heeds no pause", Promise.NO_DEFIANCE, f"{DOMAIN}.decide.why_frozen", lambda *_: None, seed=2),
     Mutant("counts no chips", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", lambda *_: None, seed=1),
     Mutant("comes back to nothing", Promise.NO_SILENCE, f"{DOMAIN}.decide.due", lambda *_: None, seed=5),
     Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first, seed=25),

@@ -106,6 +106,8 @@ def _smaller(story: Story) -> Iterator[Story]:
         yield replace(story, crosses=False)
     if story.slow_scheduler:
         yield replace(story, slow_scheduler=False)
+    if story.operated:
+        yield replace(story, operated=False)
     if story.settings.policy.chips_per_cluster is not None:
         yield replace(story, settings=_without_limit(story.settings))
     last = max([1, *(each.at + each.lasts for each in story.faults), *(plot.at for plot in story.jobsets)])

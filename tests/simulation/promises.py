@@ -8,6 +8,8 @@
 | no overrun      | a creation of more chips than the cluster may hold, with all that are bought; an  | at a creation |
 |                 | operation beyond those at a time; more slices of missing workloads deleted than   | or deletion   |
 |                 | the brake allows, before an operator confirms it                                  |               |
+| no defiance     | a creation or deletion in a cluster that is paused, or for a slice that is held,  | the same      |
+|                 | for longer than an instance may stand still                                       |               |
 | no stray        | a pool of ours that no record knows                                               | at each step  |
 | no silence      | a slice that is not READY, and does not say why, or waits and is not looked at    | at each step  |
 | true reports    | in calm, a JobSet's report that says other than what it has                       | in the end    |
@@ -40,6 +42,8 @@ from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Kind
 
+STALLED = 10
+"""Minutes after a pause or a hold in which what was decided before it may still be done."""
 SWEEPS = 3
 """In which a deletion is requested: two, and the one that found the pool unwanted."""
 
@@ -52,6 +56,7 @@ class Promise(StrEnum):
     NO_DOUBLE = "no double"
     NO_STALE_BUYING = "no stale buying"
     NO_OVERRUN = "no overrun"
+    NO_DEFIANCE = "no defiance"
     NO_STRAY = "no stray"
     NO_SILENCE = "no silence"
     TRUE_REPORTS = "true reports"
@@ -185,7 +190,15 @@ class Watch:
         if self._world.pools or kept or slots:
             self._break(Promise.NO_LEAK, f"pools {self._world.pools}, slices {kept}, {len(slots)} slots")
 
+    def _obeys(self, order: PoolOrder) -> None:
+        operators, minute = self._world.operators, self._world.minute
+        told = {"the cluster is paused": operators.paused, "it is held": operators.held.get(order.slice_id)}
+        for what, span in told.items():
+            if span is not None and minute - span[0] > STALLED:
+                self._break(Promise.NO_DEFIANCE, f"{order.name} is created or deleted, and {what}")
+
     def _on_creation(self, order: PoolOrder) -> None:
+        self._obeys(order)
         record = self._world.records[order.slice_id]
         limits, most = self._world.settings.limits, self._world.settings.policy.chips_per_cluster
         if order.name in self._deleted:
@@ -204,6 +217,7 @@ class Watch:
 
     def _on_deletion(self, order: PoolOrder, pool: FakePool) -> None:
         self._deleted.add(order.name)
+        self._obeys(order)
         self._counts_operations(order)
         self._brakes(order.slice_id)
         made = pool.order

@@ -21,6 +21,7 @@ from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
 from tpu_slices_simulator.fuse import EFFECTS, Crash, Fuse
 from tpu_slices_simulator.intruders import Intruders
 from tpu_slices_simulator.live import LiveWorkload
+from tpu_slices_simulator.operators import Operators
 from tpu_slices_simulator.pools import Pools
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind, Story
@@ -97,6 +98,7 @@ class Simulation(Scene):
         self.cluster.scheduler.crosses, self.cluster.scheduler.slow = story.crosses, story.slow_scheduler
         self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
         self.machines, self.users, self.intruders = Pools(self), Users(self), Intruders(self)
+        self.operators = Operators(self)
 
     @property
     def hours(self) -> float:
@@ -120,12 +122,14 @@ class Simulation(Scene):
         self.edits_settings(valid=True)
         self.machines.calm_down()
         self.intruders.calm_down()
+        self.operators.calm_down()
 
     def _a_minute(self) -> None:
         minute, self.minute = self.minute, self.minute + 1
         self._sets_the_scene(minute)
         self.users.act(minute)
         self.intruders.act(minute)
+        self.operators.act(minute)
         self._leaders(minute)
         self.machines.have_troubles(minute)
         self.steps()

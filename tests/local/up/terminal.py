@@ -82,11 +82,11 @@ class Terminal:
         until(found, lambda: f"{what}; {self.out}")
 
     def until_told(self, of: str, words: str) -> None:
-        """Wait for an Event with these words, of an object whose name matches."""
+        """Wait for an Event whose message has these words, a pattern, of an object whose name matches."""
 
         def told() -> bool:
             events = (each for each in self.events() if re.fullmatch(of, each["involvedObject"]["name"]))
-            return any(words in each["message"] for each in events)
+            return any(re.search(words, each["message"]) for each in events)
 
         self.until(told, f"an Event of {of}: {words}")
 
