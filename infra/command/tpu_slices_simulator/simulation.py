@@ -29,6 +29,8 @@ from tpu_slices_simulator.system import MINUTE
 from tpu_slices_simulator.users import Users
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
+RELAY_LIVES = 2
+"""Minutes, in a story whose relays are flapping."""
 TRIES = 3
 """Within how many tries a contended commit succeeds."""
 READ_EVERY = 16
@@ -180,7 +182,8 @@ class Simulation(Scene):
         self.struck[Kind.RELAY_DOWN] += down
         self.struck[Kind.RELAY_DOUBLED] += doubled
         self.cluster.runs_relays(0 if down else 1 + doubled)
-        if self.cluster.relays and self.strikes(Kind.RELAY_RESTARTS, minute):
+        flaps = self.story.flapping and minute < self.story.minutes and minute % RELAY_LIVES == 0
+        if self.cluster.relays and (self.strikes(Kind.RELAY_RESTARTS, minute) or flaps):
             self.cluster.restart_relay()
         for kind in Watched if Kind.WATCHES_HANG in self.on else ():
             if self.strikes(Kind.WATCHES_HANG, minute, kind):

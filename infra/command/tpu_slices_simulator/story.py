@@ -192,6 +192,8 @@ class Story:
     """Whether leaders go to free hosts of other workloads' slices, too."""
     slow_scheduler: bool = False
     """Whether each leader is unschedulable for a moment, also where its hosts are free."""
+    flapping: bool = False
+    """Whether no relay lives for more than two minutes."""
     operated: bool = False
     """Whether operators pause the cluster now and then, and hold slices."""
     jobsets: tuple[Plot, ...] = ()
