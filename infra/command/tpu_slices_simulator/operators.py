@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.flows.edits import edit, hold, resume, wake
-from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
+from tpu_slices.flows.edits import Edit, edit, hold, resume, wake
+from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.scene import Scene
 
@@ -29,7 +29,7 @@ class Operators:
         """An operator's command does not crash halfway."""
 
     def act(self, minute: int) -> None:
-        """Do what is drawn for a minute. What the store refuses is tried again in the next one."""
+        """Do what is drawn for a minute. A hold that the store does not let end ends in a later one."""
         if self._of.story.operated and minute < self._of.story.minutes:
             self._pauses(minute)
             self._holds(minute)
@@ -66,17 +66,17 @@ class Operators:
         for slice_ in [] if sim.store.unavailable else sim.records:
             if slice_ not in self.held and sim.chance.happens(HOLDS, "held", slice_, minute):
                 until = minute + sim.chance.between(1, LONGEST, "held for", slice_, minute)
-                self._edit(slice_, hold("for a look", "operator@example.com", sim.clock.now()))
-                self.held[slice_] = minute, until
+                if self._edit(slice_, hold("for a look", "operator@example.com", sim.clock.now())):
+                    self.held[slice_] = minute, until
 
     def _resumes(self, slice_: SliceId) -> None:
         if self._edit(slice_, resume):
             del self.held[slice_]
 
-    def _edit(self, slice_: SliceId, change: Any) -> bool:
+    def _edit(self, slice_: SliceId, change: Edit) -> bool:
         """Return whether the record could be edited."""
         try:
             edit(self._of.settings.cluster, slice_, change, self._deps)
-        except (Permanent, StaleRecord, Temporary):
+        except (Permanent, Temporary):
             return False
         return True

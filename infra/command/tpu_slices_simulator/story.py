@@ -153,8 +153,8 @@ class Plot:
     deleted: bool = False
     """At its end; else it completes."""
     again: int = 0
-    """How often it is created anew under its name, a minute after it was deleted; it lives as long as before, at last
-    until the end."""
+    """How often it is created anew under its name, a minute after it was deleted: each life is as long as the first,
+    but the last one has no end."""
     suspended: tuple[tuple[int, int], ...] = ()
     """From when to when."""
     edits: tuple[tuple[int, Json], ...] = ()

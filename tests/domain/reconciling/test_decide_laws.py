@@ -172,13 +172,18 @@ def pools_of(record: SliceRecord) -> tuple[object, ...]:
 
 @given(situations())
 def test_deciding_again_changes_nothing_more(case: Situation) -> None:
-    """A failure is told before what else the slice waits for: that takes a second decision, and never a third.
+    """`decide` tells a failure first, and in a second decision what else the slice waits for: there is never a third.
 
-    So is a pool of others under its name, before the next attempt is made.
+    Likewise it tells of a pool of others under the slice's name before it makes the next attempt.
     """
     first = decided(case)
     second = decided(again(case, first.record))
-    if first.reason is not Reason.UNOWNED_POOL:
+    creation = CreatePool(first.record.attempt)
+    if first.reason is Reason.UNOWNED_POOL and creation in second.actions:
+        begun = replace(first.record, create_requested_at=case.now, slot=second.record.slot)
+        assert pools_of(second.record) == pools_of(begun)
+        assert set(second.actions) <= {*first.actions, creation}
+    else:
         assert pools_of(second.record) == pools_of(first.record)
         assert set(second.actions) <= set(first.actions)
     assert decided(again(case, second.record)).record == second.record
