@@ -1,6 +1,6 @@
 """Injected faults: which one a call meets, and how they wear off."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -21,6 +21,10 @@ class Fault:
     seconds: float = 10.0
     share: float = 1.0
     met: int = 0
+
+    def is_of(self, kinds: Collection[Any], method: str) -> bool:
+        """Return whether it is of one of these kinds, and affects calls of this method."""
+        return self.kind in kinds and self.method in {"*", method}
 
 
 F = TypeVar("F", bound=Fault)

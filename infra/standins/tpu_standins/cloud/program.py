@@ -1,6 +1,7 @@
 """A control plane as a program: its arguments, its clock, and its end on a signal."""
 
 import argparse
+import os
 import signal
 import threading
 import time
@@ -37,6 +38,12 @@ def parser(name: str, description: str, pace: Any) -> argparse.ArgumentParser:
     for each in fields(pace):
         made.add_argument(f"--{each.name.replace('_', '-')}-seconds", type=float, default=each.default)
     return made
+
+
+def kubeconfig(arguments: argparse.Namespace) -> Path | None:
+    """Return the kubeconfig of the cluster in which Nodes are made; None: they are made nowhere."""
+    path = arguments.kubeconfig or os.environ.get("KUBECONFIG")
+    return Path(path) if path else None
 
 
 def paced(pace: type[P], arguments: argparse.Namespace) -> P:

@@ -1,7 +1,6 @@
 """`python -m tpu_standins.compute`: serves until SIGTERM; prints its addresses on one line."""
 
 import argparse
-import os
 import tempfile
 from contextlib import ExitStack
 from functools import partial
@@ -37,10 +36,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _boot(arguments: argparse.Namespace, plane: ControlPlane, metadata: MetadataServer, closing: ExitStack) -> Boot:
-    path = arguments.kubeconfig or os.environ.get("KUBECONFIG")
-    if not path:
+    kubeconfig, pace = program.kubeconfig(arguments), plane.look()[0].pace
+    if kubeconfig is None:
         return Idle()
-    kubeconfig, pace = Path(path), plane.look()[0].pace
     found = KubernetesNodes(kubeconfig, f"{HOST}=true")
     closing.callback(found.close)
     joining: Joining = ByMetadata(pace)

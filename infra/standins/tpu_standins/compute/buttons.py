@@ -122,6 +122,8 @@ def _operations(plane: ControlPlane, _: Body) -> Reply:
 
 def _fault(body: Body) -> tuple[Fault, float | None]:
     read, lasts = read_fault(Kind, body, "names", SHORTAGES)
+    if "share" in body and read["kind"] in SHORTAGES:
+        raise ValueError("share: of calls, not of VMs")
     if body.get("told", "both") not in ("both", "group", "instances"):
         raise ValueError(body["told"])
     return Fault(**read | {"hosts": int(body.get("hosts", 0))}), lasts

@@ -49,8 +49,7 @@ def put(state: State, index: int, instead: tuple[Fault, ...]) -> State:
 
 def _meant(fault: Fault, kinds: Collection[Kind], method: str, path: Resource) -> bool:
     return (
-        fault.kind in kinds
-        and fault.method in {"*", method}
+        fault.is_of(kinds, method)
         and (fault.zone is None or path.scope in {f"zones/{fault.zone}", f"regions/{region_of(fault.zone)}"})
         and re.fullmatch(fault.names, path.name) is not None
     )

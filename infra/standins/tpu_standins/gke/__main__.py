@@ -1,9 +1,7 @@
 """`python -m tpu_standins.gke`: serves until SIGTERM; prints its addresses on one line."""
 
 import argparse
-import os
 import uuid
-from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -61,11 +59,10 @@ def _cluster(path: str, arguments: argparse.Namespace) -> Cluster:
     )
 
 
-def _nodes(kubeconfig: Path | None, environment: Mapping[str, str], closing: ExitStack) -> Nodes:
-    path = kubeconfig or environment.get("KUBECONFIG")
-    if not path:
+def _nodes(kubeconfig: Path | None, closing: ExitStack) -> Nodes:
+    if kubeconfig is None:
         return RememberedNodes()
-    found = KubernetesNodes(Path(path))
+    found = KubernetesNodes(kubeconfig)
     closing.callback(found.close)
     return found
 
@@ -73,7 +70,7 @@ def _nodes(kubeconfig: Path | None, environment: Mapping[str, str], closing: Exi
 def _begin(arguments: argparse.Namespace, outside: Outside, closing: ExitStack) -> str:
     clusters = {path: _cluster(path, arguments) for path in arguments.cluster}
     state = State(clusters=clusters, pace=program.paced(Pace, arguments))
-    plane = ControlPlane(state, outside, _nodes(arguments.kubeconfig, os.environ, closing))
+    plane = ControlPlane(state, outside, _nodes(program.kubeconfig(arguments), closing))
     plane.start()
     closing.callback(plane.stop)
     server = Server(plane, outside.token, arguments.port)

@@ -45,8 +45,7 @@ def take(
 
     def meant(fault: Fault) -> bool:
         return (
-            fault.kind in kinds
-            and fault.method in {"*", method}
+            fault.is_of(kinds, method)
             and (fault.zone is None or fault.zone in zones)
             and re.fullmatch(fault.pools, pool) is not None
         )

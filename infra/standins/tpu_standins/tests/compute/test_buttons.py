@@ -1,12 +1,14 @@
 """Buttons: what they show, what they refuse."""
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from google.api_core.exceptions import ServiceUnavailable
 
 from tpu_standins.compute.buttons import BUTTONS, press
-from tpu_standins.testing.compute import HERE, PROJECT, World, alone, of_spot
+from tpu_standins.testing.compute import HERE, PROJECT, World, a_policy, alone, of_spot
 
 
 @pytest.fixture
@@ -88,3 +90,13 @@ def test_a_vm_is_killed_once() -> None:
     world.press("POST", "/instances/kill", group="slice")
     with pytest.raises(AssertionError, match="no running VM"):
         world.press("POST", "/instances/preempt", group="slice")
+
+
+def test_a_share_is_of_calls_and_a_shortage_has_none() -> None:
+    world = World()
+    world.press("POST", "/faults", kind="unavailable", share=0.5, times=None)
+    for number in range(4):
+        with pytest.raises(ServiceUnavailable) if number % 2 else nullcontext():
+            world.make_policy(a_policy(f"policy-{number}"))
+    status, reply = press(world.plane, "POST", "/faults", json.dumps({"kind": "stockout", "share": 0.5}).encode())
+    assert (status, "share: of calls" in reply["error"]) == (400, True)
