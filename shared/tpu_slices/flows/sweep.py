@@ -61,7 +61,7 @@ class Swept:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SweptCluster:
     """What a duty may use of a cluster: its settings, and what the sweep has read of it."""
 
     settings: ClusterSettings
@@ -90,14 +90,14 @@ class Duty:
     """One thing that a sweep does for each cluster. `about`: what was not done if it fails."""
 
     about: str
-    do: Callable[[Known], Did]
+    do: Callable[[SweptCluster], Did]
     contended: bool = False
     """Others write the same records: it is done again if they were faster."""
 
-    def done(self, known: Known) -> Did:
-        step = partial(self.do, known)
-        step = partial(retry_on_conflict, step, known.deps.clock) if self.contended else step
-        return known.failures.attempt(known.cluster, step, Did(), self.about)
+    def done(self, of: SweptCluster) -> Did:
+        step = partial(self.do, of)
+        step = partial(retry_on_conflict, step, of.deps.clock) if self.contended else step
+        return of.failures.attempt(of.cluster, step, Did(), self.about)
 
 
 def sweep(deps: ReconcileDeps) -> Swept:
@@ -121,7 +121,7 @@ def sweep(deps: ReconcileDeps) -> Swept:
         for cluster in deps.store.clusters()
     }
     known = {
-        cluster: Known(each.settings, each, deps, failures)
+        cluster: SweptCluster(each.settings, each, deps, failures)
         for cluster, each in read.items()
         if each is not None and each.settings is not None
     }
@@ -140,7 +140,7 @@ def sweep(deps: ReconcileDeps) -> Swept:
     )
 
 
-def _done(known: Mapping[ClusterId, Known], duties: Iterable[Duty]) -> list[tuple[ClusterId, Did]]:
+def _done(known: Mapping[ClusterId, SweptCluster], duties: Iterable[Duty]) -> list[tuple[ClusterId, Did]]:
     return [(cluster, duty.done(each)) for duty in duties for cluster, each in known.items()]
 
 
@@ -151,35 +151,35 @@ def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict
     return {cluster: deps.store.slice_count(cluster) for cluster in unknown}
 
 
-def _requests_due(known: Known) -> Did:
-    return Did(requested=request_due(known.cluster, known.deps, known.failures))
+def _requests_due(of: SweptCluster) -> Did:
+    return Did(requested=request_due(of.cluster, of.deps, of.failures))
 
 
-def _listens(known: Known) -> Did:
-    return Did(silence=listen(known.read, known.deps))
+def _listens(of: SweptCluster) -> Did:
+    return Did(silence=listen(of.read, of.deps))
 
 
-def _calls_for_reports(known: Known) -> Did:
-    call_for_reports(known.cluster, known.deps)
+def _calls_for_reports(of: SweptCluster) -> Did:
+    call_for_reports(of.cluster, of.deps)
     return Did()
 
 
-def _counts(known: Known) -> Did:
-    return Did(count=counted(known.cluster, known.deps))
+def _counts(of: SweptCluster) -> Did:
+    return Did(count=counted(of.cluster, of.deps))
 
 
-def _asks_for_demand(known: Known) -> Did:
-    ask_under_new_settings(known.settings, known.deps)
+def _asks_for_demand(of: SweptCluster) -> Did:
+    ask_under_new_settings(of.settings, of.deps)
     return Did()
 
 
-def _asks_for_hosts(known: Known) -> Did:
-    return Did(asked=int(ask_for_hosts(known.cluster, known.deps)))
+def _asks_for_hosts(of: SweptCluster) -> Did:
+    return Did(asked=int(ask_for_hosts(of.cluster, of.deps)))
 
 
-def _settles_slots(known: Known) -> Did:
+def _settles_slots(of: SweptCluster) -> Did:
     """Request reconciles where an operation ended, read in one call, and hand on slots that nobody uses."""
-    settings, deps = known.settings, known.deps
+    settings, deps = of.settings, of.deps
     slots.settle_limit(settings, deps)
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
@@ -202,8 +202,8 @@ def _settles_slots(known: Known) -> Did:
     return Did(requested=len(finished))
 
 
-def _checks_inventory(known: Known) -> Did:
-    settings, deps, now = known.settings, known.deps, known.deps.clock.now()
+def _checks_inventory(of: SweptCluster) -> Did:
+    settings, deps, now = of.settings, of.deps, of.deps.clock.now()
     stored = deps.store.heartbeat(settings.cluster)
     heartbeat = stored.value if stored else RelayHeartbeat.of(settings.cluster)
     if heartbeat.next_inventory_check_at is not None and heartbeat.next_inventory_check_at > now:

@@ -1,4 +1,4 @@
-"""A clock that advances only when it is told."""
+"""A clock that a test sets: it does not advance by itself."""
 
 from dataclasses import dataclass
 

@@ -5,4 +5,4 @@ import sys
 from collections.abc import Mapping
 
 PYTHON: Mapping[str, str] = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "1"}
-"""Its environment. Modules are also found where it is started, which is said here: this folder has none."""
+"""The environment of such a process, beside what it inherits."""

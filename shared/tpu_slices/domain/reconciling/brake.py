@@ -67,7 +67,7 @@ def why_kept(brake: Brake, namespace: str, found_at: datetime) -> str | None:
 
 
 def why_not_bought(brake: Brake, namespace: str, chips: int, held: Held) -> str | None:
-    """Return why a slice of so many chips is not bought, beside those that others hold; None: it may be."""
+    """Return why a slice of so many chips is not bought beside the chips that other slices hold; None: it may be."""
     for scope, holds in ((namespace, held.in_namespace), (None, held.in_cluster)):
         stop = brake.on(scope)
         if stop is not None and holds + chips > stop.chips:

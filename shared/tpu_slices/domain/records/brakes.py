@@ -69,7 +69,7 @@ class Brake:
         return stop if stop is not None and stop.is_on else None
 
     def counted_since(self, namespace: str | None, now: datetime) -> datetime:
-        """Return since when ends count in a namespace, or in the whole cluster: those that were confirmed do not.
+        """Return since when ends count in a namespace, or in the whole cluster: ends that an operator confirmed do not.
 
         In the cluster they begin anew with each confirmation: one namespace alone, confirmed or not, stops no other.
         """
@@ -93,7 +93,7 @@ class Brake:
         return replace(self, whole=self.whole and replace(self.whole, confirmed_at=now), namespaces=ended)
 
     def _with(self, namespace: str, stop: Stop) -> Self:
-        """Return the brake with the stop of a namespace; those that were confirmed long ago are forgotten."""
+        """Return the brake with the stop of a namespace, and without stops that an operator confirmed long ago."""
         stops, long_ago = {**self.namespaces, namespace: stop}, (stop.confirmed_at or stop.stopped_at) - _KEPT_FOR
         kept = {name: it for name, it in stops.items() if it.is_on or (it.confirmed_at or it.since) > long_ago}
         return replace(self, namespaces=stops if self.on(None) else kept)

@@ -70,7 +70,7 @@ class RelayHeartbeat:
     demand_listed: tuple[datetime, ...] = ()
     """When the parts of the list of demand that were last compared with the records were published."""
     settings_version: str = ""
-    """The version of the settings under which all demand was told, or asked for again."""
+    """The version of the settings under which the relay told all demand, or was asked to tell it again."""
     round_trip: RoundTrip | None = None
     updates_tried_at: datetime | None = None
     """The `asked_at` of the last EchoQuestion by `slice-updates` whose answer was received; None: of none."""

@@ -8,10 +8,9 @@ import pytest
 
 from tpu_standins import building
 from tpu_standins.controllers import build as controllers
-from tpu_standins.controllers.catalogue import CONTROLLERS, MANIFESTS, PROGRAM, Controller, built
+from tpu_standins.controllers.catalogue import CONTROLLERS
 from tpu_standins.kubernetes import build as control_plane
-from tpu_standins.kubernetes import programs
-from tpu_standins.kubernetes.versions import pinned
+from tpu_standins.testing.builds import a_control_plane, a_controller
 
 WHOLE = control_plane.MINUTES + len(CONTROLLERS) * controllers.MINUTES
 
@@ -30,20 +29,6 @@ def begun(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
     return told[0]
 
 
-def has_control_plane(environment: dict[str, str]) -> None:
-    folder = programs.built(environment, pinned())
-    folder.mkdir(parents=True)
-    for name in programs.NAMES:
-        (folder / name).touch(mode=0o755)
-
-
-def has(controller: Controller, environment: dict[str, str]) -> None:
-    folder = built(controller, environment)
-    folder.mkdir(parents=True)
-    for name in (PROGRAM, MANIFESTS):
-        (folder / name).touch()
-
-
 def test_a_first_build_says_how_long_all_of_it_takes(
     environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,14 +36,14 @@ def test_a_first_build_says_how_long_all_of_it_takes(
 
 
 def test_what_is_there_is_not_counted(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    has_control_plane(environment)
-    has(CONTROLLERS[0], environment)
+    a_control_plane(environment)
+    a_controller(CONTROLLERS[0], environment)
     left = (len(CONTROLLERS) - 1) * controllers.MINUTES
     assert f"some {left} minutes" in begun(environment, monkeypatch)
 
 
 def test_with_everything_there_no_time_is_said(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    has_control_plane(environment)
+    a_control_plane(environment)
     for each in CONTROLLERS:
-        has(each, environment)
+        a_controller(each, environment)
     assert begun(environment, monkeypatch).startswith("Kubernetes v")
