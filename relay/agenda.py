@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from relay.objects import Kind, Pool
-from tpu_slices.domain.model.facts import ANSWERED_WITHIN
+from tpu_slices.domain.model.questions import ANSWERED_WITHIN
 from tpu_slices.domain.model.slices import WorkloadUid
 
 

@@ -11,24 +11,19 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from relay.joining.tokens import Tokens
-from tpu_slices.domain.model.facts import (
-    Answer,
+from tpu_slices.domain.model.facts import Answer, Echo, Fact, WorkloadRef, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
+from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.questions import (
     AnyQuestion,
-    Echo,
     EchoQuestion,
-    Fact,
     FactQuestion,
     HostsListQuestion,
     HostsQuestion,
     Question,
     RepeatQuestion,
     WorkloadListQuestion,
-    WorkloadRef,
-    WorkloadsListed,
-    WorkloadState,
 )
-from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
-from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.readers import READERS

@@ -9,32 +9,32 @@
 | evict    | at `evict_by`, as they are then                                              |                        |
 | open     | once the relay closes no host, or after `answer_within`, as they are then    | hosts are opened       |
 
-A host is closed by cordoning its node. An annotation with the question's time marks the cordon as ours: it outlives the
-relay, and a cordon without it is somebody else's, which is left alone. Questions may be late, doubled or out of order:
-only the latest about a pool counts. An earlier one asks for the answer to that again: by it whoever asked learns that
-the question counts no more, as another's clock may be ahead.
+A host is closed by cordoning its node. An annotation with the question's number marks the cordon as ours: it outlives
+the relay, and a cordon without it is somebody else's, which is left alone. Questions may be late, doubled or out of
+order: only the one with the highest number counts. For another one the hosts are reported at once, without an answer,
+with the highest number: the functions ask anew by the next, as they do if their database was set back.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any
 
 from relay.agenda import Timing
 from relay.host_counts import Count
 from relay.objects import Host, Pool, PoolKey
-from tpu_slices.domain.model.facts import HostsQuestion
+from tpu_slices.domain.model.facts import HostsChanged
+from tpu_slices.domain.model.questions import HostsQuestion
+from tpu_slices.domain.records.hosts import MOST_BELIEVED
 
 CLOSED = "google.com/tpu-slice-closed"
 """The annotation of a node that the relay cordoned."""
-_MOMENT = timedelta(microseconds=1)
-_AHEAD = timedelta(hours=1)
-"""No clock is so far ahead: an annotation with a later time was written by somebody else, such as who owns the node."""
+_NUMBER = re.compile(r"[0-9]{1,13}")
 _SHORTEST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=2), timedelta(seconds=30)
-_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 class Progress(Enum):
@@ -46,11 +46,6 @@ class Progress(Enum):
     DONE = auto()
     DECLINED = auto()
     """Answered without closing any host."""
-    DECLINED_ONCE_MORE = auto()
-    """Declined, and to be answered again, still without closing any host: who was on them may be back."""
-
-
-_DECLINED = frozenset({Progress.DECLINED, Progress.DECLINED_ONCE_MORE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +54,9 @@ class Asked:
 
     key: PoolKey
     close: bool
-    at: datetime
+    number: int
+    asked_at: datetime
+    """As the question says: returned in the answer alone."""
     since: datetime
     """When it was first received, by the relay's clock."""
     progress: Progress = Progress.ASKED
@@ -75,35 +72,63 @@ class Asked:
     """Whether no pod was left on the hosts after they were closed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the reports of a pool's hosts say of questions about it."""
+
+    highest: int
+    """The highest number of a question that was seen."""
+    key: PoolKey | None = None
+    """The slice and attempt whose question it is about; None: it is about none."""
+    answers: Asked | None = None
+    """That question, if it is answered."""
+    overtaken: int = 0
+    """Its number, if it counts no more."""
+
+    def said(self, key: PoolKey, fact: HostsChanged) -> HostsChanged:
+        """Return the report for a slice's attempt with what is said of its question."""
+        if key != self.key or self.answers is None:
+            own = self.overtaken + 1 if key == self.key and self.overtaken else 0
+            return replace(fact, highest=max(self.highest, own))
+        return replace(fact, highest=self.highest, answers=self.answers.number, asked_at=self.answers.asked_at)
+
+
 class Closing:
     """The latest question about each pool, until the pool has had no hosts for `forget_after`."""
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
         self._asked: dict[Pool, Asked] = {}
+        self._overtaken: dict[Pool, HostsQuestion] = {}
 
     @property
     def pools(self) -> tuple[Pool, ...]:
         """The pools that were asked about."""
-        return tuple(self._asked)
+        return tuple({**self._asked, **self._overtaken})
 
     def ask(self, pool: Pool, question: HostsQuestion, hosts: Iterable[Host], now: datetime) -> None:
-        """Record a question, or ask the latest one again: that is also what the hosts were closed for.
+        """Record a question: a new one, or the latest once more. Another one counts no more, which is to be told.
 
-        Of the latter little is known after a restart, as whether pods were to be evicted. Whoever asked it must not
-        take the answer for that to its own question: it is answered as one asked a moment later, so that it asks anew.
+        After a restart, the latest is only known by the hosts that were closed for it, perhaps by another relay.
         """
-        key, at, latest = PoolKey(question.slice_id, question.attempt), question.asked_at, self._asked.get(pool)
-        times = (host.closed_at for host in hosts if host.closed_at)
-        closed_at = max((each for each in times if each <= now + _AHEAD), default=at)
-        if latest is not None and latest.at >= closed_at and latest.at > at:
-            again = Progress.DECLINED_ONCE_MORE if latest.progress in _DECLINED else Progress.ASKED
-            self._asked[pool] = replace(latest, key=key, progress=again)
-        elif closed_at > at:
-            self._asked[pool] = Asked(key=key, close=True, at=closed_at + _MOMENT, since=now)
-        else:
-            since = latest.since if latest is not None and latest.at == at else now
-            self._asked[pool] = Asked(key=key, close=question.close, at=at, since=since, evict_by=question.evict_by)
+        key, latest, highest = key_of(question), self._asked.get(pool), self.highest(pool, hosts)
+        again = question.number == highest and (latest is None or (latest.key, latest.close) == (key, question.close))
+        if not again and question.number <= highest:
+            self._overtaken[pool] = question
+            return
+        self._asked[pool] = Asked(
+            key=key,
+            close=question.close,
+            number=question.number,
+            asked_at=question.asked_at,
+            since=latest.since if again and latest else now,
+            evict_by=question.evict_by,
+        )
+
+    def highest(self, pool: Pool, hosts: Iterable[Host]) -> int:
+        """Return the highest number of a question about a pool that was seen, here or on the nodes; 0: none was."""
+        asked = self._asked.get(pool)
+        return max([asked.number if asked else 0, *(host.closed_for or 0 for host in hosts)])
 
     def evicting(self, pool: Pool) -> datetime | None:
         """Return until when the pods on a pool's hosts are evicted; None: they are not, or not any more."""
@@ -118,23 +143,23 @@ class Closing:
     def saw(self, host: Host, before: Host | None) -> None:
         """Record a host: one that somebody opened, be it another relay, is not closed again for the same question."""
         asked = self._asked.get(host.pool)
-        if asked is None or before is None or before.uid != host.uid or before.closed_at is None:
+        if asked is None or before is None or before.uid != host.uid or before.closed_for is None:
             return
-        if asked.close and before.closed_at >= asked.at and before.cordoned and not host.cordoned:
+        if asked.close and before.closed_for >= asked.number and before.cordoned and not host.cordoned:
             self._asked[host.pool] = replace(asked, overruled=True)
 
     def is_answerable(self, pool: Pool, count: Count, now: datetime) -> bool:
         asked = self._asked.get(pool)
-        return asked is not None and self._outcome(asked, count, now) is not None
+        return pool in self._overtaken or (asked is not None and self._outcome(asked, count, now) is not None)
 
-    def answer(self, pool: Pool, count: Count, now: datetime) -> Asked | None:
-        """Return the question that this count answers, and record that it is answered; None if there is none."""
-        asked = self._asked.get(pool)
+    def reply(self, pool: Pool, count: Count, hosts: Iterable[Host], now: datetime) -> Reply:
+        """Return what is said of questions with this count, and record that it is."""
+        asked, overtaken, highest = self._asked.get(pool), self._overtaken.pop(pool, None), self.highest(pool, hosts)
         outcome = self._outcome(asked, count, now) if asked else None
-        if asked is None or outcome is None:
-            return None
-        self._asked[pool] = replace(asked, progress=outcome)
-        return asked
+        if asked is not None and outcome is not None:
+            self._asked[pool] = replace(asked, progress=outcome)
+            return Reply(highest, asked.key, answers=asked)
+        return Reply(highest) if overtaken is None else Reply(highest, key_of(overtaken), overtaken=overtaken.number)
 
     def unproven(self, pool: Pool, now: datetime) -> datetime:
         """Let a question be unanswered again whose answer could not be proven; return when to look at it once more.
@@ -145,16 +170,17 @@ class Closing:
         if asked is None:
             return now
         again_at = now + min(_LONGEST_PAUSE, max(_SHORTEST_PAUSE, (now - asked.since) / 2))
-        if asked.progress not in _DECLINED:
+        if asked.progress is not Progress.DECLINED:
             self._asked[pool] = replace(asked, progress=Progress.ASKED, again_at=again_at)
         return again_at
 
     def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
         """Return when hosts that are being closed are told of at the latest: with the answer, which says all at once.
 
-        None: none are being closed, or somebody came onto them, so that what is seen of them is told as it comes.
+        None: none are being closed, or somebody came onto them, so that what is seen of them is told as it comes; or it
+        is to be told that a question counts no more.
         """
-        asked = self._asked.get(pool)
+        asked = None if pool in self._overtaken else self._asked.get(pool)
         if asked is None or not asked.close or asked.progress is not Progress.ASKED or count.hosts.occupants:
             return None
         if asked.evict_by is not None:
@@ -182,12 +208,12 @@ class Closing:
     def patches(self, pool: Pool, hosts: Iterable[Host]) -> Iterator[tuple[Host, Mapping[str, Any]]]:
         """Yield the hosts that the latest question closes or opens, each with the JSON merge patch for its node."""
         asked = self._asked.get(pool)
-        if asked is None or asked.progress in _DECLINED or asked.overruled:
+        if asked is None or asked.progress is Progress.DECLINED or asked.overruled:
             return
         for host in hosts:
             if asked.close and not host.cordoned:
-                yield host, _patch(host, asked.at)
-            elif not asked.close and host.closed_at is not None and host.closed_at <= asked.at:
+                yield host, _patch(host, asked.number)
+            elif not asked.close and host.closed_for is not None and host.closed_for <= asked.number:
                 yield host, _patch(host, None)
 
     def closes(self, pool: Pool) -> bool:
@@ -199,8 +225,6 @@ class Closing:
         """Return how an unanswered question is answered by this count; None if it is not yet, or was already."""
         if asked.progress in {Progress.DONE, Progress.DECLINED}:
             return None
-        if asked.progress is Progress.DECLINED_ONCE_MORE:
-            return Progress.DECLINED
         if asked.again_at is not None and now < asked.again_at and not count.hosts.occupants:
             return None
         if not count.hosts.joined:
@@ -215,6 +239,10 @@ class Closing:
         if asked.progress is Progress.ASKED and now >= asked.since + self._timing.answer_within:
             return Progress.LATE
         return None
+
+
+def key_of(question: HostsQuestion) -> PoolKey:
+    return PoolKey(question.slice_id, question.attempt)
 
 
 class Cordons:
@@ -248,26 +276,23 @@ class Cordons:
         return (self._since[host.node] + self._settle for host in hosts if host.node in self._since)
 
 
-def _patch(host: Host, at: datetime | None) -> Mapping[str, Any]:
+def _patch(host: Host, number: int | None) -> Mapping[str, Any]:
     """Return the patch that closes a node for a question, or opens it (None).
 
     It has the resourceVersion that it is based on: it must not mark a cordon that somebody else has made meanwhile.
     """
-    annotations = {CLOSED: at.isoformat() if at else None}
+    annotations = {CLOSED: None if number is None else str(number)}
     metadata = {"resourceVersion": host.version, "annotations": annotations}
-    return {"metadata": metadata, "spec": {"unschedulable": at is not None}}
+    return {"metadata": metadata, "spec": {"unschedulable": number is not None}}
 
 
-def closed_at(node: Mapping[str, Any]) -> datetime | None:
-    """Return when the question was asked for which the relay cordoned a v1 Node; None: the relay did not.
+def closed_for(node: Mapping[str, Any]) -> int | None:
+    """Return the number of the question for which the relay cordoned a v1 Node; None: the relay did not.
 
-    One whose time cannot be parsed is ours all the same, of long ago.
+    A cordon with another text is ours all the same, of before the first question.
     """
     text = (node["metadata"].get("annotations") or {}).get(CLOSED)
     if text is None:
         return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return _LONG_AGO
-    return at if at.tzinfo else _LONG_AGO
+    number = int(text) if _NUMBER.fullmatch(text) else 0
+    return number if number <= MOST_BELIEVED else 0

@@ -45,26 +45,24 @@ from relay.agenda import (
     Timing,
     WatchProgress,
 )
-from relay.closing import Closing, Cordons
+from relay.closing import Closing, Cordons, Reply
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_volumes
 from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups.looking import Looking, pods_on
 from relay.lookups.threads import Due, LookedUp, Mounted
-from relay.lookups.users import PodsOn
+from relay.lookups.users import PodsOn, answers
 from relay.messages import demand_list_of, end_of, list_of, parts_of, state_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from tpu_slices.domain.model.facts import (
-    FactQuestion,
     Heartbeat,
     HostsListed,
-    HostsListQuestion,
-    RepeatQuestion,
     SlicesWanted,
     WorkloadChanged,
     WorkloadsListed,
     WorkloadState,
 )
+from tpu_slices.domain.model.questions import FactQuestion, HostsListQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.domain.records.standings import digest_of
@@ -130,8 +128,7 @@ class FactQueue:
             self._agenda.drop(HostsList(begun=True))
             self._agenda.schedule(HostsList(), now)
             return
-        key = PoolKey(question.slice_id, question.attempt)
-        pool = self._pool(key, question.legacy_pool)
+        pool = self._pool(PoolKey(question.slice_id, question.attempt), question.legacy_pool)
         if pool is None:
             return
         self.closing.ask(pool, question, self.cache.hosts.of(pool), now)
@@ -290,8 +287,8 @@ class FactQueue:
                     self._tell_end(pool, now)
             if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
                 self._agenda.schedule(Hosts(pool), now)
-            closed_at = self._cordons.next_change(self.cache.hosts.of(pool), now)
-            for again_at in (closed_at, self.closing.next_change(pool, count, now)):
+            settled_at = self._cordons.next_change(self.cache.hosts.of(pool), now)
+            for again_at in (settled_at, self.closing.next_change(pool, count, now)):
                 if again_at is not None:
                     self._agenda.schedule(Recount(pool), again_at)
 
@@ -370,16 +367,17 @@ class FactQueue:
 
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
         count, last = self._count(pool, now), self._published.last(pool)
-        asked = None if self._watches.interrupted else self.closing.answer(pool, count, now)
-        if asked is None and (answered_by := self.closing.answered_by(pool, count, now)) is not None:
+        answered_by, hosts = self.closing.answered_by(pool, count, now), self.cache.hosts.of(pool)
+        interrupted = self._watches.interrupted
+        reply = Reply(0) if interrupted else self.closing.reply(pool, count, hosts, now)
+        if reply.key is None and answered_by is not None:
             self._agenda.schedule(subject, answered_by)
             return
-        keys = self._published.published(pool, self.cache.key_of(pool) or (asked.key if asked else None), count, now)
+        keys = self._published.published(pool, self.cache.key_of(pool) or reply.key, count, now)
         if keys:
-            proven = asked is None or asked.key not in keys or bool(count.hosts.occupants)
-            sequence = self._watches.sequence
-            facts = (count.fact(key, sequence, asked.at if asked and asked.key == key else None) for key in keys)
-            yield Due(subject, tuple(facts), None if proven else pods_on(pool, self.cache))
+            facts = tuple(reply.said(key, count.fact(key, self._watches.sequence)) for key in keys)
+            proven = not answers(facts) or bool(count.hosts.occupants)
+            yield Due(subject, facts, None if proven else pods_on(pool, self.cache))
         if last is None or count.hosts.occupants != last.hosts.occupants:
             self._repeat_demand(pool, count, now)
 

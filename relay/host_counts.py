@@ -25,7 +25,7 @@ class Count:
     def all_closed(self) -> bool:
         return 0 < self.hosts.joined == self.hosts.closed
 
-    def fact(self, key: PoolKey, sequence: int, answers: datetime | None) -> HostsChanged:
+    def fact(self, key: PoolKey, sequence: int) -> HostsChanged:
         """Return the report of this count as that of a slice's attempt."""
         return HostsChanged(
             slice_id=key.slice_id,
@@ -36,7 +36,6 @@ class Count:
             maintained=self.hosts.maintained,
             occupants=self.hosts.occupants,
             sequence=sequence,
-            answers=answers,
         )
 
     def differs_at_once(self, earlier: Count) -> bool:
@@ -54,7 +53,7 @@ def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]
     expected = max((host.expected or 0 for host in hosts), default=0) or len(hosts)
     maintained = sum(host.maintained for host in hosts)
     known = Hosts(usable=usable, joined=len(hosts), closed=closed, maintained=maintained, occupants=occupants)
-    return Count(known, whole=0 < expected <= usable, ours=sum(host.closed_at is not None for host in hosts))
+    return Count(known, whole=0 < expected <= usable, ours=sum(host.closed_for is not None for host in hosts))
 
 
 class PublishedCounts:

@@ -201,8 +201,8 @@ class Host:
     """Whether it takes no new pods (`spec.unschedulable`)."""
     maintained: bool
     """Whether Google maintains its machine now."""
-    closed_at: datetime | None
-    """When the question was asked for which the relay cordoned it; None: the relay did not."""
+    closed_for: int | None
+    """The number of the question for which the relay cordoned it; None: the relay did not."""
     uid: str
     version: str
     """Its resourceVersion."""

@@ -20,13 +20,13 @@ from tpu_slices.domain.model.facts import (
     Heartbeat,
     HostsChanged,
     HostsListed,
-    RepeatQuestion,
     SliceDeclared,
     SlicesWanted,
     WorkloadChanged,
     WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent

@@ -49,8 +49,9 @@ from relay.objects import (
     WatchEvent,
     Workload,
 )
-from tpu_slices.domain.model.facts import Fact, FactQuestion, WorkloadsListed
+from tpu_slices.domain.model.facts import Fact, WorkloadsListed
 from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.questions import FactQuestion
 from tpu_slices.domain.model.slices import SliceId, WorkloadJob
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent

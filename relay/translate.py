@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from relay.closing import closed_at
+from relay.closing import closed_for
 from relay.objects import (
     Hardware,
     Host,
@@ -274,7 +274,7 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
         chips_missing=_is_ready(obj) and not _offers_its_chips(obj, labels),
         cordoned=_is_cordoned(obj),
         maintained=labels.get(MAINTENANCE) == "ONGOING",
-        closed_at=closed_at(obj),
+        closed_for=closed_for(obj),
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
         unlabeled=unlabeled,

@@ -32,7 +32,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.heartbeats import RelayHeard, RelayHeartbeat
-from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.hosts import Asked, Hosts
 from tpu_slices.domain.records.limiters import Slot
 from tpu_slices.domain.records.slices import PoolOperation, Shortage, SliceRecord
 from tpu_slices.domain.records.standings import digest_of
@@ -75,7 +75,6 @@ def a_token(**changes: Any) -> JoinToken:
     fields: dict[str, Any] = {
         "slice_id": slice_id(a_job()),
         "attempt": 1,
-        "asked_at": NOW,
         "token": "abcdef.0123456789abcdef",
         "ca_hashes": (f"sha256:{'5a' * 32}",),
         "expires_at": NOW + 30 * MINUTE,
@@ -163,16 +162,27 @@ def hosts_changed(**changes: Any) -> HostsChanged:
         "closed": 0,
         "occupants": (),
         "sequence": 1,
+        "asked_at": NOW - MINUTE if changes.get("answers") else None,
     }
     return HostsChanged(**{**fields, **changes})
 
 
 def some_hosts(**changes: Any) -> Hosts:
-    """Return four usable hosts that were reported with nobody on them."""
+    """Return four usable hosts that were reported with nobody on them; no question is above the one `asked`."""
     fields: dict[str, Any] = {"usable": 4, "joined": 4, "sequence": 1, "vacant_since": NOW - timedelta(hours=1)}
     if changes.get("occupants"):
         fields["vacant_since"] = None
+    if changes.get("asked"):
+        fields["highest"] = changes["asked"].number
     return Hosts(**{**fields, **changes})
+
+
+def asked_to_close(at: datetime = NOW - MINUTE, number: int = 1, **changes: Any) -> Asked:
+    return Asked(**{"number": number, "at": at, "close": True, **changes})
+
+
+def asked_to_open(at: datetime = NOW - MINUTE, number: int = 1) -> Asked:
+    return asked_to_close(at, number, close=False)
 
 
 def heard(**changes: Any) -> Known:

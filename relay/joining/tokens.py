@@ -61,17 +61,7 @@ class Tokens:
             key = (question.slice_id, question.attempt)
             if key not in self._made:
                 self._made[key] = self._make(question, now)
-            made = self._made[key]
-        return (
-            JoinToken(
-                slice_id=made.slice_id,
-                attempt=made.attempt,
-                asked_at=question.asked_at,
-                token=made.token,
-                ca_hashes=made.ca_hashes,
-                expires_at=made.expires_at,
-            ),
-        )
+            return (self._made[key],)
 
     def end(self, joined: JoinEnded) -> None:
         """Delete the tokens of an attempt, those that another relay made too."""
@@ -86,7 +76,6 @@ class Tokens:
         made = JoinToken(
             slice_id=question.slice_id,
             attempt=question.attempt,
-            asked_at=question.asked_at,
             token=token,
             ca_hashes=hashes,
             expires_at=(now + TOKEN_LIVES).replace(microsecond=0),

@@ -33,7 +33,6 @@ def a_token(order: PoolOrder) -> JoinToken:
     return JoinToken(
         slice_id=order.slice_id,
         attempt=order.attempt,
-        asked_at=NOW,
         token=SECRET,
         ca_hashes=("sha256:1", "sha256:2"),
         expires_at=NOW + timedelta(minutes=30),

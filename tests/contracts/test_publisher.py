@@ -10,15 +10,9 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
 from tests.published import LEASE_SECONDS
 from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
-from tpu_slices.domain.model.facts import (
-    AnyQuestion,
-    EchoQuestion,
-    HostsChanged,
-    HostsListQuestion,
-    HostsQuestion,
-    Question,
-)
+from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion, HostsListQuestion, HostsQuestion, Question
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -192,7 +186,7 @@ def test_a_request_says_whose_pods_wait(setup: Setup) -> None:
 
 
 def test_an_answer_is_passed_on_with_the_request(setup: Setup) -> None:
-    answer = hosts_changed(usable=0, joined=4, closed=4, answers=NOW)
+    answer = hosts_changed(usable=0, joined=4, closed=4, answers=2, highest=2)
     setup.publisher.pass_on(DEMO, answer)
     assert setup.answers() == [(DEMO, answer)]
 
@@ -248,7 +242,7 @@ def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
 
 
 def test_questions_about_hosts_arrive_as_they_were_asked(setup: Setup) -> None:
-    close = HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=2, asked_at=NOW, close=True)
+    close = HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=2, number=3, asked_at=NOW, close=True)
     setup.publisher.ask(DEMO, [close])
     assert setup.questions() == [(DEMO, close)]
     setup.publisher.ask(ClusterId("other"), [HostsListQuestion()])

@@ -9,7 +9,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_jobset, a_record, a_spec, an_occupant, heard, settings, some_hosts
+from tests.builders import (
+    MINUTE,
+    NOW,
+    a_jobset,
+    a_record,
+    a_spec,
+    an_occupant,
+    asked_to_close,
+    asked_to_open,
+    heard,
+    settings,
+    some_hosts,
+)
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -90,16 +102,19 @@ def terminating(**changes: Any) -> TerminatingAttempt:
         "create_requested_at": NOW - HOUR,
         "chips": 16,
         "fingerprint": a_spec().fingerprint,
-        "close_requested_at": NOW - MINUTE,
         "lingers_since": NOW - MINUTE,
-        "hosts": some_hosts(usable=0, closed=4, answered=NOW - MINUTE),
+        "hosts": some_hosts(usable=0, closed=4, asked=asked_to_close(), answered=1),
     }
     return TerminatingAttempt(**{**fields, **changes})
 
 
 def in_use(*occupants: Any, **changes: Any) -> TerminatingAttempt:
     """Return an attempt whose hosts these Jobs use; the relay was not asked to close them."""
-    return terminating(**{"close_requested_at": None, "hosts": some_hosts(occupants=occupants), **changes})
+    return terminating(**{"hosts": some_hosts(occupants=occupants), **changes})
+
+
+def with_hosts(attempt: TerminatingAttempt, **changes: Any) -> TerminatingAttempt:
+    return replace(attempt, hosts=replace(attempt.hosts, **changes))
 
 
 def seen(current: Observation, **earlier: Observation) -> PoolObservations:
@@ -149,18 +164,28 @@ free_attempts = st.builds(
 
 
 @st.composite
+def asked_hosts(draw: st.DrawFn) -> Hosts:
+    """Draw hosts about which the relay may have been asked, may have answered that, and may have seen a later one."""
+    found, asks = draw(hosts), draw(st.sampled_from([None, asked_to_close, asked_to_close, asked_to_open]))
+    asked = asks(draw(moments), number=3) if asks else None
+    return replace(
+        found,
+        asked=asked and replace(asked, during_creation=draw(rarely)),
+        highest=draw(st.sampled_from([3, 3, 4])),
+        answered=draw(st.sampled_from([0, 2, 3, 3])),
+    )
+
+
+@st.composite
 def attempts(draw: st.DrawFn) -> TerminatingAttempt:
-    asked = draw(maybe_moments)
-    found = draw(hosts)
     return TerminatingAttempt(
         attempt=draw(st.integers(1, 3)),
         create_requested_at=draw(moments),
         slot=draw(st.none() | st.integers(0, 4)),
-        hosts=replace(found, answered=draw(st.sampled_from([None, asked]))),
+        hosts=draw(asked_hosts()),
         spared_until=draw(st.none() | st.just(NOW + MINUTE)),
         fingerprint=draw(st.sampled_from([a_spec().fingerprint, "v1-other", None])),
         fits=draw(st.booleans()),
-        close_requested_at=asked,
         delete_requested_at=draw(maybe_moments),
         not_cancellable=draw(st.booleans()),
         cancel_refused=draw(st.sampled_from(["", "missing permission"])),
@@ -193,7 +218,7 @@ def records(draw: st.DrawFn) -> SliceRecord:
         attempts=draw(st.integers(6, 8)),
         create_requested_at=requested_at,
         slot=draw(st.none() | st.integers(0, 4)),
-        hosts=draw(hosts) if requested_at else NO_HOSTS,
+        hosts=draw(asked_hosts()) if requested_at else NO_HOSTS,
         spared_until=NOW + MINUTE if draw(rarely) else None,
         terminating=tuple(earlier),
         failures=draw(st.integers(0, 40)),

@@ -47,7 +47,9 @@ class Pool:
     lost: int = 0
     """How many hosts are not Ready."""
     pods: list[Occupant] = field(default_factory=list)
-    answers: datetime | None = None
+    asked: int = 0
+    """The number of the latest question to the relay, which it answers; 0: none."""
+    asked_at: datetime | None = None
 
     @property
     def hosts(self) -> int:
@@ -97,7 +99,9 @@ class Course:
                 closed=pool.hosts if pool.closed else 0,
                 occupants=tuple(pool.pods) if pool.hosts else (),
                 sequence=self.sequence,
-                answers=pool.answers,
+                answers=pool.asked or None,
+                asked_at=pool.asked_at,
+                highest=pool.asked,
             )
             after = occupancy.counted(before, fact, self.now)
             report = occupancy.NewCount(self.record, attempt, before, after, self.now) if after else None
@@ -143,10 +147,11 @@ class Course:
                     return Refused(Failure(FailureKind.NAME_TAKEN, "exists"))
                 self.pools[attempt] = Pool()
                 return Started(f"operation-{attempt}")
-            case CloseHosts(_, asked_at) if pool is not None:
-                pool.closed, pool.answers = not pool.pods, asked_at
-            case OpenHosts() if pool is not None:
-                pool.closed = False
+            case CloseHosts(_, number) | OpenHosts(_, number) if pool is not None:
+                assert number >= pool.asked, "the relay heeds no earlier question than the latest"
+                pool.closed, pool.asked = isinstance(action, CloseHosts) and not pool.pods, number
+                asked = dict(self.record.all_hosts)[action.attempt].asked
+                pool.asked_at = asked.at if asked else None
             case DeletePool() if pool is not None:
                 assert not pool.pods, "a pool was deleted under a live Job"
                 assert self.now - self.heard_at <= SILENT_AFTER, "a pool was deleted while the relay was silent"

@@ -9,7 +9,8 @@ import pytest
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, settings
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import DemandListed, Fact, RepeatQuestion, SlicesWanted
+from tpu_slices.domain.model.facts import DemandListed, Fact, SlicesWanted
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord

@@ -8,7 +8,18 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, hosts_changed, some_hosts
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_record,
+    an_occupant,
+    asked_to_close,
+    hosts_changed,
+    some_hosts,
+)
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -62,11 +73,11 @@ def test_reports_of_several_pools_in_any_order_end_with_the_place_where_the_job_
 def closing(state: WorkloadState) -> tuple[World, HostsChanged]:
     """Return a world whose relay was asked about hosts of a workload in this state, and its answer: nobody is there."""
     world = World()
-    hosts = some_hosts(occupants=(an_occupant(),))
-    asked = TerminatingAttempt(attempt=1, create_requested_at=NOW - HOUR, close_requested_at=NOW, hosts=hosts)
+    hosts = some_hosts(occupants=(an_occupant(),), asked=asked_to_close())
+    asked = TerminatingAttempt(attempt=1, create_requested_at=NOW - HOUR, hosts=hosts)
     record = a_record(desire=Desire.ABSENT, attempt=2, terminating=(asked,), phase=Phase.RELEASING)
     world.store.put(record, a_jobset(state=state))
-    return world, hosts_changed(usable=0, closed=4, sequence=9, answers=NOW)
+    return world, hosts_changed(usable=0, closed=4, sequence=9, answers=1, highest=1)
 
 
 def test_an_answer_that_lets_a_deletion_go_on_is_recorded_with_the_decision_to_delete() -> None:
@@ -86,7 +97,7 @@ def test_an_answer_is_recorded_at_once_while_the_slice_may_be_needed_again() -> 
     world, answer = closing(WorkloadState.SUSPENDED)
     receive(answer, CLUSTER, world.deps)
     (earlier,) = world.records[answer.slice_id].terminating
-    assert (earlier.hosts.occupants, earlier.hosts.answered) == ((), NOW)
+    assert (earlier.hosts.occupants, earlier.hosts.answered) == ((), 1)
     assert world.publisher.answers == []
     assert world.publisher.take_requests() == [(CLUSTER, answer.slice_id)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, self_managed, some_hosts
+from tests.builders import MINUTE, NOW, a_record, asked_to_close, asked_to_open, self_managed, some_hosts
 from tests.domain.cases import ELSEWHERE
 from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -26,7 +26,7 @@ def created(reason: Reason = Reason.CREATION_STARTED, **changes: Any) -> SliceRe
 
 def given_up(**changes: Any) -> SliceRecord:
     """Return a slice whose one pool is to be deleted, and whose relay was asked about its hosts."""
-    fields = {"create_requested_at": NOW, "hosts": some_hosts(), "close_requested_at": NOW, **changes}
+    fields = {"create_requested_at": NOW, "hosts": some_hosts(asked=asked_to_close(NOW)), **changes}
     last = TerminatingAttempt(attempt=1, **fields)
     return a_record(desire=Desire.ABSENT, attempt=2, phase=Phase.RELEASING, terminating=(last,))
 
@@ -82,16 +82,18 @@ def test_a_slice_that_is_not_needed_any_more_is_presumed_to_stand_as_it_stood(
     ("changes", "runs"),
     [
         ({}, True),
-        ({"close_requested_at": None}, False),
+        ({"hosts": some_hosts()}, False),
+        ({"hosts": some_hosts(asked=asked_to_open(NOW))}, False),
         ({"delete_requested_at": NOW}, False),
         ({"operation": "operation-1"}, False),
         ({"slot": 0}, False),
-        ({"asked_during_creation": True}, False),
-        ({"hosts": some_hosts(usable=0, joined=0)}, False),
+        ({"hosts": some_hosts(asked=asked_to_close(NOW, during_creation=True))}, False),
+        ({"hosts": some_hosts(usable=0, joined=0, asked=asked_to_close(NOW))}, False),
     ],
     ids=[
         "answered",
         "never asked",
+        "asked to open them",
         "being deleted",
         "being created",
         "being created by an operation that is not on record",
@@ -106,7 +108,7 @@ def test_a_pool_whose_hosts_the_relay_answered_about_is_presumed_to_run(changes:
 
 
 def test_a_pool_whose_release_was_stopped_is_presumed_to_run_once_that_is_confirmed() -> None:
-    stopped = replace(given_up(close_requested_at=None), reason=Reason.RELEASES_STOPPED)
+    stopped = replace(given_up(hosts=some_hosts()), reason=Reason.RELEASES_STOPPED)
     assert presumed(stopped, None, stopped=True) is None
     assert presumed(stopped, None) == PoolObservations(Absent(), {1: Running(None)})
     assert presumed(replace(stopped, reason=Reason.CLOSING_HOSTS), None) is None

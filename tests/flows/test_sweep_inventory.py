@@ -13,7 +13,7 @@ import pytest
 from tests.builders import CLUSTER, MINUTE, NOW, hosts_changed
 from tests.flows.swept import being_created, requested, serving
 from tests.world import World
-from tpu_slices.domain.model.facts import HostsListQuestion, WorkloadListQuestion
+from tpu_slices.domain.model.questions import HostsListQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import CHECK_AGAIN_AFTER, INVENTORY_CHECK_EVERY

@@ -15,7 +15,7 @@ from typing import Any, get_args, get_type_hints
 import yaml
 
 from tests.house.sources import text, tracked, tree
-from tpu_slices.domain.model import facts
+from tpu_slices.domain.model import facts, questions
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.ports import publisher
@@ -105,7 +105,7 @@ def fields_of(kind: Any) -> Iterator[str]:
 
 
 def test_no_stored_or_sent_field_has_a_word_that_was_given_up() -> None:
-    sent = (facts.Fact, facts.AnyQuestion, publisher.SliceUpdate, publisher.WorkloadUpdate, ReconcileRequest)
+    sent = (facts.Fact, questions.AnyQuestion, publisher.SliceUpdate, publisher.WorkloadUpdate, ReconcileRequest)
     named = {name for kind in (Record, RejectedMessage, ClusterSettings, *sent) for name in fields_of(kind)}
     assert len(named) > 100
     assert {name for name in named - MEANT_OTHERWISE if parts(name.partition(".")[2]) & {*FIELDS_GIVEN_UP}} == set()

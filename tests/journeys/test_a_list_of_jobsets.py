@@ -11,13 +11,8 @@ from relay.agenda import Timing
 from relay.messages import list_of
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, an_owner
 from tests.world import World
-from tpu_slices.domain.model.facts import (
-    Question,
-    WorkloadChanged,
-    WorkloadListQuestion,
-    WorkloadsListed,
-    WorkloadState,
-)
+from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.questions import Question, WorkloadListQuestion
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST
 from tpu_slices.domain.records.standings import standing

@@ -6,7 +6,8 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE
 from tests.world import World
-from tpu_slices.domain.model.facts import Question, WorkloadState
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.questions import Question
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.wire.documents import key

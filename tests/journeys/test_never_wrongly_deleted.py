@@ -6,8 +6,9 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_w
 from tests.domain.asking import FLEX
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import HostsChanged, Question, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import HostsChanged, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
+from tpu_slices.domain.model.questions import Question
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name
 from tpu_slices_simulator.fakes.backend import Verb
@@ -215,7 +216,7 @@ def test_an_answer_from_before_the_creation_ended_is_not_evidence() -> None:
     world.sweeps()
     world.steps()
     (given_up,) = world.record(llama).terminating
-    assert given_up.hosts.answered is not None, "the relay has said that there are no hosts"
+    assert given_up.hosts.answered == 1, "the relay has said that there are no hosts"
     with world.loses(HostsChanged):
         world.operations_end()
         world.binds(world.guest_appears(), slice_, attempt=1)
@@ -237,7 +238,7 @@ def test_a_job_that_comes_to_hosts_which_join_while_their_deletion_waits_for_a_s
     world.ends(llama)
     world.steps()
     (given_up,) = world.record(llama).terminating
-    assert given_up.hosts.answered is not None, "the relay has said that there are no hosts"
+    assert given_up.hosts.answered == 1, "the relay has said that there are no hosts"
     assert world.record(llama).slot_awaited is not None
     with world.loses(HostsChanged):
         world.backend.fill(pool)

@@ -9,7 +9,8 @@ from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE
 from tests.journeys.serving import crossed, deletions, own_slice, reason
 from tests.world import World
-from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListQuestion
+from tpu_slices.domain.model.facts import Fact, HostsChanged
+from tpu_slices.domain.model.questions import HostsListQuestion
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.domain.records.slices import RunsOn

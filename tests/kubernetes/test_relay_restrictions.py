@@ -55,7 +55,7 @@ def node(labels: Json, *taints: Json, closed: bool = False, **annotations: str) 
 
 NODES = {
     "open": node(OURS),
-    "closed": node(OURS, closed=True, **{CLOSED: NOW.isoformat()}),
+    "closed": node(OURS, closed=True, **{CLOSED: "1"}),
     "cordoned": node(OURS, closed=True),
     "exclusive": node(EXCLUSIVE),
     "labeled": node({**EXCLUSIVE, NAMESPACED_JOB: JOB}, dict(translate.TAINT)),
@@ -77,7 +77,7 @@ class Case:
 
 def close(found: Json) -> Any:
     """Return the relay's own patch that closes a node; only whether it is a host is not asked here."""
-    return cordons._patch(host(found), NOW)
+    return cordons._patch(host(found), 2)
 
 
 def reopen(found: Json) -> Any:

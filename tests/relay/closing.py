@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 from typing import Any
 
 from relay.closing import CLOSED
@@ -11,19 +10,19 @@ from relay.objects import Kind, NodePatch
 from tests.builders import NOW
 from tests.relay.objects import Json, bound_pod, jobset, node
 from tests.relay.watched import Watched, reports
-from tpu_slices.domain.model.facts import HostsChanged, HostsQuestion
+from tpu_slices.domain.model.facts import HostsChanged
+from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.model.slices import SliceId
 
 SLICE = SliceId("tpu-llama-0-aaaaaaaaaaaaa")
-SECOND = timedelta(seconds=1)
 
 
 def leader(host: int = 0) -> Json:
     return bound_pod(0, f"{SLICE}-1-{host}")
 
 
-def question(*, close: bool = True, at: int = 0, attempt: int = 1, slice_id: SliceId = SLICE) -> HostsQuestion:
-    return HostsQuestion(slice_id=slice_id, attempt=attempt, asked_at=NOW + at * SECOND, close=close)
+def question(*, close: bool = True, number: int = 1, attempt: int = 1, slice_id: SliceId = SLICE) -> HostsQuestion:
+    return HostsQuestion(slice_id=slice_id, attempt=attempt, number=number, asked_at=NOW, close=close)
 
 
 @dataclass
@@ -65,7 +64,7 @@ class Site:
     def reports(self) -> list[HostsChanged]:
         return reports(self.watched.due_facts())
 
-    def answers(self) -> list[datetime | None]:
+    def answers(self) -> list[int | None]:
         return [fact.answers for fact in self.reports()]
 
     def after(self, seconds: float) -> list[HostsChanged]:
@@ -113,11 +112,11 @@ class Site:
         self.watched.see(made)
 
 
-def closed_site() -> Site:
-    """Return a site whose hosts were closed, and the question answered."""
+def closed_site(number: int = 1) -> Site:
+    """Return a site whose hosts were closed, and the question of this number answered."""
     site = Site()
-    site.ask()
+    site.ask(number=number)
     site.patch()
     (fact,) = site.after(5)
-    assert (fact.closed, fact.answers) == (4, NOW)
+    assert (fact.closed, fact.answers) == (4, number)
     return site

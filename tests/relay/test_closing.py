@@ -1,21 +1,18 @@
 """Closing hosts to new pods before their pool is deleted, opening them again, and answering."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from relay.closing import CLOSED
 from relay.node_patches import needed_patches
 from relay.objects import Kind
-from tests.builders import NOW
-from tests.relay.closing import SECOND, SLICE, Site, closed_site, leader, question
+from tests.relay.closing import SLICE, Site, closed_site, leader, question
 from tests.relay.objects import jobset, node
 from tests.relay.watched import occupants, states
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadChanged, WorkloadState
 
 OPEN = (False, None)
-CLOSED_BY_US = (True, NOW.isoformat())
+CLOSED_BY_US = (True, "1")
 
 
 def test_hosts_are_closed_and_reported_once_pods_under_way_have_arrived(site: Site) -> None:
@@ -25,7 +22,7 @@ def test_hosts_are_closed_and_reported_once_pods_under_way_have_arrived(site: Si
     assert site.answers() == []
     assert site.after(4) == []
     (fact,) = site.after(1)
-    assert (fact.usable, fact.joined, fact.closed, fact.occupants, fact.answers) == (0, 4, 4, (), NOW)
+    assert (fact.usable, fact.joined, fact.closed, fact.occupants, fact.answers) == (0, 4, 4, (), 1)
     assert site.after(300) == []
 
 
@@ -37,7 +34,7 @@ def test_the_answer_waits_for_the_last_host(site: Site) -> None:
     site.reports()
     site.patch()
     assert [fact.answers for fact in site.after(4)] == []
-    assert [fact.answers for fact in site.after(1)] == [NOW]
+    assert [fact.answers for fact in site.after(1)] == [1]
 
 
 def test_the_state_of_the_jobset_is_published_before_the_hosts(site: Site) -> None:
@@ -74,7 +71,7 @@ def test_hosts_with_a_leader_are_not_closed(site: Site) -> None:
     site.watched.see(leader())
     site.reports()
     (fact,) = site.ask()
-    assert ([each.pod_uid for each in fact.occupants], fact.closed, fact.answers) == (["pod-0"], 0, NOW)
+    assert ([each.pod_uid for each in fact.occupants], fact.closed, fact.answers) == (["pod-0"], 0, 1)
     assert site.needed() == []
     site.watched.lose(leader())
     assert ([each.answers for each in site.after(5)], site.needed()) == ([None], [])
@@ -87,7 +84,7 @@ def test_a_leader_that_arrives_while_its_hosts_are_being_closed_is_reported_at_o
     site.watched.see(leader())
     assert site.needed() == []
     (fact,) = site.reports()
-    assert ([each.pod_uid for each in fact.occupants], fact.closed, fact.answers) == (["pod-0"], 0, NOW)
+    assert ([each.pod_uid for each in fact.occupants], fact.closed, fact.answers) == (["pod-0"], 0, 1)
     assert site.needed() == []
     assert [each.answers for each in site.after(60)] == [None]
 
@@ -99,7 +96,7 @@ def test_a_leader_that_was_under_way_when_its_hosts_were_closed_is_reported_at_o
     site.watched.pass_time(4.9)
     site.watched.see(leader())
     (fact,) = site.reports()
-    assert ([each.pod_uid for each in fact.occupants], fact.answers) == (["pod-0"], NOW)
+    assert ([each.pod_uid for each in fact.occupants], fact.answers) == (["pod-0"], 1)
 
 
 def test_a_leader_on_closed_hosts_is_reported_and_no_more_hosts_are_closed() -> None:
@@ -116,13 +113,13 @@ def test_a_strangers_pod_does_not_keep_hosts_open(site: Site) -> None:
     site.watched.see(stranger)
     site.ask()
     site.patch()
-    assert [(fact.closed, fact.answers) for fact in site.after(5)] == [(4, NOW)]
+    assert [(fact.closed, fact.answers) for fact in site.after(5)] == [(4, 1)]
 
 
 def test_a_pool_without_hosts_is_answered_at_once_and_hosts_that_join_later_are_closed(site: Site) -> None:
     (fact,) = site.ask(attempt=2)
     assert (fact.attempt, fact.usable, fact.joined, fact.closed, fact.occupants) == (2, 0, 0, 0, ())
-    assert (fact.answers, fact.sequence) == (NOW, site.version + 15)
+    assert (fact.answers, fact.sequence) == (1, site.version + 15)
     site.join(0, attempt=2)
     assert site.needed() == [f"{SLICE}-2-0"]
 
@@ -132,25 +129,25 @@ def test_hosts_that_a_person_cordoned_count_and_are_left_alone(site: Site) -> No
     site.reports()
     site.ask()
     assert len(site.patch()) == 3
-    assert [(fact.closed, fact.answers) for fact in site.after(5)] == [(4, NOW)]
+    assert [(fact.closed, fact.answers) for fact in site.after(5)] == [(4, 1)]
     assert site.ours()["2"] == (True, None)
-    site.ask(close=False, at=1)
+    site.ask(close=False, number=2)
     site.patch()
     assert site.ours() == {"0": OPEN, "1": OPEN, "2": (True, None), "3": OPEN}
-    assert site.answers() == [NOW + SECOND]
+    assert site.answers() == [2]
 
 
 def test_hosts_are_opened_again_and_then_the_question_is_answered() -> None:
     site = closed_site()
-    assert site.ask(close=False, at=1) == []
+    assert site.ask(close=False, number=2) == []
     assert len(site.patch()) == 4
     assert site.ours() == dict.fromkeys("0123", OPEN)
     (fact,) = site.reports()
-    assert (fact.usable, fact.closed, fact.answers) == (4, 0, NOW + SECOND)
+    assert (fact.usable, fact.closed, fact.answers) == (4, 0, 2)
 
 
 def test_open_hosts_need_no_opening(site: Site) -> None:
-    assert [fact.answers for fact in site.ask(close=False)] == [NOW]
+    assert [fact.answers for fact in site.ask(close=False)] == [1]
     assert site.needed() == []
 
 
@@ -160,7 +157,7 @@ def test_hosts_whose_cordon_is_seen_after_they_were_to_be_opened_are_opened(site
     site.patch()
     late, site.nodes = site.nodes, before
     site.watched.see(*before.values())
-    assert [fact.answers for fact in site.ask(close=False, at=1)] == [NOW + SECOND]
+    assert [fact.answers for fact in site.ask(close=False, number=2)] == [2]
     site.nodes = late
     site.watched.see(*late.values())
     assert len(site.patch()) == 4
@@ -203,21 +200,21 @@ def test_a_question_about_hosts_that_are_gone_for_long_is_forgotten() -> None:
 def test_after_a_minute_the_hosts_are_reported_as_they_are(close: bool, usable: int) -> None:
     """As when the API server refuses every patch."""
     site = Site() if close else closed_site()
-    site.ask(close=close, at=1)
+    site.ask(close=close, number=2)
     assert site.after(59) == []
     (fact,) = site.after(1)
-    assert (fact.usable, fact.joined, fact.answers) == (usable, 4, NOW + SECOND)
+    assert (fact.usable, fact.joined, fact.answers) == (usable, 4, 2)
     assert len(site.needed()) == 4
     assert site.after(61) == []
     site.patch()
     facts = site.reports() + site.after(5)
-    assert facts[-1].answers == NOW + SECOND
+    assert facts[-1].answers == 2
     assert (facts[-1].usable, facts[-1].closed) == ((0, 4) if close else (4, 0))
 
 
 def test_hosts_that_are_reported_as_they_are_are_not_an_answer_twice(site: Site) -> None:
     site.ask()
-    assert [fact.answers for fact in site.after(60)] == [NOW]
+    assert [fact.answers for fact in site.after(60)] == [1]
     site.join(0, ready=False)
     assert site.answers() == [None]
 
@@ -235,7 +232,7 @@ def test_a_jobset_that_is_gone_does_not_hold_up_the_answer(site: Site) -> None:
     site.watched.due_facts()
     site.ask()
     site.patch()
-    assert [(fact.closed, fact.answers) for fact in site.after(5)] == [(4, NOW)]
+    assert [(fact.closed, fact.answers) for fact in site.after(5)] == [(4, 1)]
 
 
 def test_a_host_that_leaves_while_the_others_are_closed_is_not_waited_for(site: Site) -> None:
@@ -245,111 +242,29 @@ def test_a_host_that_leaves_while_the_others_are_closed_is_not_waited_for(site: 
     site.reports()
     assert [fact.answers for fact in site.after(5)] == []
     site.watched.lose(node(4))
-    assert [(fact.joined, fact.closed, fact.answers) for fact in site.reports()] == [(4, 4, NOW)]
-
-
-@pytest.mark.parametrize("close", [True, False], ids=["close", "open"])
-def test_an_older_question_counts_no_more_and_is_told_the_answer_to_the_latest(close: bool) -> None:
-    site = closed_site()
-    assert [(fact.closed, fact.answers) for fact in site.ask(close=close, at=-1)] == [(4, NOW)]
-    assert site.needed() == []
-    site.ask(close=False, at=2)
-    site.patch()
-    site.reports()
-    assert [(fact.closed, fact.answers) for fact in site.ask(close=close, at=1)] == [(0, NOW + 2 * SECOND)]
-    assert site.needed() == []
-
-
-def test_an_older_question_is_answered_too_and_closes_no_hosts_that_the_latest_left_open(site: Site) -> None:
-    site.watched.see(leader())
-    site.reports()
-    assert [fact.answers for fact in site.ask()] == [NOW]
-    site.watched.lose(leader())
-    site.after(5)
-    assert [(fact.closed, fact.answers) for fact in site.ask(at=-1)] == [(0, NOW)]
-    assert [*site.needed(), *site.after(60)] == []
-
-
-def test_an_older_question_does_not_close_again_what_somebody_opened(site: Site) -> None:
-    site.ask()
-    site.patch()
-    site.reports()
-    site.cordon(1, cordoned=False)
-    site.ask(at=-1)
-    assert site.needed() == []
-
-
-def test_an_older_question_leaves_the_latest_one_the_time_that_it_had(site: Site) -> None:
-    site.ask(at=1)
-    site.after(40)
-    assert site.ask() == []
-    assert [fact.answers for fact in site.after(20)] == [NOW + SECOND]
+    assert [(fact.joined, fact.closed, fact.answers) for fact in site.reports()] == [(4, 4, 1)]
 
 
 def test_a_repeated_question_is_answered_again() -> None:
     site = closed_site()
     for _ in range(2):
         (fact,) = site.ask()
-        assert (fact.closed, fact.answers) == (4, NOW)
+        assert (fact.closed, fact.answers) == (4, 1)
 
 
 def test_a_repeated_question_is_answered_no_later_than_the_first(site: Site) -> None:
     site.ask()
     site.after(40)
     site.ask()
-    assert [fact.answers for fact in site.after(20)] == [NOW]
-    assert [fact.answers for fact in site.ask()] == [NOW]
+    assert [fact.answers for fact in site.after(20)] == [1]
+    assert [fact.answers for fact in site.ask()] == [1]
 
 
 def test_only_the_latest_of_two_questions_is_answered(site: Site) -> None:
     site.ask()
-    site.ask(at=1)
+    site.ask(number=2)
     site.patch()
-    assert [fact.answers for fact in site.after(5)] == [NOW + SECOND]
-
-
-def test_a_relay_that_restarts_knows_closed_hosts_by_their_annotation() -> None:
-    site = closed_site()
-    site.restart()
-    assert [fact.closed for fact in site.reports()] == [0]
-    assert [fact.closed for fact in site.after(5)] == [4]
-    assert [(fact.closed, fact.answers) for fact in site.ask()] == [(4, NOW)]
-    site.ask(close=False, at=1)
-    assert len(site.patch()) == 4
-
-
-@pytest.mark.parametrize("close", [True, False], ids=["close", "open"])
-def test_a_relay_that_restarts_takes_the_annotation_for_the_latest_question(close: bool) -> None:
-    site = closed_site()
-    site.restart()
-    site.after(5)
-    a_moment_later = NOW + timedelta(microseconds=1)  # whoever asked that one asks anew, for all that it wants
-    assert [(fact.closed, fact.answers) for fact in site.ask(close=close, at=-1)] == [(4, a_moment_later)]
-    assert [fact.answers for fact in site.ask()] == [a_moment_later]
-    assert site.needed() == []
-    site.join(4)
-    assert site.needed() == [f"{SLICE}-1-4"]
-
-
-def test_closing_that_a_restart_interrupted_goes_on_when_it_is_asked_for_again(site: Site) -> None:
-    site.ask()
-    half = [{**made, "metadata": dict(made["metadata"])} for made in list(site.nodes.values())[:2]]
-    site.patch()
-    site.nodes.update({made["metadata"]["name"]: made for made in half})
-    site.restart()
-    assert [fact.closed for fact in site.reports() + site.after(15)] == [0, 2]
-    assert site.needed() == []
-    assert site.ask() == []
-    assert len(site.patch()) == 2
-    assert [(fact.closed, fact.answers) for fact in site.reports() + site.after(5)][-1] == (4, NOW)
-
-
-@pytest.mark.parametrize("text", ["soon", "2026-11-01T12:00:00"])
-def test_a_host_whose_annotation_cannot_be_read_is_opened_too(text: str) -> None:
-    site = Site()
-    site.join(0, metadata={"annotations": {CLOSED: text}}, spec={"unschedulable": True})
-    site.ask(close=False)
-    assert site.patch() == [f"{SLICE}-1-0"]
+    assert [fact.answers for fact in site.after(5)] == [2]
 
 
 def test_nothing_is_answered_while_a_watch_is_interrupted() -> None:
@@ -361,7 +276,7 @@ def test_nothing_is_answered_while_a_watch_is_interrupted() -> None:
     assert site.reports() == []
     site.watched.relist(Kind.LEADERS, leader())
     (fact,) = site.reports()
-    assert ([each.pod_uid for each in fact.occupants], fact.answers) == (["pod-0"], NOW)
+    assert ([each.pod_uid for each in fact.occupants], fact.answers) == (["pod-0"], 1)
 
 
 def test_a_host_that_somebody_opened_is_not_closed_again_for_the_same_question() -> None:
@@ -371,15 +286,15 @@ def test_a_host_that_somebody_opened_is_not_closed_again_for_the_same_question()
     site.join(3)
     assert site.needed() == []
     assert [fact.closed for fact in site.reports()] == [2]
-    site.ask(at=1)
+    site.ask(number=2)
     assert len(site.patch()) == 2
 
 
 def test_hosts_that_were_just_opened_as_asked_are_closed_when_that_is_asked_again() -> None:
     site = closed_site()
-    site.ask(close=False, at=1)
+    site.ask(close=False, number=2)
     patches = needed_patches(site.watched.queue.cache, site.watched.queue.closing)
-    site.ask(at=2)
+    site.ask(number=3)
     site.apply(patches)
     assert len(site.patch()) == 4
 
@@ -389,12 +304,4 @@ def test_a_question_is_answered_although_somebody_opens_the_hosts(site: Site) ->
     site.patch()
     site.cordon(2, cordoned=False)
     assert site.answers() == []
-    assert [(fact.closed, fact.answers) for fact in site.after(60)] == [(3, NOW)]
-
-
-def test_hosts_that_another_relay_closed_for_a_later_question_are_not_opened(site: Site) -> None:
-    site.ask(close=False)
-    for number in range(4):
-        annotations = {CLOSED: (NOW + SECOND).isoformat()}
-        site.join(number, metadata={"annotations": annotations}, spec={"unschedulable": True})
-    assert site.needed() == []
+    assert [(fact.closed, fact.answers) for fact in site.after(60)] == [(3, 1)]

@@ -13,21 +13,17 @@ from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.node_groups import objects as node_groups
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
-from tpu_slices.domain.model.facts import (
-    Answer,
-    Echo,
+from tpu_slices.domain.model.facts import Answer, Echo, Fact, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.questions import (
     EchoQuestion,
-    Fact,
     FactQuestion,
     HostsListQuestion,
     HostsQuestion,
     Question,
     RepeatQuestion,
     WorkloadListQuestion,
-    WorkloadsListed,
-    WorkloadState,
 )
-from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
@@ -285,7 +281,7 @@ def test_a_question_about_all_is_not_answered_while_the_list_is_incomplete(setup
 @pytest.mark.parametrize(
     "asked",
     [
-        HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=1, asked_at=NOW, close=True),
+        HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=1, number=1, asked_at=NOW, close=True),
         HostsListQuestion(),
         RepeatQuestion(uids=(WorkloadUid("u-1"),)),
     ],

@@ -143,7 +143,7 @@ def test_a_host_that_cannot_be_closed_is_logged_and_retried_while_that_is_asked(
             [name(0)],
         ]
     assert [(line["event"], line["log_level"]) for line in logs] == [("node.close_failed", "warning")]
-    setup.watched.queue.ask(question(close=False, at=1), setup.now)
+    setup.watched.queue.ask(question(close=False, number=2), setup.now)
     assert setup.look(RETRY_AFTER) == []
 
 

@@ -18,13 +18,13 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    RepeatQuestion,
     SlicesWanted,
     WaitingLeader,
     WorkloadChanged,
     WorkloadRef,
     WorkloadState,
 )
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, decode_fact
@@ -142,7 +142,7 @@ def test_of_two_facts_on_one_subject_the_newer_is_published() -> None:
 def test_a_later_count_of_hosts_does_not_take_the_place_of_an_answer() -> None:
     topic = FakeTopic()
     box = outbox(topic)
-    answer, later = replace(hosts(1), answers=START), replace(hosts(2), answers=START + timedelta(seconds=1))
+    answer, later = replace(hosts(1), answers=1), replace(hosts(2), answers=2)
     box.post([answer, later, hosts(3)])
     with running(box):
         assert topic.wait_for(2) == [later, hosts(3)]

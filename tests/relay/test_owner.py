@@ -27,11 +27,11 @@ from tpu_slices.domain.model.facts import (
     Heartbeat,
     HostsChanged,
     HostsListed,
-    HostsListQuestion,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_slices.domain.model.questions import HostsListQuestion
 from tpu_standins.patience import PATIENCE_SECONDS
 from tpu_standins.testing.waiting import beside
 

@@ -6,14 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from itertools import count
 from typing import Any, TypeVar
 
 import pytest
 from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
-from tests.builders import MINUTE, NOW
+from tests.builders import NOW
 from tests.cluster.asking import done, path
 from tests.local.served import ROOT, Served, serving
 from tests.published import LEASE_SECONDS, pulled
@@ -27,13 +26,11 @@ from tpu_slices.domain.model.facts import (
     Heartbeat,
     HostsChanged,
     HostsListed,
-    HostsListQuestion,
-    HostsQuestion,
-    Question,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_slices.domain.model.questions import HostsListQuestion, HostsQuestion, Question
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 from tpu_standins.patience import PATIENCE_SECONDS
@@ -57,7 +54,7 @@ class Stage:
     subscriber: Any = field(default_factory=SubscriberClient)
     topics: Any = field(default_factory=PublisherClient)
     received_facts: list[Fact] = field(default_factory=list)
-    asked_at: datetime = NOW
+    number: int = 0
 
     def __post_init__(self) -> None:
         for topic, subscription in (
@@ -98,15 +95,15 @@ class Stage:
         return fact
 
     def ask_until_answered(self, question: HostsQuestion) -> HostsChanged:
-        """Ask, each time at a later minute of the test, until one of these questions is answered."""
-        asked: set[datetime] = set()
+        """Ask, each time by the next number, until one of these questions is answered."""
+        asked: set[int] = set()
         looks = count()
 
         def answer() -> HostsChanged | None:
             if next(looks) % ASKED_AGAIN == 0:
-                self.asked_at += MINUTE
-                asked.add(self.asked_at)
-                self.publisher.ask(DEMO, [replace(question, asked_at=self.asked_at)])
+                self.number += 1
+                asked.add(self.number)
+                self.publisher.ask(DEMO, [replace(question, number=self.number)])
             self._pull()
             return self._received(HostsChanged, lambda fact: fact.answers in asked)
 
@@ -229,7 +226,7 @@ def test_an_exclusive_node_is_labeled_and_usable_from_then_on(stage: Stage) -> N
 
 def test_hosts_are_closed_before_they_are_said_to_be_empty_and_opened_again(stage: Stage) -> None:
     slice_id = SliceId("tpu-llama-0-aaaaaaaaaaaaa")
-    close = HostsQuestion(slice_id=slice_id, attempt=1, asked_at=NOW, close=True)
+    close = HostsQuestion(slice_id=slice_id, attempt=1, number=1, asked_at=NOW, close=True)
     names = [host(number)["metadata"]["name"] for number in range(4)]
 
     def cordoned() -> list[bool]:

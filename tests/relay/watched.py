@@ -22,11 +22,11 @@ from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
     HostsChanged,
-    HostsListQuestion,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_slices.domain.model.questions import HostsListQuestion
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid
 from tpu_slices.wire.messages import decode_fact, encode_fact
 from tpu_slices.wire.readers import READERS as READERS_OF

@@ -76,7 +76,8 @@ def _is_first(_: object, workload: WorkloadRecord, __: object) -> bool:
 
 def _rests(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     told = assess(pool, evidence, now, limits)
-    rested = pool.close_requested_at is None or now - pool.close_requested_at > timedelta(minutes=10)
+    asked = pool.hosts.closing
+    rested = asked is None or now - asked.at > timedelta(minutes=10)
     return told if rested or told.step is not Step.DELETE else Assessment(Step.WAIT, Reason.CLOSING_HOSTS, "rests")
 
 

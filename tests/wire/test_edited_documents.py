@@ -50,7 +50,7 @@ from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_
 from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
-from tpu_slices.domain.records.hosts import Departure
+from tpu_slices.domain.records.hosts import Asked, Departure
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.slices import (
     PoolOperation,
@@ -99,7 +99,9 @@ WHOLE = a_record(
             ordered=SPEC,
             delete_requested_at=NOW - MINUTE,
             spared_until=NOW,
-            hosts=some_hosts(occupants=(an_occupant("gemma"),), answered=NOW),
+            hosts=some_hosts(
+                occupants=(an_occupant("gemma"),), asked=Asked(number=2, at=NOW, close=True), highest=2, answered=1
+            ),
         ),
     ),
     runs_on=RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=16, since=NOW, left_at=NOW),

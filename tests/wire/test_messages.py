@@ -10,14 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.values import slice_ids, values_of
-from tpu_slices.domain.model.facts import (
-    AnyQuestion,
-    Fact,
-    Heartbeat,
-    SlicesWanted,
-    TemplateRequest,
-    WaitingLeader,
-)
+from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, TemplateRequest, WaitingLeader
+from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.slices import Transition
 from tpu_slices.ports.errors import Permanent

@@ -10,7 +10,7 @@ from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Network, Taint
 from tpu_slices.domain.records.attempts import TerminatingAttempt
-from tpu_slices.domain.records.hosts import Departure, digest_of
+from tpu_slices.domain.records.hosts import NO_HOSTS, Asked, Departure, digest_of
 from tpu_slices.domain.records.slices import PoolOperation, Rejection, SliceRecord, SlotAwaited
 from tpu_slices.wire.documents import decode, encode
 
@@ -114,7 +114,9 @@ A_SLICE = {
         ],
         "vacant_since": None,
         "sequence": 7,
-        "answered": None,
+        "asked": None,
+        "highest": 0,
+        "answered": 0,
         "ends_by": None,
     },
     "hosts_digest": 0,
@@ -153,7 +155,9 @@ A_SLICE = {
                 "departures": [],
                 "vacant_since": None,
                 "sequence": 0,
-                "answered": None,
+                "asked": {"number": 3, "at": NOW, "close": True, "during_creation": False},
+                "highest": 3,
+                "answered": 2,
                 "ends_by": None,
             },
             "spared_until": None,
@@ -161,8 +165,6 @@ A_SLICE = {
             "empty": False,
             "fingerprint": None,
             "fits": True,
-            "close_requested_at": NOW,
-            "asked_during_creation": False,
             "delete_requested_at": None,
             "retry_at": None,
             "not_cancellable": False,
@@ -221,8 +223,9 @@ def a_slice() -> SliceRecord:
         networks=(Network("vpc-2", "subnet-2"),),
         fingerprint="v1-abcdefghijklm",
     )
+    closing = replace(NO_HOSTS, asked=Asked(number=3, at=NOW, close=True), highest=3, answered=2)
     earlier = TerminatingAttempt(
-        attempt=1, create_requested_at=NOW - 60 * MINUTE, ordered=spec, chips=16, fits=True, close_requested_at=NOW
+        attempt=1, create_requested_at=NOW - 60 * MINUTE, ordered=spec, chips=16, fits=True, hosts=closing
     )
     record = a_record(
         pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),

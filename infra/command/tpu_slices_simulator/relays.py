@@ -16,8 +16,9 @@ from relay.node_groups.evictor import Evictor, Pods, evictions
 from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import needed_patches
 from relay.objects import HostPod, Kind, Known, NodePatch, Pool, Workload, WorkloadName
-from tpu_slices.domain.model.facts import AnyQuestion, Fact, FactQuestion, WorkloadsListed
+from tpu_slices.domain.model.facts import Fact, WorkloadsListed
 from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion
 from tpu_slices.domain.model.slices import ClusterId, Owner
 from tpu_slices.ports.clock import Clock
 

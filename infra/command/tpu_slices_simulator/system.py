@@ -16,7 +16,8 @@ from relay.messages import list_of
 from relay.node_groups.writer import NodeGroupWriter
 from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsChanged, WorkloadListQuestion, WorkloadState
+from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsChanged, WorkloadState
+from tpu_slices.domain.model.questions import WorkloadListQuestion
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.domain.records.slices import SliceRecord

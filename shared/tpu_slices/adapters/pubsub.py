@@ -11,8 +11,9 @@ from google.api_core import exceptions
 from google.api_core.retry import Retry, if_exception_type
 from google.cloud.pubsub_v1 import PublisherClient, types
 
-from tpu_slices.domain.model.facts import AnyQuestion, EchoQuestion, HostsChanged
+from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate

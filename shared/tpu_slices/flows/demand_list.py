@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import DemandListed, RepeatQuestion
+from tpu_slices.domain.model.facts import DemandListed
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST, with_demand_listed
 from tpu_slices.flows import edits

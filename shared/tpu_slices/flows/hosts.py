@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from tpu_slices.domain.model.facts import HostsChanged, HostsListed, HostsListQuestion, Occupant, WorkloadState
+from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
+from tpu_slices.domain.model.questions import HostsListQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.hosts_list import hosts_awaited, hosts_to_be_listed

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import HostsQuestion
 from tpu_slices.domain.model.observations import Absent, Cause, PoolObservations
+from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.reconciling.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
@@ -53,10 +53,13 @@ def observed(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
 
 def question_of(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQuestion:
     """Return the question to the relay that closes the hosts of an attempt, or opens them."""
+    asked = dict(record.all_hosts)[action.attempt].asked
+    assert asked is not None, "it was saved with its number"
     return HostsQuestion(
         slice_id=record.id,
         attempt=action.attempt,
-        asked_at=action.asked_at,
+        number=action.number,
+        asked_at=asked.at,
         close=isinstance(action, CloseHosts),
         legacy_pool=record.legacy_pool if action.attempt == 0 and not record.owner.kind.declares else None,
         evict_by=action.evict_by if isinstance(action, CloseHosts) else None,

@@ -13,7 +13,8 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from tpu_slices.domain.model.facts import Echo, EchoQuestion
+from tpu_slices.domain.model.facts import Echo
+from tpu_slices.domain.model.questions import EchoQuestion
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
 from tpu_slices.flows.heartbeats import change_heartbeat

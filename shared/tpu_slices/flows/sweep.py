@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
+from tpu_slices.domain.model.questions import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.reasons import SERVED
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (

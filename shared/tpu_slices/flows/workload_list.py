@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tpu_slices.domain.model.facts import AnyQuestion, WorkloadsListed
+from tpu_slices.domain.model.facts import WorkloadsListed
+from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.inventory import lacking, questions, to_be_repeated
 from tpu_slices.ports.deps import IntakeDeps

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from tpu_slices.domain.model.facts import AnyQuestion, HostsChanged
+from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
+from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.records.slices import Transition
 from tpu_slices.domain.records.workloads import Report

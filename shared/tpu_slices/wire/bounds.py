@@ -40,6 +40,7 @@ from tpu_slices.domain.model.slices import (
     is_slice_id,
 )
 from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Hosts
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -106,6 +107,7 @@ _SLICES = Bound(
     f"of at most {SLICES_PER_WORKLOAD} slices and {TEMPLATES} replicatedJobs",
 )
 _COUNT = _number(1_000_000_000)
+_QUESTIONS = _number(1_000 * MOST_BELIEVED)
 _TYPES: Mapping[Any, Bound] = {
     ClusterId: Bound(_is_cluster_id, "the ID of a cluster"),
     SliceId: Bound(is_slice_id, "the ID of a slice"),
@@ -160,6 +162,9 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (SliceRecord, "transition_count"): _COUNT,
     (SliceRecord, "announced_count"): _COUNT,
     (SliceRecord, "note"): _text(1 << 20),
+    (Asked, "number"): _QUESTIONS,
+    (Hosts, "highest"): _QUESTIONS,
+    (Hosts, "answered"): _QUESTIONS,
     (SliceSpec, "hosts"): _number(100_000, 1),
     (SliceSpec, "chips_per_host"): _number(100, 1),
     (TerminatingAttempt, "attempt"): _number(LAST_ATTEMPT),

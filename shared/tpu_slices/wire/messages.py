@@ -11,28 +11,30 @@ from pydantic import ValidationError
 
 from tpu_slices.domain.model.facts import (
     Answer,
-    AnyQuestion,
     DemandListed,
     Echo,
-    EchoQuestion,
     Fact,
     Heartbeat,
     HostsChanged,
     HostsListed,
-    HostsListQuestion,
-    HostsQuestion,
-    Question,
-    RepeatQuestion,
     SliceDeclared,
     SlicesWanted,
     TemplateRequest,
     WaitingLeader,
     WorkloadChanged,
-    WorkloadListQuestion,
     WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
 from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.questions import (
+    AnyQuestion,
+    EchoQuestion,
+    HostsListQuestion,
+    HostsQuestion,
+    Question,
+    RepeatQuestion,
+    WorkloadListQuestion,
+)
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate

@@ -33,7 +33,6 @@ KUBEADM = Kubeadm("1.36", "10.0.0.2:6443")
 TOKEN = JoinToken(
     slice_id=slice_id(JOB),
     attempt=2,
-    asked_at=NOW,
     token="abcdef.0123456789abcdef",
     ca_hashes=("sha256:aa", "sha256:bb"),
     expires_at=NOW,

@@ -33,6 +33,7 @@ from tests.domain.cases import (
     seen,
     terminating,
     unneeded,
+    with_hosts,
 )
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import WorkloadState
@@ -78,7 +79,7 @@ BY_OWN = some_hosts(occupants=(OWN,))
 BY_GUEST = some_hosts(occupants=(GUEST,))
 RELABEL = (Relabel(1),)
 LATER = Relabelling(lacking="it has no label.", again_at=NOW + MINUTE)
-CLOSE, CREATE, CREATE_NEXT = (CloseHosts(1, NOW),), (CreatePool(1),), (CreatePool(2),)
+CLOSE, CREATE, CREATE_NEXT = (CloseHosts(1, 1),), (CreatePool(1),), (CreatePool(2),)
 WAITS: dict[str, Any] = {"demand_confirmed_at": NOW}
 LATE: dict[str, Any] = {"demand_confirmed_at": NOW - 16 * MINUTE}
 
@@ -433,24 +434,24 @@ FREE = terminating(fits=True)
 EARLIER: list[Row] = [
     (
         "an earlier attempt serves again", a_record(attempt=2, terminating=(FREE,)),
-        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1, NOW),),
+        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1, 2),),
     ),
     (
         "an earlier attempt serves again, whose Job ran elsewhere for long",
         lasting(
             Reason.RUNS_ELSEWHERE, 2 * HOUR, attempt=2, attempts=2, create_requested_at=None,
-            terminating=(replace(FREE, hosts=some_hosts()),),
+            terminating=(with_hosts(FREE, usable=4, closed=0),),
         ),
-        seen(Absent(), a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, NOW),),
+        seen(Absent(), a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, 2),),
     ),
     (
         "an earlier attempt serves, the current one is taken by others",
-        ready(attempt=2, attempts=2, hosts=BY_GUEST, terminating=(replace(FREE, hosts=some_hosts()),), **WAITS),
-        seen(OURS, a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, NOW),),
+        ready(attempt=2, attempts=2, hosts=BY_GUEST, terminating=(with_hosts(FREE, usable=4, closed=0),), **WAITS),
+        seen(OURS, a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, 2),),
     ),
     (
         "its Job came to an earlier attempt", ready(attempt=2, terminating=(in_use(OWN),)),
-        seen(OURS, a1=OURS), heard(), Phase.READY, Reason.READY, (CloseHosts(2, NOW),),
+        seen(OURS, a1=OURS), heard(), Phase.READY, Reason.READY, (CloseHosts(2, 1),),
     ),
     (
         "an earlier attempt is deleted, and the next one created",
@@ -511,8 +512,8 @@ EARLIER: list[Row] = [
     ),
     (
         "of several reasons to keep pools, the one about which most can be done is told",
-        unneeded(a_record(attempt=3, terminating=(in_use(GUEST), terminating(attempt=2, close_requested_at=None)))),
-        seen(Absent(), a1=OURS, a2=OURS), heard(), Phase.RELEASING, Reason.OCCUPIED, (CloseHosts(2, NOW),),
+        unneeded(a_record(attempt=3, terminating=(in_use(GUEST), terminating(attempt=2, hosts=some_hosts())))),
+        seen(Absent(), a1=OURS, a2=OURS), heard(), Phase.RELEASING, Reason.OCCUPIED, (CloseHosts(2, 1),),
     ),
 ]  # fmt: skip
 
@@ -733,7 +734,7 @@ def test_a_slot_that_was_handed_on_to_one_deletion_and_taken_for_another_is_used
 def test_a_gone_slice_in_demand_again_gets_the_next_attempts_name() -> None:
     closing = decided(unneeded(ready()), OURS).record
     (given_up,) = closing.terminating
-    closed = replace(given_up, hosts=some_hosts(usable=0, closed=4, answered=given_up.close_requested_at))
+    closed = with_hosts(given_up, usable=0, closed=4, answered=given_up.hosts.highest)
     deleting = decided(replace(closing, terminating=(closed,)), seen(Absent(), a1=OURS), GRANTED)
     assert deleting.actions == (DeletePool(1),)
     gone = decide(deleting.record, seen(Absent(), a1=Absent()), NOW + MINUTE, settings()).record

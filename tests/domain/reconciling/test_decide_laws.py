@@ -113,12 +113,12 @@ def test_no_pool_is_deleted_unless_it_is_ours_and_was_given_up(case: Situation) 
 @given(situations())
 def test_no_pool_is_deleted_before_the_relay_answered_that_nobody_can_come(case: Situation) -> None:
     before = dict(case.record.all_hosts)
-    asked = {each.attempt: each.close_requested_at for each in case.record.terminating}
     for action in decided(case).actions:
         if isinstance(action, DeletePool):
             hosts = before[action.attempt]
             assert not case.known.relay.silent(NOW)
-            assert hosts.answered == asked[action.attempt] is not None
+            assert hosts.closing is not None
+            assert hosts.answered == hosts.closing.number == hosts.highest
             vacant_since = hosts.vacant_since or NOW
             nobody_came = NOW - vacant_since >= case.limits.restart_grace
             assert hosts.closed >= hosts.joined or nobody_came or (case.record.release_requested and hosts.occupants)

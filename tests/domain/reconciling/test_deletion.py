@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, an_occupant, asked_to_close, asked_to_open, some_hosts
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
@@ -33,15 +33,15 @@ def a_pool(**changes: Any) -> TerminatingAttempt:
     return TerminatingAttempt(**{"attempt": 1, "create_requested_at": NOW - HOUR, "hosts": some_hosts(), **changes})
 
 
-def asked(at: datetime = ASKED, *, answered: datetime | None = None, **hosts: Any) -> TerminatingAttempt:
-    """Return a pool about which the relay was asked; `answered`: the question that it answered last."""
-    closed = 4 if answered else 0
-    return a_pool(
-        close_requested_at=at,
-        hosts=some_hosts(
-            **{"usable": 4 - closed, "closed": closed, "answered": answered, "vacant_since": NOW - MINUTE, **hosts}
-        ),
-    )
+def asked(at: datetime = ASKED, **hosts: Any) -> TerminatingAttempt:
+    """Return a pool about which the relay was asked by the second question, and has answered the first."""
+    known = {"asked": asked_to_close(at, number=2), "answered": 1, "vacant_since": NOW - MINUTE, **hosts}
+    return a_pool(hosts=some_hosts(**known))
+
+
+def answered(at: datetime = ASKED, **hosts: Any) -> TerminatingAttempt:
+    """Return a pool about which the relay was asked, and has answered that; its hosts are closed."""
+    return asked(at, **{"answered": 2, "usable": 0, "closed": 4, **hosts})
 
 
 def evidence(**changes: Any) -> Evidence:
@@ -53,7 +53,7 @@ def judged(pool: TerminatingAttempt, known: Evidence) -> tuple[Step, Reason]:
     return found.step, found.reason
 
 
-ANSWERED = asked(answered=ASKED)
+ANSWERED = answered()
 GRACE = LIMITS.restart_grace
 WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
 
@@ -132,31 +132,31 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
         ),
         pytest.param(a_pool(), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="the relay was not asked"),
         pytest.param(
-            asked(NOW - 11 * MINUTE, answered=NOW - 11 * MINUTE),
+            answered(NOW - 11 * MINUTE),
             evidence(),
             (CLOSE, Reason.CLOSING_HOSTS),
             id="the answer is too old",
         ),
         pytest.param(
-            asked(answered=ASKED, joined=0, closed=0),
+            answered(usable=4, joined=0, closed=0),
             evidence(),
             (DELETE, Reason.DELETION_STARTED),
             id="there were no hosts a moment ago",
         ),
         pytest.param(
-            asked(ASKED - SECOND, answered=ASKED - SECOND, joined=0, closed=0),
+            answered(ASKED - SECOND, joined=0, closed=0),
             evidence(),
             (CLOSE, Reason.CLOSING_HOSTS),
             id="there were no hosts, and some may have joined since",
         ),
         pytest.param(
-            asked(ASKED - MINUTE, answered=ASKED - MINUTE, closed=3, vacant_since=NOW - GRACE),
+            answered(ASKED - MINUTE, closed=3, vacant_since=NOW - GRACE),
             evidence(),
             (DELETE, Reason.DELETION_STARTED),
             id="a host cannot be closed, which was told after a minute",
         ),
         pytest.param(
-            asked(ASKED - MINUTE - SECOND, answered=ASKED - MINUTE - SECOND, closed=3, vacant_since=NOW - GRACE),
+            answered(ASKED - MINUTE - SECOND, closed=3, vacant_since=NOW - GRACE),
             evidence(),
             (CLOSE, Reason.CLOSING_HOSTS),
             id="a host cannot be closed, and somebody may have come since",
@@ -164,28 +164,36 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
         pytest.param(asked(), evidence(), (WAIT, Reason.CLOSING_HOSTS), id="asked a moment ago"),
         pytest.param(asked(NOW - MINUTE), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="not answered within a minute"),
         pytest.param(
-            asked(answered=NOW - 5 * MINUTE),
+            asked(usable=0, closed=4), evidence(), (WAIT, Reason.CLOSING_HOSTS), id="an earlier question was answered"
+        ),
+        pytest.param(asked(highest=3), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="the relay has seen a later one"),
+        pytest.param(
+            answered(answered=3, highest=3), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="and has answered that"
+        ),
+        pytest.param(
+            answered(highest=3), evidence(), (CLOSE, Reason.CLOSING_HOSTS), id="answered, before a later one was seen"
+        ),
+        pytest.param(
+            answered(asked=asked_to_open(ASKED, number=2)),
             evidence(),
-            (WAIT, Reason.CLOSING_HOSTS),
-            id="an earlier question was answered",
+            (CLOSE, Reason.CLOSING_HOSTS),
+            id="the answered question opens the hosts",
         ),
+        pytest.param(answered(closed=0), evidence(), (WAIT, Reason.CLOSING_HOSTS), id="answered, but not closed"),
         pytest.param(
-            asked(answered=ASKED, closed=0), evidence(), (WAIT, Reason.CLOSING_HOSTS), id="answered, but not closed"
-        ),
-        pytest.param(
-            asked(NOW - MINUTE, answered=NOW - MINUTE, closed=3),
+            answered(NOW - MINUTE, closed=3),
             evidence(),
             (CLOSE, Reason.CLOSING_HOSTS),
             id="answered, but one host is still not closed after a minute",
         ),
         pytest.param(
-            asked(answered=ASKED, closed=3, vacant_since=NOW - GRACE),
+            answered(closed=3, vacant_since=NOW - GRACE),
             evidence(),
             (DELETE, Reason.DELETION_STARTED),
             id="a host cannot be closed, and nobody came for long",
         ),
         pytest.param(
-            asked(answered=ASKED, closed=0, occupants=(GUEST,)),
+            answered(closed=0, occupants=(GUEST,)),
             evidence(released=True),
             (DELETE, Reason.DELETION_STARTED),
             id="an operator requested the release: its own Job does not count",
@@ -197,20 +205,20 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
             id="released, its own Job is there, and the relay has not answered",
         ),
         pytest.param(
-            asked(answered=ASKED, closed=0, occupants=(GUEST,)),
+            answered(closed=0, occupants=(GUEST,)),
             evidence(),
             (WAIT, Reason.CLOSING_HOSTS),
             id="answered while a Job was there whose JobSet has ended since",
         ),
         pytest.param(
-            asked(answered=ASKED, closed=0),
+            answered(closed=0),
             evidence(released=True),
             (WAIT, Reason.CLOSING_HOSTS),
             id="released, its own Job has left, and a guest may still come",
         ),
         pytest.param(ANSWERED, evidence(), (DELETE, Reason.DELETION_STARTED), id="nobody is there, nobody can come"),
         pytest.param(
-            asked(answered=ASKED, usable=0, joined=0, closed=0),
+            answered(joined=0, closed=0),
             evidence(),
             (DELETE, Reason.DELETION_STARTED),
             id="there are no hosts",
@@ -228,7 +236,7 @@ def test_the_answer_that_hosts_cannot_be_closed_counts_as_long_whatever_the_sett
     """The relay gives it a minute after the question, and is asked again once it is 30 seconds old."""
     limits = replace(LIMITS, requeue_after=requeue_after)
     for at, step in ((ASKED - MINUTE, DELETE), (ASKED - MINUTE - SECOND, CLOSE)):
-        pool = asked(at, answered=at, closed=3, vacant_since=NOW - GRACE)
+        pool = answered(at, closed=3, vacant_since=NOW - GRACE)
         assert assess(pool, evidence(), NOW, limits).step is step
 
 
@@ -258,14 +266,14 @@ SOON, OVER = NOW + 5 * MINUTE, NOW - MINUTE
         (a_pool(spared_until=SOON), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
         (asked(), {"evict_by": SOON}, (Step.WAIT, Reason.CLOSING_HOSTS)),
         (asked(NOW - 2 * MINUTE), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
-        (asked(answered=ASKED + SECOND), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
-        (asked(answered=ASKED), {"evict_by": SOON}, (Step.DELETE, Reason.DELETION_STARTED)),
-        (asked(answered=ASKED), {"evict_by": OVER, "users": PRESENT}, (Step.DELETE, Reason.DELETION_STARTED)),
+        (asked(highest=3), {"evict_by": SOON}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
+        (answered(), {"evict_by": SOON}, (Step.DELETE, Reason.DELETION_STARTED)),
+        (answered(), {"evict_by": OVER, "users": PRESENT}, (Step.DELETE, Reason.DELETION_STARTED)),
         (asked(), {"evict_by": OVER}, (Step.WAIT, Reason.CLOSING_HOSTS)),
         (asked(NOW - 2 * MINUTE), {"evict_by": OVER, "users": PRESENT}, (Step.DELETE, Reason.DELETION_STARTED)),
         (a_pool(), {"evict_by": OVER}, (Step.CLOSE, Reason.CLOSING_HOSTS)),
         (a_pool(), {"evict_by": SOON, "stopped": "too many"}, (Step.WAIT, Reason.RELEASES_STOPPED)),
-        (asked(answered=ASKED), {"evict_by": OVER, "relay": NEVER_HEARD}, (Step.WAIT, Reason.RELAY_SILENT)),
+        (answered(), {"evict_by": OVER, "relay": NEVER_HEARD}, (Step.WAIT, Reason.RELAY_SILENT)),
     ],
 )
 def test_the_pods_of_a_group_that_is_over_get_a_time_to_go(

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, an_occupant, some_hosts
-from tests.domain.cases import HOUR
+from tests.builders import MINUTE, NOW, an_occupant, asked_to_close, some_hosts
+from tests.domain.cases import HOUR, with_hosts
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.deletion import Evidence, Step, assess
@@ -41,7 +41,9 @@ hosts = st.builds(
     occupants=st.sampled_from([(), (GUEST,)]),
     vacant_since=st.sampled_from([NOW - LIMITS.restart_grace, NOW - MINUTE]),
     sequence=st.integers(0, 3),
-    answered=maybe_times,
+    asked=st.none() | st.builds(asked_to_close, times, st.just(2), close=st.booleans()),
+    highest=st.integers(2, 3),
+    answered=st.integers(0, 3),
 ).map(lambda hosts: replace(hosts, vacant_since=None) if hosts.occupants else hosts)
 some_pools = st.builds(
     TerminatingAttempt,
@@ -49,11 +51,13 @@ some_pools = st.builds(
     create_requested_at=maybe_times,
     hosts=hosts,
     spared_until=maybe_times,
-    close_requested_at=maybe_times,
     delete_requested_at=maybe_times,
 )
-asked_lately = st.tuples(some_pools, st.integers(-12, 0), st.booleans()).map(
-    lambda drawn: _asked(drawn[0], NOW + drawn[1] * MINUTE, answered=drawn[2])
+numbers: st.SearchStrategy[dict[str, int]] = st.sampled_from(
+    [{}, {"answered": 2}, {"answered": 2}, {"answered": 2, "highest": 3}]
+)
+asked_lately = st.tuples(some_pools, st.integers(-12, 0), numbers).map(
+    lambda drawn: _asked(drawn[0], NOW + drawn[1] * MINUTE, **drawn[2])
 )
 pools = some_pools | asked_lately
 users = st.builds(Users, st.sampled_from([(), (GUEST,)]), st.lists(departures, max_size=2).map(tuple))
@@ -67,10 +71,10 @@ unforced = st.builds(
 )
 
 
-def _asked(pool: TerminatingAttempt, at: datetime, *, answered: bool) -> TerminatingAttempt:
-    """Return an old pool about which the relay was asked, and may have answered."""
-    hosts = replace(pool.hosts, answered=at if answered else None)
-    return replace(pool, create_requested_at=NOW - HOUR, close_requested_at=at, hosts=hosts, spared_until=None)
+def _asked(pool: TerminatingAttempt, at: datetime, **numbers: int) -> TerminatingAttempt:
+    """Return an old pool about which the relay was asked by the second question."""
+    asked = with_hosts(pool, **{"asked": asked_to_close(at, number=2), "highest": 2, "answered": 1, **numbers})
+    return replace(asked, create_requested_at=NOW - HOUR, spared_until=None)
 
 
 @given(pools, unforced)
@@ -90,12 +94,13 @@ def test_nothing_is_deleted_without_a_recent_answer_to_the_last_question(
     pool: TerminatingAttempt, known: Evidence
 ) -> None:
     if judged(pool, known)[0] is DELETE:
-        assert pool.close_requested_at is not None
-        assert pool.hosts.answered == pool.close_requested_at
-        assert NOW - pool.close_requested_at <= LIMITS.restart_grace
+        asked = pool.hosts.closing
+        assert asked is not None
+        assert pool.hosts.answered == asked.number == pool.hosts.highest
+        assert NOW - asked.at <= LIMITS.restart_grace
         if pool.hosts.closed < max(pool.hosts.joined, 1):
             lasts = timedelta(seconds=90 if pool.hosts.joined else 30)
-            assert NOW - pool.close_requested_at <= lasts, "a pod may have come since"
+            assert NOW - asked.at <= lasts, "a pod may have come since"
 
 
 @given(pools, unforced)
@@ -134,8 +139,7 @@ def test_a_pool_that_nobody_uses_any_more_is_deleted_in_the_end(
         if found.step is DELETE:
             break
         if found.step is CLOSE:
-            pool = replace(pool, close_requested_at=now)
+            pool = replace(pool, hosts=pool.hosts.asked_to(close=True, now=now))
         now += MINUTE / 2
-        closed = replace(pool.hosts, closed=pool.hosts.joined, answered=pool.close_requested_at)
-        pool = replace(pool, hosts=closed)
+        pool = with_hosts(pool, closed=pool.hosts.joined, answered=pool.hosts.highest)
     assert steps[-1] is DELETE

@@ -79,7 +79,7 @@ def test_a_pool_waits_as_long_as_it_is_empty_and_needed(
 def test_an_empty_pool_is_given_up_so_that_it_fits_again_and_is_no_failure() -> None:
     after = decide(requested(**LATE), PoolObservations(OURS, {}), NOW, settings(), heard())
     assert [each.fits for each in after.record.terminating] == [True]
-    assert (after.actions, after.record.failures) == ((CloseHosts(1, NOW),), 0)
+    assert (after.actions, after.record.failures) == ((CloseHosts(1, 1),), 0)
     back = decide(
         replace(after.record, **WAITS), PoolObservations(Absent(), {1: OURS}), NOW + MINUTE, settings(), heard()
     )

@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, hosts_changed, self_managed, some_hosts
+from tests.builders import (
+    MINUTE,
+    NOW,
+    a_jobset,
+    a_record,
+    an_occupant,
+    asked_to_close,
+    asked_to_open,
+    hosts_changed,
+    self_managed,
+    some_hosts,
+)
 from tests.domain.cases import GUEST, OWN, SIBLING
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Reason
@@ -24,7 +35,7 @@ from tpu_slices.domain.reconciling.occupancy import (
     with_hosts,
 )
 from tpu_slices.domain.records.attempts import TerminatingAttempt
-from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, digest_of
+from tpu_slices.domain.records.hosts import MOST_BELIEVED, NO_HOSTS, Departure, Hosts, digest_of
 
 LATER = NOW + 5 * MINUTE
 GRACE = 10 * MINUTE
@@ -43,15 +54,15 @@ def after(*facts: HostsChanged, hosts: Hosts = NO_HOSTS) -> Hosts:
 def test_a_first_report_is_kept_whatever_it_says() -> None:
     empty = hosts_changed(usable=0, joined=0, sequence=7)
     assert after(empty) == Hosts(vacant_since=NOW, sequence=7)
-    assert after(hosts_changed(usable=3, closed=1, occupants=(OWN,), answers=NOW)) == Hosts(
-        usable=3, joined=4, closed=1, occupants=(OWN,), sequence=1, answered=NOW
+    assert after(hosts_changed(usable=3, closed=1, occupants=(OWN,), highest=2)) == Hosts(
+        usable=3, joined=4, closed=1, occupants=(OWN,), sequence=1, highest=2
     )
 
 
 def test_until_when_pods_have_to_end_is_known_until_the_relay_answers() -> None:
     ends = hosts_changed(ends_by=LATER)
     assert after(ends, hosts_changed(usable=3, sequence=2)).ends_by == LATER
-    assert after(ends, hosts_changed(usable=3, sequence=2), hosts_changed(answers=NOW, sequence=3)).ends_by is None
+    assert after(ends, hosts_changed(usable=3, sequence=2), hosts_changed(answers=1, sequence=3)).ends_by is None
 
 
 @pytest.mark.parametrize(
@@ -64,13 +75,15 @@ def test_until_when_pods_have_to_end_is_known_until_the_relay_answers() -> None:
         pytest.param(hosts_changed(sequence=9, closed=1), True, id="a host was closed"),
         pytest.param(hosts_changed(sequence=9, joined=5), True, id="a host joined"),
         pytest.param(hosts_changed(sequence=9, occupants=(OWN,)), True, id="a Job came"),
-        pytest.param(hosts_changed(sequence=9, answers=NOW), True, id="an answer"),
-        pytest.param(hosts_changed(sequence=4, answers=NOW), True, id="an earlier answer, and the record agrees"),
-        pytest.param(hosts_changed(usable=3, sequence=4, answers=NOW), False, id="an earlier answer, and it does not"),
+        pytest.param(hosts_changed(sequence=9, answers=1), True, id="an answer"),
+        pytest.param(hosts_changed(sequence=4, answers=1), True, id="an earlier answer, and the record agrees"),
+        pytest.param(hosts_changed(usable=3, sequence=4, answers=1), False, id="an earlier answer, and it does not"),
+        pytest.param(hosts_changed(sequence=9, highest=2), True, id="a question that was not known"),
+        pytest.param(hosts_changed(sequence=4, highest=2), True, id="such a one earlier, and the record agrees"),
     ],
 )
 def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: HostsChanged, counts: bool) -> None:
-    before = some_hosts(sequence=5)
+    before = some_hosts(sequence=5, asked=asked_to_close())
     known = counted(before, fact, NOW)
     assert (known is not None and NewCount(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
 
@@ -117,9 +130,21 @@ def test_a_slice_is_looked_at_when_somebody_came_to_its_hosts_or_left_them(recor
 
 def test_a_slice_is_looked_at_when_the_question_about_its_hosts_is_answered() -> None:
     """A deletion that failed is ordered again once the hosts are known to be closed still."""
-    before, after = some_hosts(usable=1), some_hosts(usable=1, answered=NOW)
+    before, after = (
+        some_hosts(usable=1, asked=asked_to_close()),
+        some_hosts(usable=1, asked=asked_to_close(), answered=1),
+    )
     assert NewCount(a_record(**DELETED), 1, before, before, LATER).can_wait
     assert not NewCount(a_record(**DELETED), 1, before, after, LATER).can_wait
+
+
+def test_a_slice_is_looked_at_when_the_question_about_its_hosts_is_overtaken_and_asked_anew() -> None:
+    before, after = (
+        some_hosts(usable=1, asked=asked_to_close()),
+        some_hosts(usable=1, asked=asked_to_close(), highest=2),
+    )
+    assert not NewCount(a_record(**DELETED), 1, before, after, LATER).can_wait
+    assert NewCount(a_record(**DELETED), 1, after, replace(after, highest=3), LATER).can_wait, "it is already"
 
 
 stories = st.lists(
@@ -127,7 +152,8 @@ stories = st.lists(
         hosts_changed,
         usable=st.integers(0, 4),
         occupants=st.sampled_from([(), (OWN,), (GUEST,), (GUEST, OWN)]),
-        answers=st.sampled_from([None, NOW - MINUTE, NOW]),
+        answers=st.sampled_from([None, 1, 2]),
+        highest=st.just(2),
     ),
     min_size=1,
     max_size=6,
@@ -181,11 +207,58 @@ def test_hosts_are_vacant_since_the_last_job_left_however_often_that_is_reported
     assert after(*story, hosts_changed(occupants=(OWN,), sequence=4)).vacant_since is None
 
 
+# questions
+
+
 def test_the_latest_question_that_was_answered_is_known() -> None:
-    first = after(hosts_changed(answers=NOW))
-    assert after(hosts_changed(answers=NOW - MINUTE, sequence=2), hosts=first).answered == NOW
-    assert after(hosts_changed(usable=3, sequence=2), hosts=first).answered == NOW
-    assert after(hosts_changed(answers=LATER, sequence=2), hosts=first).answered == LATER
+    first = after(hosts_changed(answers=2, highest=2), hosts=some_hosts(asked=asked_to_close(number=2)))
+    assert first.answered == 2
+    assert after(hosts_changed(usable=3, sequence=2), hosts=first).answered == 2
+    anew = first.asked_to(close=True, now=NOW - MINUTE)
+    assert after(hosts_changed(answers=3, highest=3, sequence=2), hosts=anew).answered == 3
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"answers": 1},
+        {"answers": 3},
+        {"answers": 2**62},
+        {"answers": 2, "asked_at": NOW - 2 * MINUTE},
+        {"answers": 2, "asked_at": None},
+    ],
+    ids=["earlier", "later", "beyond belief", "before the database was set back", "without its time"],
+)
+def test_an_answer_to_another_question_than_the_latest_is_none(answer: dict[str, Any]) -> None:
+    asked = some_hosts(asked=asked_to_close(number=2), answered=1)
+    assert after(hosts_changed(**answer, highest=2, sequence=2), hosts=asked).answered == 1
+
+
+def test_the_latest_question_that_the_relay_has_seen_is_known_and_overtakes_one_with_a_lower_number() -> None:
+    asked = some_hosts(asked=asked_to_close(number=3))
+    for reported, known, overtaken in ((0, 3, False), (2, 3, False), (3, 3, False), (4, 4, True), (9, 9, True)):
+        hosts = after(hosts_changed(highest=reported, sequence=2), hosts=asked)
+        assert (hosts.asked, hosts.highest, hosts.overtaken) == (asked.asked, known, overtaken)
+        assert after(hosts_changed(usable=3, sequence=3), hosts=hosts).overtaken is overtaken, "it stays so"
+
+
+def test_a_new_question_has_a_number_above_all_that_are_known() -> None:
+    assert NO_HOSTS.asked_to(close=True, now=NOW) == Hosts(asked=asked_to_close(NOW), highest=1)
+    overtaken = some_hosts(asked=asked_to_close(number=3), highest=7, answered=6)
+    asked = overtaken.asked_to(close=False, now=NOW)
+    assert asked == replace(overtaken, asked=asked_to_open(NOW, number=8), highest=8)
+    assert not asked.overtaken
+
+
+@pytest.mark.parametrize("highest", [MOST_BELIEVED, MOST_BELIEVED + 1, 2**62], ids=["at it", "above", "far above"])
+def test_no_number_above_the_most_that_is_believed_is_and_the_answer_to_the_next_question_counts(highest: int) -> None:
+    known = after(hosts_changed(highest=highest, sequence=2), hosts=some_hosts(asked=asked_to_close()))
+    assert (known.highest, known.overtaken) == (MOST_BELIEVED, True)
+    asked = known.asked_to(close=True, now=NOW - MINUTE)
+    number = asked.highest
+    assert number == MOST_BELIEVED + 1
+    answered = after(hosts_changed(answers=number, highest=number, sequence=3), hosts=asked)
+    assert (answered.answered, answered.highest, answered.overtaken) == (number, number, False)
 
 
 # digests
@@ -206,7 +279,7 @@ def test_digests_tell_hosts_apart_and_are_zero_without_any() -> None:
 
 
 def test_a_digest_does_not_depend_on_what_only_the_functions_know_or_on_the_order_of_jobs() -> None:
-    known = some_hosts(departures=(Departure(user=SIBLING, at=NOW),), sequence=9, answered=NOW, vacant_since=None)
+    known = some_hosts(departures=(Departure(user=SIBLING, at=NOW),), sequence=9, answered=1, vacant_since=None)
     assert digest_of(a_record().id, 1, known) == digest_of(a_record().id, 1, some_hosts())
     both, reordered = some_hosts(occupants=(GUEST, OWN)), some_hosts(occupants=(OWN, GUEST))
     assert digest_of(a_record().id, 1, both) == digest_of(a_record().id, 1, reordered)

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.builders import MINUTE, NOW, a_record, settings
-from tests.domain.cases import OURS, owned, requested, seen, terminating, unneeded
+from tests.domain.cases import OURS, owned, requested, seen, terminating, unneeded, with_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -141,7 +141,7 @@ def test_a_creation_that_gke_does_not_cancel_is_awaited_and_its_pool_deleted_at_
     for minute in range(1, 5):
         assert next_decision(record, Creating(), minute * MINUTE).actions in {
             (),
-            (CloseHosts(1, NOW + minute * MINUTE),),
+            (CloseHosts(1, 2),),
         }
     assert next_decision(record, OURS).actions == (DELETE,)
 
@@ -154,7 +154,7 @@ def test_a_creation_that_gke_is_not_permitted_to_cancel_is_awaited_and_says_so()
     assert waiting.message.endswith(f"refused to cancel its creation: {words}")
     assert [each.attempt for each in cancellations_refused(releasing(), record)] == [1]
     assert cancellations_refused(record, waiting.record) == []
-    unasked = replace(record, terminating=(replace(record.terminating[0], close_requested_at=None),))
+    unasked = replace(record, terminating=(with_hosts(record.terminating[0], asked=None),))
     asking = next_decision(unasked, Creating())
     assert (asking.reason, words.rstrip(".") in asking.message) == (Reason.CLOSING_HOSTS, True)
     assert words.rstrip(".") not in next_decision(asking.record, OURS, MINUTE).message
@@ -193,6 +193,6 @@ def test_a_refused_creation_fails_without_an_attempt() -> None:
 # questions
 
 
-@pytest.mark.parametrize("question", [CloseHosts(1, NOW), OpenHosts(1, NOW)])
+@pytest.mark.parametrize("question", [CloseHosts(1, 1), OpenHosts(1, 2)])
 def test_a_question_that_was_asked_changes_nothing(question: Action) -> None:
     assert after(question, Started(None)) == releasing()

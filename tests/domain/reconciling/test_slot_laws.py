@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import NOW, a_record, a_spec, an_occupant, heard, settings, some_hosts
+from tests.builders import NOW, a_record, a_spec, an_occupant, asked_to_close, heard, settings, some_hosts
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -41,7 +41,8 @@ hosts = st.sampled_from(
         some_hosts(),
         some_hosts(occupants=(an_occupant(),)),
         some_hosts(occupants=(an_occupant("other"),)),
-        some_hosts(closed=4, usable=0, answered=NOW - timedelta(minutes=1)),
+        some_hosts(closed=4, usable=0, asked=asked_to_close(), answered=1),
+        some_hosts(asked=asked_to_close()),
     ]
 )
 idle: st.SearchStrategy[Observation] = st.sampled_from(
@@ -71,7 +72,6 @@ def attempts(draw: st.DrawFn, attempt: int) -> TerminatingAttempt:
         attempt=attempt,
         create_requested_at=draw(moments),
         delete_requested_at=draw(moments),
-        close_requested_at=draw(st.none() | st.just(NOW - timedelta(minutes=1))),
         slot=draw(st.none() | st.just(attempt)),
         hosts=draw(hosts),
         fits=draw(st.booleans()),
@@ -145,8 +145,7 @@ def test_a_slot_that_was_handed_on_is_used_or_given_up(data: st.DataObject, reco
     after = decision.record.slot_awaited
     if after is not None and after.number is not None:
         assert (after, after.operation) == (record.slot_awaited, PoolOperation.DELETE)
-        asked = {each.attempt: each.close_requested_at for each in decision.record.terminating}
-        assert asked[after.attempt] is not None
+        assert dict(decision.record.all_hosts)[after.attempt].closing is not None
     orders = {
         action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool | DeleteRemains)
     }

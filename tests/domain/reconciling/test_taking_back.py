@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_open, heard, settings, some_hosts
 from tests.domain.cases import (
     ELSEWHERE,
     GUEST,
@@ -23,6 +23,7 @@ from tests.domain.cases import (
     requested,
     seen,
     terminating,
+    with_hosts,
 )
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -92,7 +93,7 @@ def test_an_attempt_of_which_no_host_exists_or_will_holds_no_chips() -> None:
 
 FITS = terminating(fits=True)
 OWN_ON_IT = in_use(OWN)
-TAKEN_BACK = (1, (OpenHosts(1, NOW),))
+TAKEN_BACK = (1, (OpenHosts(1, 2),))
 NOT_TAKEN_BACK = (2, ())
 
 
@@ -102,7 +103,7 @@ NOT_TAKEN_BACK = (2, ())
         # its Job runs on it
         pytest.param(case_of(OWN_ON_IT), (1, ()), id="its Job runs on it, whether it fits or not"),
         pytest.param(
-            case_of(replace(FITS, hosts=some_hosts(occupants=(OWN,)))),
+            case_of(with_hosts(FITS, occupants=(OWN,))),
             TAKEN_BACK,
             id="its Job runs on it, and it was closed",
         ),
@@ -130,7 +131,7 @@ NOT_TAKEN_BACK = (2, ())
         ),
         # it serves again
         pytest.param(case_of(FITS), TAKEN_BACK, id="fits, and its leader waits"),
-        pytest.param(case_of(replace(FITS, close_requested_at=None)), (1, ()), id="fits, and was not closed"),
+        pytest.param(case_of(replace(FITS, hosts=some_hosts())), (1, ()), id="fits, and was not closed"),
         pytest.param(case_of(replace(FITS, fits=False)), NOT_TAKEN_BACK, id="given up for good"),
         pytest.param(case_of(replace(FITS, fingerprint="v1-other")), NOT_TAKEN_BACK, id="made for another request"),
         pytest.param(case_of(FITS, spec=None), NOT_TAKEN_BACK, id="the request is not known"),
@@ -143,13 +144,11 @@ NOT_TAKEN_BACK = (2, ())
         pytest.param(case_of(in_use(GUEST, fits=True)), NOT_TAKEN_BACK, id="others run on it"),
         pytest.param(case_of(in_use(SIBLING, fits=True)), NOT_TAKEN_BACK, id="a sibling Job runs on it"),
         pytest.param(
-            case_of(replace(FITS, hosts=some_hosts(departures=GUEST_LEFT))),
+            case_of(with_hosts(FITS, departures=GUEST_LEFT)),
             NOT_TAKEN_BACK,
             id="others may restart on it",
         ),
-        pytest.param(
-            case_of(replace(FITS, hosts=some_hosts(departures=LEFT))), TAKEN_BACK, id="its Job left a moment ago"
-        ),
+        pytest.param(case_of(with_hosts(FITS, departures=LEFT)), TAKEN_BACK, id="its Job left a moment ago"),
     ],
 )
 def test_an_earlier_attempt_is_taken_back_if_it_serves_the_job_best(
@@ -187,10 +186,10 @@ def test_the_attempt_on_which_its_job_runs_comes_before_one_that_would_serve() -
     assert with_best_attempt(case)[0].record.attempt == 1
 
 
-def test_what_is_taken_back_is_the_attempt_as_it_was_with_open_hosts() -> None:
+def test_what_is_taken_back_is_the_attempt_as_it_was_and_its_hosts_are_asked_to_be_opened() -> None:
     attempt = replace(FITS, operation="operation-1", slot=3, spared_until=NOW)
     case, _ = with_best_attempt(case_of(attempt, retry_at=NOW + MINUTE))
-    hosts = some_hosts(usable=0, vacant_since=NOW)
+    hosts = some_hosts(usable=0, closed=4, vacant_since=NOW, asked=asked_to_open(NOW, number=2), answered=1)
     after = requested(operation="operation-1", slot=3, spared_until=NOW, hosts=hosts, attempts=2)
     assert replace(case.record, retry_at=None, phase=after.phase) == after
     assert case.seen == seen(OURS)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts
-from tests.domain.cases import GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, in_use, owned, seen, terminating
+from tests.builders import MINUTE, NOW, a_record, asked_to_close, heard, settings, some_hosts
+from tests.domain.cases import GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, in_use, owned, seen, terminating, with_hosts
+from tests.domain.deleting import ENDED, GRANTED, UNASKED, followed
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -32,23 +32,11 @@ from tpu_slices.domain.records.heartbeats import NEVER_HEARD
 from tpu_slices.domain.records.slices import PoolOperation, SlotAwaited
 
 SECOND = timedelta(seconds=1)
-ENDED = owned(WorkloadState.COMPLETED)
-GRANTED = replace(ENDED, slots={1: 7})
 FREE = terminating()
 """Nobody uses it, and no new pod can come."""
-ASKED = terminating(hosts=some_hosts(), close_requested_at=NOW - 30 * SECOND)
-UNASKED = terminating(hosts=some_hosts(), close_requested_at=None)
+ASKED = terminating(hosts=some_hosts(asked=asked_to_close(NOW - 30 * SECOND)))
 DELETING = replace(FREE, slot=3, delete_requested_at=NOW - 5 * SECOND)
 JUST_REQUESTED = replace(FREE, create_requested_at=NOW - 119 * SECOND)
-
-
-def followed(
-    attempt: TerminatingAttempt, found: Observation, known: Known = GRANTED, at: datetime = NOW, **changes: Any
-) -> Followed:
-    record = a_record(attempt=2, terminating=(attempt,), **changes)
-    if at != NOW:
-        known = replace(known, relay=replace(known.relay, last_at=at))
-    return follow(Situation(record, seen(Absent(), a1=found), at, settings(), known))
 
 
 @pytest.mark.parametrize(
@@ -96,43 +84,43 @@ def followed(
             (DeletePool(1),),
             id="refused a while ago: repeated",
         ),
-        pytest.param(UNASKED, OURS, Reason.CLOSING_HOSTS, (CloseHosts(1, NOW),), id="to be closed"),
-        pytest.param(UNASKED, Creating(), Reason.CLOSING_HOSTS, (CloseHosts(1, NOW),), id="to be closed, in creation"),
+        pytest.param(UNASKED, OURS, Reason.CLOSING_HOSTS, (CloseHosts(1, 1),), id="to be closed"),
+        pytest.param(UNASKED, Creating(), Reason.CLOSING_HOSTS, (CloseHosts(1, 1),), id="to be closed, in creation"),
         pytest.param(ASKED, OURS, Reason.CLOSING_HOSTS, (), id="being closed"),
         pytest.param(
-            replace(ASKED, close_requested_at=NOW - MINUTE),
+            with_hosts(ASKED, asked=asked_to_close(NOW - MINUTE)),
             OURS,
             Reason.CLOSING_HOSTS,
-            (CloseHosts(1, NOW - MINUTE),),
+            (CloseHosts(1, 1),),
             id="being closed for a minute: the same question again",
         ),
         pytest.param(
-            replace(ASKED, hosts=some_hosts(answered=ASKED.close_requested_at, vacant_since=NOW - MINUTE)),
+            with_hosts(ASKED, answered=1, vacant_since=NOW - MINUTE),
             OURS,
             Reason.CLOSING_HOSTS,
             (),
             id="answered before all hosts could be closed",
         ),
         pytest.param(
-            replace(ASKED, hosts=some_hosts(answered=ASKED.close_requested_at, vacant_since=NOW - SECOND)),
+            with_hosts(ASKED, answered=1, vacant_since=NOW - SECOND),
             OURS,
             Reason.CLOSING_HOSTS,
-            (CloseHosts(1, NOW),),
+            (CloseHosts(1, 2),),
             id="answered that a Job was there, which has left since: asked anew",
         ),
         pytest.param(in_use(GUEST), OURS, Reason.OCCUPIED, (), id="in use"),
         pytest.param(
-            in_use(GUEST, close_requested_at=NOW - SECOND),
+            with_hosts(ASKED, occupants=(GUEST,)),
             OURS,
             Reason.OCCUPIED,
-            (OpenHosts(1, NOW),),
+            (OpenHosts(1, 2),),
             id="in use after all",
         ),
         pytest.param(
-            replace(ASKED, hosts=some_hosts(departures=GUEST_LEFT)),
+            with_hosts(ASKED, departures=GUEST_LEFT),
             OURS,
             Reason.RESTART_POSSIBLE,
-            (OpenHosts(1, NOW),),
+            (OpenHosts(1, 2),),
             id="a Job may restart on it: it is opened for it",
         ),
         pytest.param(replace(ASKED, spared_until=NOW + MINUTE), OURS, Reason.USERS_UNKNOWN, (), id="spared"),
@@ -163,7 +151,7 @@ def test_a_deletion_waits_for_a_slot_and_keeps_its_place() -> None:
     first = followed(FREE, OURS, ENDED)
     assert (first.attempts, first.actions, first.assessments[0].reason) == ((FREE,), (), Reason.DELETION_QUEUED)
     assert first.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
-    fresh = replace(FREE, close_requested_at=NOW, hosts=replace(FREE.hosts, answered=NOW))
+    fresh = with_hosts(FREE, asked=asked_to_close(NOW))
     later = followed(fresh, OURS, ENDED, NOW + MINUTE, slot_awaited=first.slot_awaited)
     assert later.slot_awaited == first.slot_awaited
 
@@ -173,13 +161,13 @@ def test_only_the_attempt_that_is_in_line_waits_for_a_slot_before_its_hosts_are_
     waits = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW - MINUTE)
     record = a_record(attempt=3, slot_awaited=waits, terminating=(FREE, replace(UNASKED, attempt=2)))
     after = follow(Situation(record, seen(Absent(), a1=OURS, a2=OURS), NOW, settings(), ENDED))
-    assert after.actions == (CloseHosts(2, NOW),)
+    assert after.actions == (CloseHosts(2, 1),)
     assert after.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
 
 
 def test_hosts_that_may_be_open_again_are_closed_once_the_deletion_has_a_slot_which_it_keeps_meanwhile() -> None:
     waits = SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW - MINUTE)
-    unsure = replace(FREE, hosts=some_hosts(joined=0, usable=0, answered=NOW), close_requested_at=NOW)
+    unsure = with_hosts(FREE, joined=0, closed=0, asked=asked_to_close(NOW))
     at = NOW + 3 * MINUTE
 
     queued = followed(unsure, OURS, ENDED, at, slot_awaited=waits)
@@ -189,10 +177,10 @@ def test_hosts_that_may_be_open_again_are_closed_once_the_deletion_has_a_slot_wh
     in_hand = replace(waits, number=9)
     for known, awaited in ((ENDED, in_hand), (replace(ENDED, slots={1: 9}), waits)):
         asked = followed(unsure, OURS, known, at, slot_awaited=awaited)
-        assert (asked.actions, asked.slot_awaited) == ((CloseHosts(1, at),), in_hand)
+        assert (asked.actions, asked.slot_awaited) == ((CloseHosts(1, 2),), in_hand)
         waiting = followed(asked.attempts[0], OURS, ENDED, at + SECOND, slot_awaited=in_hand)
         assert (waiting.actions, waiting.slot_awaited) == ((), in_hand)
-        answered = replace(asked.attempts[0], hosts=replace(unsure.hosts, answered=at))
+        answered = with_hosts(asked.attempts[0], answered=2)
         deleted = followed(answered, OURS, ENDED, at + SECOND, slot_awaited=in_hand)
         assert (deleted.actions, deleted.slot_awaited, deleted.attempts[0].slot) == ((DeletePool(1),), None, 9)
 
@@ -267,69 +255,6 @@ def test_a_deletion_is_repeated_at_intervals_until_the_pool_is_absent() -> None:
         requests += [second] if after.actions else []
     assert requests == [0, 20, 40, 60]
     assert followed(attempt, Absent(), at=NOW + 2 * MINUTE) == Followed()
-
-
-def test_an_unanswered_question_is_repeated_each_minute_and_an_old_answer_is_asked_for_again() -> None:
-    attempt, asked = UNASKED, []
-    for minute in range(4):
-        at = NOW + minute * MINUTE
-        after = followed(attempt, OURS, at=at)
-        (attempt,) = after.attempts
-        asked += [action.asked_at for action in after.actions if isinstance(action, CloseHosts)]
-    assert asked == [NOW] * 4
-    answered = replace(attempt, hosts=some_hosts(usable=0, closed=4, answered=NOW))
-    later = NOW + 11 * MINUTE
-    assert followed(answered, OURS, at=later).actions == (CloseHosts(1, later),)
-
-
-def test_a_question_that_one_asked_by_a_clock_ahead_of_it_overtook_is_asked_anew_at_once_and_behind_that() -> None:
-    ahead = NOW + 10 * SECOND
-    overtaken = replace(FREE, close_requested_at=NOW, hosts=replace(FREE.hosts, answered=ahead))
-    after = followed(overtaken, OURS)
-    (anew,) = after.attempts
-    assert anew.close_requested_at is not None
-    assert anew.close_requested_at > ahead
-    assert after.actions == (CloseHosts(1, anew.close_requested_at),)
-    answered = replace(anew, hosts=replace(FREE.hosts, answered=anew.close_requested_at))
-    assert followed(answered, OURS).actions == (DeletePool(1),)
-
-
-def test_the_first_question_goes_behind_all_that_were_answered_before_the_hosts_were_opened() -> None:
-    ahead = NOW + 10 * SECOND
-    opened = replace(FREE, close_requested_at=None, hosts=replace(FREE.hosts, answered=ahead))
-    (asked,) = followed(opened, OURS).attempts
-    assert asked.close_requested_at is not None
-    assert asked.close_requested_at > ahead
-
-
-@pytest.mark.parametrize("answered", [None, NOW + 11 * SECOND], ids=["unanswered", "and answered a later one"])
-def test_hosts_are_opened_by_a_question_behind_all_by_which_they_may_have_been_closed(
-    answered: datetime | None,
-) -> None:
-    ahead = NOW + 10 * SECOND
-    closed = in_use(GUEST, close_requested_at=ahead, hosts=some_hosts(occupants=(GUEST,), closed=4, answered=answered))
-    (opened,) = followed(closed, OURS).actions
-    assert isinstance(opened, OpenHosts)
-    assert opened.asked_at > max(ahead, answered or ahead)
-
-
-def test_the_question_after_one_that_opened_hosts_is_not_that_one() -> None:
-    ahead = NOW + 10 * SECOND
-    closed = in_use(GUEST, close_requested_at=ahead, hosts=some_hosts(occupants=(GUEST,), closed=4, answered=ahead))
-    (opened,) = followed(closed, OURS).actions
-    free = replace(closed, close_requested_at=None, hosts=replace(closed.hosts, occupants=()))
-    (closing,) = followed(free, OURS).actions
-    assert isinstance(opened, OpenHosts)
-    assert isinstance(closing, CloseHosts)
-    assert closing.asked_at > opened.asked_at
-
-
-@pytest.mark.parametrize(("ago", "again"), [(MINUTE, True), (MINUTE - SECOND, False)])
-def test_hosts_that_somebody_else_may_have_closed_are_asked_to_be_opened_once_a_minute(
-    ago: timedelta, *, again: bool
-) -> None:
-    used = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=1, answered=NOW - ago))
-    assert followed(used, OURS).actions == ((OpenHosts(1, NOW),) if again else ())
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_heartbeat, a_jobset, an_owner
-from tpu_slices.domain.model.facts import Question, RepeatQuestion, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
     CHECK_AGAIN_AFTER,

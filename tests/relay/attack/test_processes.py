@@ -17,7 +17,8 @@ from tests.relay.attack.stage import Gate, Running, running
 from tests.relay.objects import Json
 from tests.relay.test_events import update
 from tests.relay.test_relay import Stage, emptied, host, workload
-from tpu_slices.domain.model.facts import Echo, EchoQuestion, Fact, HostsChanged, SlicesWanted
+from tpu_slices.domain.model.facts import Echo, Fact, HostsChanged, SlicesWanted
+from tpu_slices.domain.model.questions import EchoQuestion
 from tpu_standins.patience import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket, pytest.mark.real]

@@ -1,18 +1,19 @@
 """The digest in a heartbeat: the sum over all pools of what was published of them last."""
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from relay.objects import Kind
+from tests.builders import NOW
 from tests.properties import at_most
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, node
-from tests.relay.watched import START, Watched, nodes, reports
-from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed, HostsQuestion
+from tests.relay.watched import Watched, nodes, reports
+from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed
+from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.records.hosts import Hosts, digest_of, key_of
 
@@ -149,8 +150,7 @@ class Events(RuleBasedStateMachine):
     @rule(slice_id=st.sampled_from(SLICES), close=st.booleans())
     def somebody_asks_about_a_pool(self, slice_id: str, close: bool) -> None:
         self.version += 1
-        asked_at = START + timedelta(seconds=self.version)
-        question = HostsQuestion(slice_id=SliceId(slice_id), attempt=1, asked_at=asked_at, close=close)
+        question = HostsQuestion(slice_id=SliceId(slice_id), attempt=1, number=self.version, asked_at=NOW, close=close)
         self.watched.queue.ask(question, self.watched.now)
 
     @rule()

@@ -9,14 +9,8 @@ from tests.builders import CLUSTER
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, pod, replicated_job
 from tests.relay.watched import START, Watched, demand, listed_demand, nodes, none_of, read, states
-from tpu_slices.domain.model.facts import (
-    Heartbeat,
-    RepeatQuestion,
-    SlicesWanted,
-    WorkloadChanged,
-    WorkloadsListed,
-    WorkloadState,
-)
+from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.records.standings import digest_of, standing
 from tpu_slices_simulator.relays import due_facts, facts_of

@@ -3,13 +3,15 @@ from typing import Any
 
 import pytest
 
+from relay.closing import CLOSED
 from relay.node_patches import needed_patches
 from relay.objects import Kind
-from tests.builders import CLUSTER, NOW, a_job
+from tests.builders import CLUSTER, a_job
 from tests.relay.closing import question
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched, counts, nodes, occupants, reports, states
-from tpu_slices.domain.model.facts import HostsChanged, HostsQuestion, WorkloadState
+from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 from tpu_slices.domain.records.hosts import Hosts, digest_of
 
@@ -188,7 +190,7 @@ def test_a_closed_host_that_is_gone_is_not_counted(watched: Watched) -> None:
 JOB = a_job(uid=WorkloadUid("u-1"), replicated_job="workers")
 
 
-def legacy_node(number: int = 0, job: str = "llama-workers-0", jobset: str = "llama") -> dict[str, Any]:
+def legacy_node(number: int = 0, job: str = "llama-workers-0", jobset: str = "llama", **parts: Any) -> dict[str, Any]:
     """Return a node with TPU Provisioner's labels."""
     labels: dict[str, Any] = {
         "google.com/tpu-slice-id": None,
@@ -201,7 +203,7 @@ def legacy_node(number: int = 0, job: str = "llama-workers-0", jobset: str = "ll
         "google.com/tpu-provisioner-jobset-namespace": "research",
         "cloud.google.com/gke-nodepool": "llama-4f2a1",
     }
-    return node(number, labels=labels)
+    return node(number, labels=labels, **parts)
 
 
 def counted(watched: Watched) -> list[tuple[str, int, int]]:
@@ -254,9 +256,9 @@ def test_the_loss_of_the_last_legacy_host_is_reported(watched: Watched) -> None:
     assert counted(watched) == [(slice_id(JOB), 0, 0)]
 
 
-def about(uid: str, at: int = 0) -> HostsQuestion:
+def about(uid: str, number: int = 1) -> HostsQuestion:
     job = a_job(uid=WorkloadUid(uid), replicated_job="workers")
-    return question(slice_id=slice_id(job), attempt=0, at=at)
+    return question(slice_id=slice_id(job), attempt=0, number=number)
 
 
 def test_a_legacy_pool_is_closed_as_attempt_0_of_its_jobs_slice(watched: Watched) -> None:
@@ -267,7 +269,7 @@ def test_a_legacy_pool_is_closed_as_attempt_0_of_its_jobs_slice(watched: Watched
     watched.see({**legacy_node(), "spec": {"unschedulable": True}})
     watched.pass_time(5)
     (fact,) = reports(watched.due_facts())
-    assert (fact.slice_id, fact.attempt, fact.closed, fact.answers) == (slice_id(JOB), 0, 1, NOW)
+    assert (fact.slice_id, fact.attempt, fact.closed, fact.answers) == (slice_id(JOB), 0, 1, 1)
 
 
 def test_a_legacy_pool_is_closed_for_its_jobset_that_is_gone(watched: Watched) -> None:
@@ -277,6 +279,34 @@ def test_a_legacy_pool_is_closed_for_its_jobset_that_is_gone(watched: Watched) -
     watched.due_facts()
     watched.queue.ask(about("u-1"), watched.now)
     assert len(needed_patches(watched.queue.cache, watched.queue.closing)) == 1
+
+
+def replies(watched: Watched) -> dict[str, tuple[int, int | None, int]]:
+    """Return of the report under each slice how many hosts are closed, the number of its answer, and the highest."""
+    return {fact.slice_id: (fact.closed, fact.answers, fact.highest) for fact in reports(watched.due_facts())}
+
+
+def test_of_two_slices_of_one_legacy_pool_that_ask_by_the_same_numbers_the_later_is_told_to_ask_anew(
+    watched: Watched,
+) -> None:
+    watched.see(jobset(), legacy_node())
+    watched.due_facts()
+    watched.lose(jobset())
+    watched.see(jobset(uid="u-2"))
+    watched.due_facts()
+    first, second = about("u-1"), about("u-2")
+    watched.queue.ask(first, watched.now)
+    assert replies(watched) == {}
+    watched.queue.ask(second, watched.now)
+    assert replies(watched) == {first.slice_id: (0, None, 1), second.slice_id: (0, None, 2)}
+    watched.see({**legacy_node(metadata={"annotations": {CLOSED: "1"}}), "spec": {"unschedulable": True}})
+    watched.pass_time(5)
+    assert replies(watched) == {first.slice_id: (1, 1, 1), second.slice_id: (1, None, 1)}
+
+    watched.queue.ask(about("u-2", number=2), watched.now)
+    assert replies(watched) == {first.slice_id: (1, None, 2), second.slice_id: (1, 2, 2)}
+    watched.queue.ask(first, watched.now)
+    assert replies(watched) == dict.fromkeys((first.slice_id, second.slice_id), (1, None, 2))
 
 
 def test_a_legacy_pool_that_another_jobset_of_that_name_uses_is_not_reported_as_empty(watched: Watched) -> None:
@@ -294,4 +324,4 @@ def test_a_legacy_pool_that_another_jobset_of_that_name_uses_is_not_reported_as_
 def test_a_legacy_pool_of_another_name_does_not_hold_up_an_answer(watched: Watched) -> None:
     watched.see(jobset(), legacy_node(0, "gemma-workers-0", "gemma"), legacy_node(1, "llama"))
     watched.queue.ask(about("u-1"), watched.now)
-    assert [(fact.joined, fact.answers) for fact in reports(watched.due_facts())] == [(0, NOW)]
+    assert [(fact.joined, fact.answers) for fact in reports(watched.due_facts())] == [(0, 1)]

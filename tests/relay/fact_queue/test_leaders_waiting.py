@@ -7,7 +7,8 @@ from relay.outbox import subject_of
 from tests.builders import CLUSTER
 from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, read_jobset, replicated_job
 from tests.relay.watched import Watched, demand, listed_demand, states
-from tpu_slices.domain.model.facts import RepeatQuestion, SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.slices import WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.records.workloads import demand_digest
 from tpu_slices.wire.bounds import LEADERS_PER_FACT

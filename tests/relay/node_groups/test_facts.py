@@ -15,7 +15,8 @@ from tests.relay.closing import SLICE, Site
 from tests.relay.node_groups.objects import OWNER, group
 from tests.relay.objects import SELECTOR, bound_pod, jobset, pod
 from tests.relay.watched import Watched, demand, states
-from tpu_slices.domain.model.facts import HostsQuestion, RepeatQuestion, SliceDeclared, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import SliceDeclared, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.questions import HostsQuestion, RepeatQuestion
 from tpu_slices.domain.planning.host_labels import GROUP_KEYS, GROUP_NAME
 from tpu_slices.wire.node_groups import group_of
 
@@ -126,7 +127,7 @@ def site() -> Site:
 
 def closing(site: Site, minutes: int = 10) -> None:
     question = HostsQuestion(
-        slice_id=SLICE, attempt=1, asked_at=NOW, close=True, evict_by=site.watched.now + minutes * MINUTE
+        slice_id=SLICE, attempt=1, number=1, asked_at=NOW, close=True, evict_by=site.watched.now + minutes * MINUTE
     )
     site.watched.queue.ask(question, site.watched.now)
 
@@ -165,7 +166,7 @@ def test_it_is_answered_once_every_pod_is_gone(site: Site) -> None:
     site.patch()
     assert [fact.answers for fact in site.after(30)] in ([], [None])
     site.watched.queue.evicted(PoolKey(SLICE, 1), site.watched.now)
-    assert [(fact.answers, fact.closed) for fact in site.reports()] == [(NOW, 4)]
+    assert [(fact.answers, fact.closed) for fact in site.reports()] == [(1, 4)]
     assert to_evict(site) == []
 
 
@@ -174,11 +175,11 @@ def test_it_is_answered_at_the_deadline_whoever_is_left(site: Site) -> None:
     closing(site, minutes=10)
     site.patch()
     reports = [fact for _ in range(11) for fact in site.after(60)]
-    assert [(fact.answers, len(fact.occupants)) for fact in reports][-1] == (NOW, 1)
+    assert [(fact.answers, len(fact.occupants)) for fact in reports][-1] == (1, 1)
 
 
 def test_a_pool_without_hosts_is_answered_at_once(site: Site) -> None:
     site.leave(0, 1, 2, 3)
     site.after(10)
     closing(site)
-    assert [fact.answers for fact in site.reports()] == [NOW]
+    assert [fact.answers for fact in site.reports()] == [1]

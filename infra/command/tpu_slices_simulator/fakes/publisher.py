@@ -7,8 +7,9 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 
-from tpu_slices.domain.model.facts import AnyQuestion, EchoQuestion, HostsChanged
+from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate

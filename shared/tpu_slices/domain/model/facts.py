@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
-from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
-from tpu_slices.domain.model.node_groups import NodeGroup, NodesExpected
+from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import ClusterId, Owner, Pairs, SliceId, WorkloadJob, WorkloadUid
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
@@ -241,9 +241,13 @@ class HostsChanged:
     only goes back if the API server's versions do: see `occupancy.lowered`."""
     maintained: int = 0
     """Whose machines Google maintains now."""
-    answers: datetime | None = None
-    """The `asked_at` of the latest question, which this answers: reported after it, and, if it asked for that, once no
-    new pod can come to the hosts, or at once if a Job is on them, or if there are none."""
+    answers: int | None = None
+    """The number of the latest question, which this answers: reported after it, and, if it asked for that, once no new
+    pod can come to the hosts, or at once if a Job is on them, or if there are none."""
+    asked_at: datetime | None = None
+    """That question's: after the database was set back, a number is used twice."""
+    highest: int = 0
+    """The highest number of a question that the relay or the nodes have seen: lower ones count no more; 0: none."""
     ends_by: datetime | None = None
     """Why it answers none yet: pods are being deleted there, the last of which has until then to end."""
 
@@ -339,62 +343,3 @@ Fact = (
     | Echo
     | JoinToken
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A question to the relay: the state of this JobSet."""
-
-    owner: Owner
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadListQuestion:
-    """A question to the relay: the list of TPU JobSets that have not ended, with `asked_at` in each part."""
-
-    asked_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatQuestion:
-    """A question to the relay: the last facts about these JobSets' states and demand, each published again."""
-
-    uids: tuple[WorkloadUid, ...]
-
-
-ANSWERED_WITHIN = timedelta(minutes=1)
-"""In which time the relay answers a `HostsQuestion` that does not evict pods, even if hosts are not closed by then."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostsQuestion:
-    """A question to the relay: the hosts of a pool, once they are closed to new pods (`close`), or opened to them."""
-
-    slice_id: SliceId
-    attempt: int
-    asked_at: datetime
-    """Returned in the answer. Only the latest question about a pool counts: see `relay.closing`."""
-    close: bool
-    legacy_pool: str | None = None
-    """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""
-    evict_by: datetime | None = None
-    """Of a TPUNodeGroup that was deleted: all pods are evicted from its hosts, Jobs too, until then; None: none is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostsListQuestion:
-    """A question to the relay: the hosts of every pool, each reported again, then listed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EchoQuestion:
-    """A question to the relay: an Echo."""
-
-    asked_at: datetime
-    by_updates: bool = False
-    """It comes by `slice-updates`, as what becomes Events does, instead of by `relay-questions`."""
-
-
-FactQuestion = RepeatQuestion | HostsQuestion | HostsListQuestion
-"""Questions that are answered by the facts that would be published anyway."""
-AnyQuestion = Question | WorkloadListQuestion | EchoQuestion | JoinQuestion | JoinEnded | NodesExpected | FactQuestion

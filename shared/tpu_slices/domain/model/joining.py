@@ -41,7 +41,7 @@ class JoinQuestion:
     slice_id: SliceId
     attempt: int
     asked_at: datetime
-    """Returned in the answer."""
+    """One that comes when no token would live any more is not answered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,6 @@ class JoinToken:
 
     slice_id: SliceId
     attempt: int
-    asked_at: datetime
-    """Of the question that this answers."""
     token: str = field(repr=False)
     ca_hashes: tuple[str, ...]
     """`sha256:…` of the public key of each certificate authority that the API server may be proven by."""

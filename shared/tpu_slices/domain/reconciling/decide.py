@@ -234,7 +234,7 @@ class Case(Situation):
             "blocked_settings_version": None,
             "rejection": None,
             "expire_at": None,
-            "hosts": Hosts(sequence=self.record.hosts.sequence),
+            "hosts": Hosts(sequence=self.record.hosts.sequence, highest=self.record.hosts.highest),
             "pinned_settings": self.settings.pools if first else self.record.pinned_settings,
         }
         noun, seen = self.vendor.pool, self.seen.current

@@ -45,7 +45,7 @@ class CloseHosts:
     """Ask the relay to close the hosts to new pods, and then who is on them."""
 
     attempt: int
-    asked_at: datetime
+    number: int
     evict_by: datetime | None = None
     """Close them whoever is on them, and evict all pods, until then at the latest; None: neither."""
 
@@ -55,7 +55,7 @@ class OpenHosts:
     """Ask the relay to open the hosts again."""
 
     attempt: int
-    asked_at: datetime
+    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import ANSWERED_WITHIN
+from tpu_slices.domain.model.questions import ANSWERED_WITHIN
 from tpu_slices.domain.model.reasons import EXPLAINED, Reason
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.occupancy import Users
@@ -93,7 +93,7 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | `restart_grace` ago                                       |                                                   |
     | too many slices lost their workloads at once, which       | wait: ReleasesStopped                             |
     | nobody confirmed                                          |                                                   |
-    | the relay was not asked, or answered a later question, or | close: ClosingHosts                               |
+    | the relay was not asked, or has seen a later one, or     | close: ClosingHosts                               |
     | that a Job was there, which has left since, or too long   |                                                   |
     | ago: `restart_grace` about closed hosts, half a minute    |                                                   |
     | about none, a minute and a half about open ones           |                                                   |
@@ -171,13 +171,14 @@ def _stopped(evidence: Evidence) -> Assessment | None:
 
 
 def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
-    asked, answered = pool.close_requested_at, pool.hosts.answered
-    message = _closing(pool.hosts, now)
-    if asked is None or _overtaken(pool) or (answered == asked and _counts_no_more(pool.hosts, asked, now, limits)):
+    hosts, asked = pool.hosts, pool.hosts.closing
+    message = _closing(hosts, now)
+    answered = asked is not None and hosts.answered == asked.number
+    if asked is None or hosts.overtaken or (answered and _counts_no_more(hosts, asked.at, now, limits)):
         return Assessment(Step.CLOSE, Reason.CLOSING_HOSTS, message)
-    evicted = evidence.released and bool(pool.hosts.occupants)  # the relay closes no hosts that a Job is on
-    if answered != asked or not (evicted or _closed(pool.hosts, now, limits)):
-        step = Step.CLOSE if now - asked >= limits.requeue_after else Step.WAIT
+    evicted = evidence.released and bool(hosts.occupants)  # the relay closes no hosts that a Job is on
+    if not answered or not (evicted or _closed(hosts, now, limits)):
+        step = Step.CLOSE if now - asked.at >= limits.requeue_after else Step.WAIT
         return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody uses it")
 
@@ -190,19 +191,13 @@ def _closing(hosts: Hosts, now: datetime) -> str:
     return f"pods on its hosts should have ended by {hosts.ends_by:%H:%M:%S} UTC, and have not: see the kubelets there"
 
 
-def _overtaken(pool: TerminatingAttempt) -> bool:
-    """Return whether the relay answered a later question, and will not answer this one."""
-    asked, answered = pool.close_requested_at, pool.hosts.answered
-    return asked is not None and answered is not None and answered > asked
-
-
 def _evicted(pool: TerminatingAttempt, evict_by: datetime, now: datetime, limits: Limits) -> Assessment:
     """Return whether the pods of a TPUNodeGroup that is over had the time to go."""
-    asked = pool.close_requested_at
-    late = now >= evict_by and asked is not None and now - asked >= limits.requeue_after
-    if asked is not None and (pool.hosts.answered == asked or late):
+    hosts, asked = pool.hosts, pool.hosts.closing
+    long_ago = asked is not None and now - asked.at >= limits.requeue_after
+    if asked is not None and (hosts.answered == asked.number or (now >= evict_by and long_ago)):
         return Assessment(Step.DELETE, Reason.DELETION_STARTED, "its pods were evicted")
-    again = asked is None or _overtaken(pool) or now - asked >= limits.requeue_after
+    again = asked is None or hosts.overtaken or long_ago
     message = f"its hosts are closed, and pods on them evicted, until {evict_by:%H:%M:%S} UTC at the latest"
     step = Step.CLOSE if again else Step.WAIT
     return Assessment(step, Reason.CLOSING_HOSTS, message, now + limits.requeue_after)

@@ -9,16 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
-from tpu_slices.domain.model.facts import (
-    DemandListed,
-    Heartbeat,
-    Question,
-    RepeatQuestion,
-    WorkloadRef,
-    WorkloadsListed,
-    WorkloadState,
-)
+from tpu_slices.domain.model.facts import DemandListed, Heartbeat, WorkloadRef, WorkloadsListed, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
+from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.terminating import given_up

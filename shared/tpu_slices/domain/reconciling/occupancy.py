@@ -10,7 +10,7 @@ from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id
-from tpu_slices.domain.records.hosts import Departure, Hosts, digest_of, job_of, jobs, key_of
+from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Departure, Hosts, digest_of, job_of, jobs, key_of
 from tpu_slices.domain.records.slices import RunsOn, SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
@@ -34,11 +34,20 @@ def counted(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
         departures=_departures(hosts, fact.occupants, now),
         vacant_since=None if fact.occupants else hosts.vacant_since or now,
         sequence=max(fact.sequence, hosts.sequence),
-        answered=max((at for at in (hosts.answered, fact.answers) if at is not None), default=None),
+        asked=hosts.asked,
+        highest=max(hosts.highest, min(fact.highest, MOST_BELIEVED)),
+        answered=_answered(hosts.asked, fact) or hosts.answered,
         ends_by=fact.ends_by or (hosts.ends_by if fact.answers is None else None),
     )
-    outdated = fact.sequence < hosts.sequence and replace(after, answered=hosts.answered) != hosts
+    unasked = replace(after, answered=hosts.answered, highest=hosts.highest)
+    outdated = fact.sequence < hosts.sequence and unasked != hosts
     return None if outdated else after
+
+
+def _answered(asked: Asked | None, fact: HostsChanged) -> int | None:
+    """Return the number of the question on record, if a count answers that."""
+    answers = asked is not None and (fact.answers, fact.asked_at) == (asked.number, asked.at)
+    return asked.number if asked is not None and answers else None
 
 
 def _departures(hosts: Hosts, occupants: tuple[Occupant, ...], now: datetime) -> tuple[Departure, ...]:
@@ -124,8 +133,8 @@ class NewCount:
 
     @property
     def is_answer(self) -> bool:
-        """Whether it answers a question about the hosts, for which a decision waits."""
-        return self.after.answered != self.before.answered
+        """Whether it answers a question about the hosts, for which a decision waits, or tells that none will be."""
+        return (self.after.answered, self.after.overtaken) != (self.before.answered, self.before.overtaken)
 
     @property
     def can_wait(self) -> bool:
@@ -218,7 +227,8 @@ def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> Slice
 def lets_deletion_go_on(record: SliceRecord, fact: HostsChanged) -> bool:
     """Return whether a report is the answer that a deletion waits for, and concerns no other slice."""
     asked = next((each for each in record.terminating if each.attempt == fact.attempt), None)
-    if asked is None or fact.answers is None or asked.close_requested_at != fact.answers or fact.occupants:
+    closing = asked.hosts.closing if asked is not None else None
+    if asked is None or _answered(closing, fact) is None or fact.occupants:
         return False
     were_there = (*asked.hosts.occupants, *(each.user for each in asked.hosts.departures))
     return all(record.interchangeable(each) for each in were_there)

@@ -33,9 +33,10 @@ def presumed(
     confirmed = record.reason is Reason.RELEASES_STOPPED and not stopped
     if (answered or confirmed) and _has_one_to_delete(record):
         (last,) = record.terminating
-        is_made = last.operation is None and last.slot is None and not last.asked_during_creation
+        closing = last.hosts.closing
+        is_made = last.operation is None and last.slot is None and (closing is None or not closing.during_creation)
         undisturbed = last.hosts.joined and is_made and last.delete_requested_at is None
-        runs = undisturbed and (confirmed or last.close_requested_at is not None)
+        runs = undisturbed and (confirmed or closing is not None)
         return PoolObservations(Absent(), {last.attempt: Running(None)}) if runs else None
     if record.terminating or record.create_requested_at is None or record.rebuild_allowed or record.relabelling:
         return None

@@ -42,7 +42,6 @@ from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwa
 _OPEN = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE, Reason.RELEASES_STOPPED})
 """The reasons to keep a pool with which its hosts are opened again: they serve whoever is scheduled to them."""
 _UNSEEN = Unreadable("it was not observed")
-_MOMENT = timedelta(microseconds=1)
 _BESIDE = timedelta(hours=1)
 """How often a deletion is asked for while GKE works on the pool: a repair may run beside other operations."""
 
@@ -85,7 +84,7 @@ def _with_current(
         unreadable_since=None,
         operation=current.operation,
         slot=current.slot,
-        hosts=replace(current.hosts, closed=0, answered=None, ends_by=None),
+        hosts=replace(current.hosts, ends_by=None),
         spared_until=current.spared_until,
         hosts_awaited_since=None,
         returning=None,
@@ -128,7 +127,7 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     """
     best = _best(case)
     if best is None:
-        return case, _opened(case.record.attempt, case.record.hosts, case) if case.record.wanted else ()
+        return _with_current_opened(case) if case.record.wanted else (case, ())
     record, seen = case.record, case.seen
     others = tuple(each for each in record.terminating if each is not best)
     now_seen = {each.attempt: seen.terminating[each.attempt] for each in others if each.attempt in seen.terminating}
@@ -139,7 +138,12 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     after = case.with_record(
         _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.attempt], now_seen)
     )
-    return after, _opened_for(best, case)
+    return _with_current_opened(after)
+
+
+def _with_current_opened(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
+    hosts, opened = opening(case.record.attempt, case.record.hosts, case)
+    return replace(case, record=replace(case.record, hosts=hosts)) if opened else case, opened
 
 
 def unreadable_attempt(case: Situation) -> tuple[TerminatingAttempt, Unreadable] | None:
@@ -244,12 +248,13 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
 
     What the relay answered during the creation counts no longer once that has ended: it is asked again.
     """
-    if each.asked_during_creation and seen != Creating():
-        each = replace(each, close_requested_at=None, asked_during_creation=False)
+    closing = each.hosts.closing
+    if closing is not None and closing.during_creation and seen != Creating():
+        each = replace(each, hosts=replace(each.hosts, asked=None))
     why = told(each, assess(each, case.evidence(each.hosts, each.fingerprint), case.now, case.limits), case.vendor)
     if why.reason in _OPEN:
-        opened = _opened_for(each, case) or _opened(each.attempt, each.hosts, case)
-        return followed.with_attempt(replace(each, close_requested_at=None), why, *opened)
+        hosts, opened = opening(each.attempt, each.hosts, case)
+        return followed.with_attempt(replace(each, hosts=hosts), why, *opened)
     postponed = _postponed(each, seen, case)
     if postponed is not None and why.reason in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
         return followed.with_attempt(each, postponed)
@@ -269,39 +274,34 @@ def _closed(
     waits = case.record.slot_awaited if followed.slot_awaited is None else None  # one of a slice is in line
     if waits is not None and _is_for(waits, each) and case.slot_for(each.attempt) is None:
         return _queued(followed, each, case, why)
-    at = _closing_at(each, case.now)
-    asking = replace(each, close_requested_at=at, asked_during_creation=seen == Creating())
-    close = CloseHosts(each.attempt, at, case.evict_by)
-    return followed.with_attempt(asking, replace(why, until=_next(case)), close, awaited=_in_hand(each, why, case))
+    asking = _asked_to_close(each.hosts, case.now, during_creation=seen == Creating())
+    close = CloseHosts(each.attempt, asking.highest, case.evict_by)
+    kept, why = replace(each, hosts=asking), replace(why, until=_next(case))
+    return followed.with_attempt(kept, why, close, awaited=_in_hand(each, why, case))
 
 
-def _opened_for(each: TerminatingAttempt, case: Situation) -> tuple[OpenHosts, ...]:
-    """Return what opens the hosts of an attempt that the relay was asked to close."""
-    asked = each.close_requested_at
-    return (OpenHosts(each.attempt, _behind(_MOMENT, case.now, asked, each.hosts.answered)),) if asked else ()
+def opening(attempt: int, hosts: Hosts, case: Situation) -> tuple[Hosts, tuple[OpenHosts, ...]]:
+    """Return hosts of a pool that are to be open, and what opens them.
 
-
-def _opened(attempt: int, hosts: Hosts, case: Situation) -> tuple[OpenHosts, ...]:
-    """Return what opens hosts that are closed; nothing if that was answered lately: they may be closed by others."""
-    lately = hosts.answered is not None and case.now - hosts.answered < case.limits.requeue_after
-    opened = OpenHosts(attempt, _behind(_MOMENT, case.now, hosts.answered))
-    return (opened,) if hosts.closed and not lately else ()
-
-
-def _closing_at(each: TerminatingAttempt, now: datetime) -> datetime:
-    """Return by which time hosts are asked to be closed: a repeated question goes by its own, a new one behind all."""
-    asked, answered = each.close_requested_at, each.hosts.answered
-    repeated = asked is not None and (answered is None or answered < asked)
-    return asked if repeated and asked else _behind(2 * _MOMENT, now, answered)
-
-
-def _behind(by: timedelta, now: datetime, *questions: datetime | None) -> datetime:
-    """Return the time of a question that goes behind others: whoever asked these may have a clock that is ahead.
-
-    Only the latest counts for the relay. One that closes hosts goes further behind than one that opens them, so that
-    the answer to the one is never taken for that to the other.
+    Nothing if that was asked lately: they may be closed by others.
     """
-    return max([now, *(at + by for at in questions if at is not None)])
+    asked = hosts.asked
+    lately = asked is not None and not asked.close and case.now - asked.at < case.limits.requeue_after
+    if hosts.closing is None and (lately or not hosts.closed):
+        return hosts, ()
+    asking = hosts.asked_to(close=False, now=case.now)
+    return asking, (OpenHosts(attempt, asking.highest),)
+
+
+def _asked_to_close(hosts: Hosts, now: datetime, *, during_creation: bool) -> Hosts:
+    """Return hosts that are asked to be closed: once more by the same question, or by a new one if that has an answer.
+
+    It has none, either, if the relay has seen a later one.
+    """
+    asked = hosts.closing
+    if asked is None or hosts.overtaken or hosts.answered >= asked.number:
+        return hosts.asked_to(close=True, now=now, during_creation=during_creation)
+    return replace(hosts, asked=replace(asked, during_creation=during_creation))
 
 
 def _in_hand(each: TerminatingAttempt, why: Assessment, case: Situation) -> SlotAwaited | None:

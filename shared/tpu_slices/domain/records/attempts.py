@@ -46,10 +46,6 @@ class TerminatingAttempt:
     """The request that it was created for."""
     fits: bool = False
     """It was given up only because nobody needed it, or others used it: it is taken back if it is needed again."""
-    close_requested_at: datetime | None = None
-    """When the relay was asked to close its hosts to new pods."""
-    asked_during_creation: bool = False
-    """That was before its creation ended: hosts may have joined since the answer."""
     delete_requested_at: datetime | None = None
     """When its deletion was last requested; None: not yet, or GKE did not accept it."""
     retry_at: datetime | None = None

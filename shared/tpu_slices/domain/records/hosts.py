@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import Occupant
@@ -20,8 +20,25 @@ class Departure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The latest question to the relay about a pool's hosts."""
+
+    number: int
+    at: datetime
+    """When it was first asked: an answer to it is as old as that."""
+    close: bool
+    """Whether they are to be closed to new pods, rather than opened again."""
+    during_creation: bool = False
+    """Their pool was still being created: others may have joined since the answer."""
+
+
+MOST_BELIEVED = 10**12
+"""No pool is asked about so often: a report of a higher number is not believed. Numbers never reach their bound."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Hosts:
-    """What the relay last reported of a pool's hosts (see `facts.HostsChanged`)."""
+    """What the relay was last asked about a pool's hosts, and what it last reported (see `facts.HostsChanged`)."""
 
     usable: int = 0
     joined: int = 0
@@ -34,14 +51,33 @@ class Hosts:
     """Since when nobody is known to be on them; None: somebody is, or nothing was reported."""
     sequence: int = 0
     """0: nothing was reported of this pool."""
-    answered: datetime | None = None
-    """The latest question about these hosts that was answered."""
+    asked: Asked | None = None
+    """None: nothing was asked, or what was counts no more."""
+    highest: int = 0
+    """The highest number that a question about these hosts is known to have had; 0: none is."""
+    answered: int = 0
+    """The highest number of a question that was answered; 0: none was."""
     ends_by: datetime | None = None
     """Until when pods have to end that are being deleted, for which the relay does not answer; None: none are known."""
 
     @property
     def known(self) -> bool:
         return self.sequence > 0
+
+    @property
+    def closing(self) -> Asked | None:
+        """The latest question, if it closes the hosts."""
+        return self.asked if self.asked is not None and self.asked.close else None
+
+    @property
+    def overtaken(self) -> bool:
+        """Whether the relay has seen a later question than the latest on record, and will not answer that."""
+        return self.asked is not None and self.highest > self.asked.number
+
+    def asked_to(self, *, close: bool, now: datetime, during_creation: bool = False) -> Hosts:
+        """Return the hosts with a new question; its number is above all that are known."""
+        asked = Asked(number=self.highest + 1, at=now, close=close, during_creation=during_creation)
+        return replace(self, asked=asked, highest=asked.number)
 
 
 NO_HOSTS = Hosts()

@@ -1,0 +1,71 @@
+"""The questions to the relay, and the words to it that have no answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
+from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadUid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question to the relay: the state of this JobSet."""
+
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadListQuestion:
+    """A question to the relay: the list of TPU JobSets that have not ended, with `asked_at` in each part."""
+
+    asked_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatQuestion:
+    """A question to the relay: the last facts about these JobSets' states and demand, each published again."""
+
+    uids: tuple[WorkloadUid, ...]
+
+
+ANSWERED_WITHIN = timedelta(minutes=1)
+"""In which time the relay answers a `HostsQuestion` that does not evict pods, even if hosts are not closed by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsQuestion:
+    """A question to the relay: the hosts of a pool, once they are closed to new pods (`close`), or opened to them."""
+
+    slice_id: SliceId
+    attempt: int
+    number: int
+    """From 1 on; returned in the answer. Of questions about a pool the highest counts: see `relay.closing`."""
+    asked_at: datetime
+    """Returned in the answer; no order follows from it."""
+    close: bool
+    legacy_pool: str | None = None
+    """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""
+    evict_by: datetime | None = None
+    """Of a TPUNodeGroup that was deleted: all pods are evicted from its hosts, Jobs too, until then; None: none is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsListQuestion:
+    """A question to the relay: the hosts of every pool, each reported again, then listed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EchoQuestion:
+    """A question to the relay: an Echo."""
+
+    asked_at: datetime
+    by_updates: bool = False
+    """It comes by `slice-updates`, as what becomes Events does, instead of by `relay-questions`."""
+
+
+FactQuestion = RepeatQuestion | HostsQuestion | HostsListQuestion
+"""Questions that are answered by the facts that would be published anyway."""
+AnyQuestion = Question | WorkloadListQuestion | EchoQuestion | JoinQuestion | JoinEnded | NodesExpected | FactQuestion
