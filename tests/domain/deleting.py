@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from tests.builders import MINUTE, NOW, a_record, hosts_changed, settings, some_hosts
 from tests.domain.cases import GUEST, OURS, owned, seen, terminating
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.observations import Absent, Observation
 from tpu_slices.domain.reconciling.case import Known, Situation
@@ -14,11 +16,12 @@ from tpu_slices.domain.reconciling.decisions import CloseHosts, DeletePool, Open
 from tpu_slices.domain.reconciling.occupancy import counted
 from tpu_slices.domain.reconciling.terminating import Followed, follow
 from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.hosts import Asked
 
 ENDED = owned(WorkloadState.COMPLETED)
 GRANTED = replace(ENDED, slots={1: 7})
+LIMITS = Limits()
 UNASKED = terminating(hosts=some_hosts())
-MANY = 1000
 
 
 def followed(
@@ -41,16 +44,16 @@ class Deletion:
     now: datetime = NOW
     pool: TerminatingAttempt = UNASKED
     deleted: bool = False
-    asked: list[CloseHosts | OpenHosts] = field(default_factory=list)
-    """By the functions."""
-    answers: set[int] = field(default_factory=set)
-    """The numbers of the questions whose answers have arrived."""
+    """Its deletion was requested: GKE may refuse that, so that the story goes on."""
+    backups: list[TerminatingAttempt] = field(default_factory=lambda: [UNASKED])
+    """The pool as it was on record, the first at the beginning."""
+    asked: list[Asked] = field(default_factory=list)
+    """The questions that are under way."""
+    answers: set[tuple[int | None, datetime | None]] = field(default_factory=set)
+    """The numbers and times of the questions whose answers have arrived."""
     reports: list[HostsChanged] = field(default_factory=list)
+    heeded: Asked | None = None
     """By the relay."""
-    highest: int = 0
-    """The number of the question that it heeds; 0: none."""
-    times: dict[int, datetime] = field(default_factory=dict)
-    """When each was asked."""
     closed: bool = False
     used: bool = False
 
@@ -59,48 +62,46 @@ class Deletion:
         before = self.pool.hosts
         after = followed(self.pool, at=self.now)
         (self.pool,) = after.attempts
+        asked = self.pool.hosts.asked
         for action in after.actions:
             if isinstance(action, CloseHosts | OpenHosts):
-                again = action in self.asked[-1:]
-                assert again or action.number > max([before.highest, before.answered, *self.numbers])
-                self.asked.append(action)
-                asked = self.pool.hosts.asked
-                self.times.update({action.number: asked.at} if asked else {})
+                assert asked is not None
+                assert (action.number, isinstance(action, CloseHosts)) == (asked.number, asked.close)
+                assert asked == before.asked or asked.number > before.highest, "its number is used"
+                self.asked.append(asked)
             elif isinstance(action, DeletePool):
-                (last,) = self.asked[-1:]
-                assert isinstance(last, CloseHosts), "the latest question opens the hosts"
-                assert last.number in self.answers, "the latest question was not answered"
-                assert last.number == self.pool.hosts.highest, "the relay heeds a later one"
+                assert asked is not None
+                assert asked.close, "the latest question opens the hosts"
+                assert (asked.number, asked.at) in self.answers, "the latest question was not answered"
+                assert asked.number == self.pool.hosts.highest, "the relay heeds a later one"
                 assert not self.used, "somebody is on the hosts"
                 self.deleted = True
-
-    @property
-    def numbers(self) -> list[int]:
-        return [each.number for each in self.asked]
+        self.backups.append(self.pool)
 
     def question_arrives(self, late: int = 0) -> None:
-        """Let a question reach the relay: the latest, or one that was asked before it."""
-        if self.asked:
-            question = self.asked[-1 - late % len(self.asked)]
-            self.heed(question.number, close=isinstance(question, CloseHosts))
+        """Let a question reach the relay: the latest, or one that was asked before it.
 
-    def heed(self, number: int, *, close: bool) -> None:
-        """Let the relay do as a question says, and answer; or tell that the question counts no more."""
-        if number >= self.highest:
-            self.highest, self.closed = number, close and not self.used
-        self.report(answers=number if number == self.highest else None)
+        The relay does what it says, and answers; or it tells that the question counts no more.
+        """
+        if not self.asked:
+            return
+        asked, heeded = self.asked[-1 - late % len(self.asked)], self.heeded
+        again = heeded is not None and (asked.number, asked.close) == (heeded.number, heeded.close)
+        if again or heeded is None or asked.number > heeded.number:
+            self.heeded, self.closed = asked, asked.close and not self.used
+            self.report(answers=asked.number, asked_at=asked.at)
+        else:
+            self.report(highest=max(heeded.number, asked.number + 1))
 
-    def report(self, answers: int | None = None) -> None:
-        report = hosts_changed(
-            usable=0 if self.closed else 4,
-            closed=4 if self.closed else 0,
-            occupants=(GUEST,) if self.used else (),
-            sequence=len(self.reports) + 2,
-            answers=answers,
-            asked_at=self.times.get(answers or 0),
-            highest=self.highest,
-        )
-        self.reports.append(report)
+    def report(self, **said: Any) -> None:
+        fields = {
+            "usable": 0 if self.closed else 4,
+            "closed": 4 if self.closed else 0,
+            "occupants": (GUEST,) if self.used else (),
+            "sequence": len(self.reports) + 2,
+            "highest": self.heeded.number if self.heeded else 0,
+        }
+        self.reports.append(hosts_changed(**{**fields, **said}))
 
     def report_arrives(self, late: int = 0) -> None:
         """Let a report reach the functions: the latest, or an earlier one."""
@@ -110,13 +111,24 @@ class Deletion:
             if hosts is not None:
                 assert hosts.highest >= known, "the numbers go down"
                 self.pool = replace(self.pool, hosts=hosts)
-                self.answers |= {fact.answers} if fact.answers else set()
+                self.answers.add((fact.answers, fact.asked_at))
 
     # what tests let happen
 
-    def others_ask(self, *, close: bool) -> None:
-        """Let a question arrive that was asked before the database was set back: it is not on record."""
-        self.heed(max([self.highest, *self.numbers]) + MANY, close=close or self.closed)
+    def round(self) -> None:
+        """Let the functions decide, the relay reply to the latest question, and that arrive."""
+        self.look()
+        self.question_arrives()
+        self.report_arrives()
+
+    def is_set_back(self, backup: int) -> None:
+        """Let the database be as it was: numbers that the relay has seen are used once more, for other questions.
+
+        That takes longer than an answer counts, and until all questions that were under way have arrived.
+        """
+        self.pool = self.backups[backup % len(self.backups)]
+        self.now += LIMITS.restart_grace + MINUTE
+        self.asked.clear()
 
     def come(self) -> None:
         """Let a Job come to the hosts, if they are open."""

@@ -93,7 +93,7 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     | `restart_grace` ago                                       |                                                   |
     | too many slices lost their workloads at once, which       | wait: ReleasesStopped                             |
     | nobody confirmed                                          |                                                   |
-    | the relay was not asked, or has seen a later one, or     | close: ClosingHosts                               |
+    | the relay was not asked, or has seen a later one, or      | close: ClosingHosts                               |
     | that a Job was there, which has left since, or too long   |                                                   |
     | ago: `restart_grace` about closed hosts, half a minute    |                                                   |
     | about none, a minute and a half about open ones           |                                                   |
