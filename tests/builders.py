@@ -31,6 +31,7 @@ from tpu_slices.domain.model.slices import (
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import RelayHeard, RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Hosts
 from tpu_slices.domain.records.limiters import Slot
@@ -210,12 +211,37 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
     return WorkloadRecord(**{**fields, **_owned(changes)})
 
 
+_CURRENT = frozenset(
+    {
+        *("create_requested_at", "ordered", "ours_since", "operation", "slot", "hosts", "spared_until"),
+        *("hosts_awaited_since", "returning", "unreadable_since", "relabelling"),
+    }
+)
+"""The fields of a slice's current attempt, by which tests change it."""
+
+
+def an_attempt(number: int = 1, chips: int | None = None, **changes: Any) -> Attempt:
+    """Return an attempt; with chips, one that was ordered an hour ago."""
+    made = Attempt(number=number)
+    if chips is not None:
+        spec = a_spec(hosts=chips // a_spec().chips_per_host)
+        made = replace(made, ordered=spec, create_requested_at=NOW - timedelta(hours=1))
+    return replace(made, **changes)
+
+
+def with_fields(record: SliceRecord, **changes: Any) -> SliceRecord:
+    """Return a slice with these fields, among them those of its current attempt, and its number as `attempt`."""
+    current = {name: changes.pop(name) for name in list(changes) if name in _CURRENT}
+    number = {"number": changes.pop("attempt")} if "attempt" in changes else {}
+    return replace(record, **changes).with_current(**current, **number)
+
+
 def a_record(**changes: Any) -> SliceRecord:
-    """Return a slice that is in demand, and nothing done about it yet."""
+    """Return a slice that is in demand, and nothing done about it yet; its fields as in `with_fields`."""
     made = SliceRecord.of(changes.pop("job", a_job()), NOW, a_spec())
-    numbers = [each.attempt for each in changes.get("terminating", ())]
+    numbers = [each.number for each in changes.get("terminating", ())]
     attempts = max(changes.get("attempt", 1), changes.get("attempts", 1), *numbers, 1)
-    return replace(made, **{"demand_confirmed_at": NOW, **changes, "attempts": attempts})
+    return with_fields(made, **{"demand_confirmed_at": NOW, **changes, "attempts": attempts})
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:

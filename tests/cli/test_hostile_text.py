@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import CLUSTER
+from tests.builders import CLUSTER, with_fields
 from tests.cli.stage import Stage, serving
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.ports.store import Change
@@ -20,10 +20,10 @@ def hostile(stage: Stage) -> Stage:
     """Return a stage with a slice whose message, history, note and occupants hold what a tenant wrote."""
     record = stage.world.record(serving(stage))
     (stored,) = stage.world.store.slices(CLUSTER, [record.id]).values()
-    occupants = tuple(replace(each, replicated_job=HOSTILE) for each in record.hosts.occupants)
+    occupants = tuple(replace(each, replicated_job=HOSTILE) for each in record.current.hosts.occupants)
     refused = record.transitioned(record.since, Reason.NOT_ALLOWED, HOSTILE)
-    hosts = replace(record.hosts, occupants=occupants)
-    stage.world.store.commit(Change(stored, replace(refused, note=HOSTILE, hosts=hosts)))
+    hosts = replace(record.current.hosts, occupants=occupants)
+    stage.world.store.commit(Change(stored, with_fields(refused, note=HOSTILE, hosts=hosts)))
     return stage
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import NOW, a_token, an_owner
+from tests.builders import NOW, a_token, an_owner, with_fields
 from tests.contracts.compute_steps import GROUPS, MINUTE, PARTS, POLICIES, TEMPLATES, unmade
 from tests.contracts.local_compute import LocalCompute
 from tests.contracts.test_backend import refused, started
@@ -37,7 +37,7 @@ def an_adopted(owner: Owner = OWNER, manifest: Json | None = None) -> PoolOrder:
     spec = declared_slice(group_of(manifest or two_hosts()), job, settings)
     assert isinstance(spec, SliceSpec)
     record = SliceRecord.of(job, NOW, spec)
-    legacy = replace(record, attempt=0, legacy_pool=operator_names(owner).group, pinned_settings=settings.pools)
+    legacy = with_fields(record, attempt=0, legacy_pool=operator_names(owner).group, pinned_settings=settings.pools)
     return order_of(legacy, 0, settings)
 
 

@@ -21,6 +21,7 @@ from tests.builders import (
     heard,
     settings,
     some_hosts,
+    with_fields,
 )
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
@@ -42,7 +43,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import RelayHeard
 from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts
 from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
@@ -82,7 +83,7 @@ def lasting(reason: Reason, since: timedelta, **changes: Any) -> SliceRecord:
     """Return a slice whose pool was requested an hour ago, and that has had this reason for so long."""
     record = requested().transitioned(NOW - since, reason, "")
     awaited_since = NOW - since if reason in HOSTS_AWAITED else None
-    return replace(record, **{"since": NOW - since, "hosts_awaited_since": awaited_since, **changes})
+    return with_fields(record, **{"since": NOW - since, "hosts_awaited_since": awaited_since, **changes})
 
 
 def ready(since: timedelta = 10 * MINUTE, **changes: Any) -> SliceRecord:
@@ -95,25 +96,24 @@ def unneeded(record: SliceRecord) -> SliceRecord:
     return replace(record, desire=Desire.ABSENT, desire_message="the JobSet completed")
 
 
-def terminating(**changes: Any) -> TerminatingAttempt:
+def terminating(**changes: Any) -> Attempt:
     """Return an attempt with hosts that was created an hour ago, and of which the relay says that nobody uses it."""
     fields = {
-        "attempt": 1,
+        "number": 1,
         "create_requested_at": NOW - HOUR,
-        "chips": 16,
-        "fingerprint": a_spec().fingerprint,
+        "ordered": a_spec(),
         "lingers_since": NOW - MINUTE,
         "hosts": some_hosts(usable=0, closed=4, asked=asked_to_close(), answered=1),
     }
-    return TerminatingAttempt(**{**fields, **changes})
+    return Attempt(**{**fields, **changes})
 
 
-def in_use(*occupants: Any, **changes: Any) -> TerminatingAttempt:
+def in_use(*occupants: Any, **changes: Any) -> Attempt:
     """Return an attempt whose hosts these Jobs use; the relay was not asked to close them."""
     return terminating(**{"hosts": some_hosts(occupants=occupants), **changes})
 
 
-def with_hosts(attempt: TerminatingAttempt, **changes: Any) -> TerminatingAttempt:
+def with_hosts(attempt: Attempt, **changes: Any) -> Attempt:
     return replace(attempt, hosts=replace(attempt.hosts, **changes))
 
 
@@ -156,7 +156,7 @@ knowledge = ordinary | ordinary | special
 rarely = st.integers(0, 4).map(lambda number: number == 0)
 free_attempts = st.builds(
     terminating,
-    attempt=st.integers(1, 3),
+    number=st.integers(1, 3),
     slot=st.none() | st.just(3),
     fits=st.booleans(),
     delete_requested_at=st.sampled_from([None, NOW - MINUTE]),
@@ -177,14 +177,15 @@ def asked_hosts(draw: st.DrawFn) -> Hosts:
 
 
 @st.composite
-def attempts(draw: st.DrawFn) -> TerminatingAttempt:
-    return TerminatingAttempt(
-        attempt=draw(st.integers(1, 3)),
+def attempts(draw: st.DrawFn) -> Attempt:
+    return Attempt(
+        number=draw(st.integers(1, 3)),
+        ordered=draw(st.sampled_from([a_spec(), replace(a_spec(), fingerprint="v1-other"), None])),
         create_requested_at=draw(moments),
         slot=draw(st.none() | st.integers(0, 4)),
         hosts=draw(asked_hosts()),
         spared_until=draw(st.none() | st.just(NOW + MINUTE)),
-        fingerprint=draw(st.sampled_from([a_spec().fingerprint, "v1-other", None])),
+        fingerprint=draw(st.sampled_from([a_spec().fingerprint, "v1-other", None, None])),
         fits=draw(st.booleans()),
         delete_requested_at=draw(maybe_moments),
         not_cancellable=draw(st.booleans()),
@@ -193,9 +194,9 @@ def attempts(draw: st.DrawFn) -> TerminatingAttempt:
     )
 
 
-def lines(attempt: int, earlier: Sequence[TerminatingAttempt]) -> st.SearchStrategy[SlotAwaited]:
+def lines(attempt: int, earlier: Sequence[Attempt]) -> st.SearchStrategy[SlotAwaited]:
     """Return the operations of a slice that may wait for a slot, or have it in hand."""
-    orders = [(PoolOperation.CREATE, attempt), *((PoolOperation.DELETE, each.attempt) for each in earlier)]
+    orders = [(PoolOperation.CREATE, attempt), *((PoolOperation.DELETE, each.number) for each in earlier)]
     return st.builds(
         lambda order, number: SlotAwaited(operation=order[0], attempt=order[1], since=NOW - MINUTE, number=number),
         st.sampled_from(orders),
@@ -206,10 +207,10 @@ def lines(attempt: int, earlier: Sequence[TerminatingAttempt]) -> st.SearchStrat
 @st.composite
 def records(draw: st.DrawFn) -> SliceRecord:
     record = lasting(draw(st.sampled_from(Reason)), draw(st.integers(0, 90)) * MINUTE)
-    earlier = draw(st.lists(free_attempts | attempts(), max_size=2, unique_by=lambda each: each.attempt))
+    earlier = draw(st.lists(free_attempts | attempts(), max_size=2, unique_by=lambda each: each.number))
     requested_at = draw(maybe_moments)
     number = draw(st.integers(4, 6))
-    return replace(
+    return with_fields(
         record,
         slot_awaited=draw(st.none() | lines(number, earlier)),
         desire=draw(st.sampled_from(Desire)),
@@ -247,8 +248,8 @@ def situations(
 ) -> Situation:
     record, beside = draw(slices), draw(known)
     record = replace(record, desire=_desire(record, beside))
-    found = PoolObservations(draw(current), {each.attempt: draw(observations) for each in record.terminating})
-    if record.create_requested_at is None:
+    found = PoolObservations(draw(current), {each.number: draw(observations) for each in record.terminating})
+    if record.current.create_requested_at is None:
         found = replace(found, current=Absent())
     granted = {number: number for number in range(9)} if draw(st.booleans()) else {}
     return Situation(record, found, NOW, settings(), replace(beside, slots=granted))
@@ -264,5 +265,5 @@ def _desire(record: SliceRecord, known: Known) -> Desire:
 
 def wanted(record: SliceRecord) -> SliceRecord:
     """Return the slice as it is while its JobSet needs it and its pool was requested."""
-    requested_at = record.create_requested_at or NOW - HOUR
-    return replace(record, desire=Desire.PRESENT, release_requested=False, create_requested_at=requested_at)
+    requested_at = record.current.create_requested_at or NOW - HOUR
+    return with_fields(record, desire=Desire.PRESENT, release_requested=False, create_requested_at=requested_at)

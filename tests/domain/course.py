@@ -120,8 +120,8 @@ class Course:
         known = Known(workloads={own.owner.uid: own}, relay=relay, slots={number: number for number in range(99)})
         before = with_current_desire(self.record, own)
         seen = {attempt: pool.seen for attempt, pool in self.pools.items()}
-        current = seen.get(before.attempt, Absent()) if before.create_requested_at else Absent()
-        earlier = {each.attempt: seen.get(each.attempt, Absent()) for each in before.terminating}
+        current = seen.get(before.attempt, Absent()) if before.current.create_requested_at else Absent()
+        earlier = {each.number: seen.get(each.number, Absent()) for each in before.terminating}
         decision = decide(before, PoolObservations(current, earlier), self.now, settings(), known)
         self.record = decision.record
         self.remember(before, self.record)
@@ -131,12 +131,12 @@ class Course:
     # what must never happen
 
     def remember(self, before: SliceRecord, after: SliceRecord) -> None:
-        on_record = {after.attempt, *(each.attempt for each in after.terminating)}
+        on_record = {after.attempt, *(each.number for each in after.terminating)}
         assert len(on_record) == len(after.terminating) + 1, "one attempt is on record twice"
         assert not on_record & self.ended, "a number was used twice"
         assert set(self.pools) <= on_record, "a pool is not on record"
-        assert after.create_requested_at or after.attempt not in self.pools, "a pool counts as never requested"
-        self.ended |= {each.attempt for each in before.terminating} - on_record
+        assert after.current.create_requested_at or after.attempt not in self.pools, "a pool counts as never requested"
+        self.ended |= {each.number for each in before.terminating} - on_record
 
     def perform(self, action: Action) -> Outcome:
         pool = self.pools.get(action.attempt)

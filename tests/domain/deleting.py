@@ -15,7 +15,7 @@ from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import CloseHosts, DeletePool, OpenHosts
 from tpu_slices.domain.reconciling.occupancy import counted
 from tpu_slices.domain.reconciling.terminating import Followed, follow
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import Asked
 
 ENDED = owned(WorkloadState.COMPLETED)
@@ -25,7 +25,7 @@ UNASKED = terminating(hosts=some_hosts())
 
 
 def followed(
-    attempt: TerminatingAttempt,
+    attempt: Attempt,
     found: Observation = OURS,
     known: Known = GRANTED,
     at: datetime = NOW,
@@ -42,10 +42,10 @@ class Deletion:
     """Questions and reports that are under way arrive when the test says so, late and twice; the relay is honest."""
 
     now: datetime = NOW
-    pool: TerminatingAttempt = UNASKED
+    pool: Attempt = UNASKED
     deleted: bool = False
     """Its deletion was requested: GKE may refuse that, so that the story goes on."""
-    backups: list[TerminatingAttempt] = field(default_factory=lambda: [UNASKED])
+    backups: list[Attempt] = field(default_factory=lambda: [UNASKED])
     """The pool as it was on record, the first at the beginning."""
     asked: list[Asked] = field(default_factory=list)
     """The questions that are under way."""

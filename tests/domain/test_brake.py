@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record, an_attempt
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.brake import MOST, enough, found, too_many, why_kept, why_not_bought
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.brakes import WINDOW, Brake, Stop, UnconfirmedEnd
 
 STANDS: dict[str, Any] = {"create_requested_at": NOW}
@@ -40,7 +39,7 @@ def test_only_a_missing_workload_is_an_end_that_nobody_confirmed(state: Workload
     [
         ({}, False),
         (STANDS, True),
-        ({"attempt": 2, "terminating": (TerminatingAttempt(attempt=1, create_requested_at=NOW),)}, True),
+        ({"attempt": 2, "terminating": (an_attempt(1, create_requested_at=NOW),)}, True),
         ({**STANDS, "release_requested": True}, False),
     ],
     ids=["nothing was ever bought", "a pool", "an earlier pool", "an operator releases it"],

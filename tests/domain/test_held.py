@@ -31,7 +31,7 @@ UNNEEDED = "It is not needed: the JobSet completed. "
 
 
 def decided(record: SliceRecord, found: Observation, *earlier: Observation) -> SliceRecord:
-    seen = PoolObservations(found, {each.attempt: seen for each, seen in zip(record.terminating, earlier, strict=True)})
+    seen = PoolObservations(found, {each.number: seen for each, seen in zip(record.terminating, earlier, strict=True)})
     decision = decide(record, seen, NOW, settings(), Known())
     assert decision.actions == ()
     assert decision.reason is Reason.HELD

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, heard, self_managed, some_hosts
+from tests.builders import MINUTE, NOW, an_attempt, heard, self_managed, some_hosts, with_fields
 from tests.domain.cases import OURS, STOCKOUT, requested
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -27,7 +27,6 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import Action, CreatePool, DeleteRemains
 from tpu_slices.domain.reconciling.outcomes import acted
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 SECOND = timedelta(seconds=1)
@@ -41,7 +40,7 @@ LONG_AGO: dict[str, Any] = {"create_requested_at": NOW - 72 * 60 * MINUTE}
 
 def steps(record: SliceRecord, seen: Observation, **known: Any) -> tuple[Reason, tuple[Action, ...], int | None]:
     decision = decide(record, PoolObservations(seen, {}), NOW, SETTINGS, heard(**known))
-    return decision.record.reason, decision.actions, decision.record.slot
+    return decision.record.reason, decision.actions, decision.record.current.slot
 
 
 @pytest.mark.parametrize(
@@ -70,9 +69,9 @@ def test_a_creation_that_has_begun_goes_on_while_it_may(
 
 
 def test_what_has_begun_is_deleted_without_asking_the_relay_once_no_order_can_come() -> None:
-    given_up = TerminatingAttempt(attempt=1, create_requested_at=NOW - 10 * MINUTE, chips=16, slot=2)
-    record = replace(requested(), attempt=2, attempts=2, desire=Desire.ABSENT, terminating=(given_up,))
-    gone = replace(record, create_requested_at=None)
+    given_up = an_attempt(1, create_requested_at=NOW - 10 * MINUTE, chips=16, slot=2)
+    record = with_fields(requested(), attempt=2, attempts=2, desire=Desire.ABSENT, terminating=(given_up,))
+    gone = with_fields(record, create_requested_at=None)
     young = replace(gone, terminating=(replace(given_up, create_requested_at=NOW - 90 * SECOND),))
     seen = PoolObservations(Absent(), {1: BEGUN})
     assert decide(young, seen, NOW, SETTINGS, heard()).actions == ()
@@ -89,7 +88,7 @@ def test_what_has_begun_is_deleted_without_asking_the_relay_once_no_order_can_co
 def test_a_step_that_failed_gives_the_attempt_up_with_what_stands_of_it() -> None:
     record = replace(requested(**STEP), reason=Reason.CREATING)
     after = decide(record, PoolObservations(Broken(STOCKOUT), {}), NOW, SETTINGS, heard()).record
-    assert (after.reason, after.attempt, [each.attempt for each in after.terminating]) == (Reason.STOCKOUT, 2, [1])
+    assert (after.reason, after.attempt, [each.number for each in after.terminating]) == (Reason.STOCKOUT, 2, [1])
 
 
 @pytest.mark.parametrize(
@@ -104,8 +103,8 @@ def test_a_later_step_that_is_refused_leaves_nothing_behind(
 ) -> None:
     record = requested(**STEP)
     after = acted(record, CreatePool(1), Refused(refused, begun=True), NOW, SETTINGS)
-    assert (after.attempt, [each.attempt for each in after.terminating], after.phase) == (attempt, terminating, phase)
-    assert (after.create_requested_at is None) is bool(terminating)
+    assert (after.attempt, [each.number for each in after.terminating], after.phase) == (attempt, terminating, phase)
+    assert (after.current.create_requested_at is None) is bool(terminating)
 
 
 def test_hosts_that_compute_engine_has_not_yet_are_awaited_as_long_as_a_leader_waits() -> None:
@@ -114,8 +113,8 @@ def test_hosts_that_compute_engine_has_not_yet_are_awaited_as_long_as_a_leader_w
     assert (waits.reason, waits.attempt) == (Reason.AWAITING_CAPACITY, 1)
     assert waits.message.endswith("It says: ZONE_RESOURCE_POOL_EXHAUSTED: not enough resources.")
     stale = decide(replace(record, **LATE), PoolObservations(AWAITS, {}), NOW, SETTINGS, heard()).record
-    assert [each.attempt for each in stale.terminating] == [1]
-    joined = replace(record, hosts=some_hosts(usable=1, joined=1))
+    assert [each.number for each in stale.terminating] == [1]
+    joined = with_fields(record, hosts=some_hosts(usable=1, joined=1))
     assert decide(joined, PoolObservations(AWAITS, {}), NOW, SETTINGS, heard()).record.reason is Reason.HOSTS_JOINING
 
 

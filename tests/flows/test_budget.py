@@ -15,6 +15,7 @@ from tests.builders import (
     a_jobset,
     a_record,
     a_spec,
+    an_attempt,
     an_occupant,
     heard,
     settings,
@@ -26,7 +27,6 @@ from tpu_slices.domain.model.observations import Absent, Failure, FailureKind, P
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.slices import Desire, Refusal, RunsOn, SliceRecord
 from tpu_slices.flows.reconcile import reconcile
 
@@ -79,7 +79,7 @@ def test_two_concurrent_decisions_do_not_both_take_the_last_chips() -> None:
 
 def standing(**changes: Any) -> SliceRecord:
     """Return a slice that is not needed any more, and whose pool stands."""
-    pool = TerminatingAttempt(attempt=1, chips=SLICE, **changes)
+    pool = an_attempt(1, chips=SLICE, **changes)
     job = a_job(name="ended", uid=WorkloadUid("uid-ended"))
     return a_record(job=job, attempt=2, desire=Desire.ABSENT, phase=Phase.RELEASING, terminating=(pool,))
 

@@ -114,7 +114,7 @@ def test_in_a_self_managed_cluster_missing_hosts_are_left_to_reconcile_which_say
     world.cluster.loses_nodes(PoolKey(record.id, record.attempt))
     world.relay_publishes()
     world.deliver()
-    assert (world.record(jobset).reason, world.record(jobset).hosts.usable) == (Reason.HOSTS_JOINING, 0)
+    assert (world.record(jobset).reason, world.record(jobset).current.hosts.usable) == (Reason.HOSTS_JOINING, 0)
     assert record.id in {slice_ for _, slice_ in world.publisher.requests[before:]}
 
 
@@ -134,7 +134,7 @@ def test_a_leader_that_comes_to_a_slice_that_is_ready_is_counted_without_a_look(
     hosts_join(world)
     world.loses_all, world.cluster.schedules, looked = True, True, len(world.backend.calls)
     assert hosts_join(world) == set()
-    assert [each.owner for each in world.records[record.id].hosts.occupants] == [record.owner]
+    assert [each.owner for each in world.records[record.id].current.hosts.occupants] == [record.owner]
     assert len(world.backend.calls) == looked
 
 
@@ -145,4 +145,4 @@ def test_lost_hosts_of_a_slice_that_is_ready_are_left_to_reconcile(world: Forget
     world.relay_publishes()
     world.deliver()
     assert [slice_ for _, slice_ in world.publisher.requests][-1] == record.id
-    assert (world.records[record.id].reason, world.records[record.id].hosts.usable) == (Reason.READY, 0)
+    assert (world.records[record.id].reason, world.records[record.id].current.hosts.usable) == (Reason.READY, 0)

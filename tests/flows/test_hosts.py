@@ -15,6 +15,7 @@ from tests.builders import (
     a_job,
     a_jobset,
     a_record,
+    an_attempt,
     an_occupant,
     asked_to_close,
     hosts_changed,
@@ -24,7 +25,6 @@ from tests.world import World
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import Told, reconcile
@@ -74,7 +74,7 @@ def closing(state: WorkloadState) -> tuple[World, HostsChanged]:
     """Return a world whose relay was asked about hosts of a workload in this state, and its answer: nobody is there."""
     world = World()
     hosts = some_hosts(occupants=(an_occupant(),), asked=asked_to_close())
-    asked = TerminatingAttempt(attempt=1, create_requested_at=NOW - HOUR, hosts=hosts)
+    asked = an_attempt(1, create_requested_at=NOW - HOUR, hosts=hosts)
     record = a_record(desire=Desire.ABSENT, attempt=2, terminating=(asked,), phase=Phase.RELEASING)
     world.store.put(record, a_jobset(state=state))
     return world, hosts_changed(usable=0, closed=4, sequence=9, answers=1, highest=1)
@@ -108,7 +108,7 @@ def test_hosts_that_join_while_their_pool_is_created_are_counted_and_nothing_is_
     own = a_record(create_requested_at=NOW, **created)
     world.store.put(own, a_jobset())
     receive(hosts_changed(usable=1, joined=3), CLUSTER, world.deps)
-    assert world.records[own.id].hosts.joined == 3
+    assert world.records[own.id].current.hosts.joined == 3
     assert world.publisher.take_requests() == []
     receive(hosts_changed(sequence=2), CLUSTER, world.deps)
     assert world.publisher.take_requests() == [(CLUSTER, own.id)]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_token, joining_by_kubeadm
+from tests.builders import CLUSTER, MINUTE, NOW, a_token, joining_by_kubeadm, with_fields
 from tests.domain.cases import requested
 from tests.world import World
 from tpu_slices.domain.model.joining import JoinAsked, JoinToken
@@ -113,5 +112,5 @@ def test_nothing_is_written_of_a_token() -> None:
 
 
 def test_an_order_is_about_the_attempt_that_is_meant() -> None:
-    record = replace(requested(), attempt=3)
+    record = with_fields(requested(), attempt=3)
     assert order_of(record, 3, SETTINGS).name == record.pool

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, settings
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tests.builders import MINUTE, NOW, a_record, a_spec, an_attempt, settings
 from tpu_slices.flows.orders import order_of
 
 ORDERED = a_spec(zone="us-central2-b")
@@ -17,7 +16,7 @@ MOVED = replace(ORDERED, zone="us-central2-c", hosts=8)
 @pytest.mark.parametrize(("attempt", "what"), [(1, ORDERED), (2, MOVED), (3, MOVED)])
 def test_an_attempt_is_looked_for_as_what_was_ordered(attempt: int, what: object) -> None:
     """The first was given up after the request had moved, the second was created for it; the third is not known."""
-    earlier = TerminatingAttempt(attempt=1, create_requested_at=NOW - MINUTE, ordered=ORDERED)
+    earlier = an_attempt(1, create_requested_at=NOW - MINUTE, ordered=ORDERED)
     record = a_record(spec=MOVED, attempt=2, create_requested_at=NOW, ordered=MOVED, terminating=(earlier,))
     assert order_of(record, attempt, settings()).spec == what
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, asked_to_close, asked_to_open, self_managed, some_hosts
+from tests.builders import MINUTE, NOW, a_record, an_attempt, asked_to_close, asked_to_open, self_managed, some_hosts
 from tests.domain.cases import ELSEWHERE
 from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.presumed import presumed, stands
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 RUNS = PoolObservations(Running(None), {})
@@ -27,7 +26,7 @@ def created(reason: Reason = Reason.CREATION_STARTED, **changes: Any) -> SliceRe
 def given_up(**changes: Any) -> SliceRecord:
     """Return a slice whose one pool is to be deleted, and whose relay was asked about its hosts."""
     fields = {"create_requested_at": NOW, "hosts": some_hosts(asked=asked_to_close(NOW)), **changes}
-    last = TerminatingAttempt(attempt=1, **fields)
+    last = an_attempt(1, **fields)
     return a_record(desire=Desire.ABSENT, attempt=2, phase=Phase.RELEASING, terminating=(last,))
 
 
@@ -40,7 +39,7 @@ def given_up(**changes: Any) -> SliceRecord:
         (created(Reason.HOSTS_JOINING), False),
         (created(operation="operation-2"), False),
         (created(operation=None), False),
-        (created(attempt=2, terminating=(TerminatingAttempt(attempt=1),)), False),
+        (created(attempt=2, terminating=(an_attempt(1),)), False),
         (created(rebuild_allowed=True), False),
         (created(pinned_settings=self_managed().pools), False),
         (a_record(reason=Reason.CREATION_STARTED), False),
@@ -127,7 +126,7 @@ def test_a_pool_whose_release_was_stopped_is_presumed_to_run_once_that_is_confir
         ({"slot": 1}, False),
         ({"rebuild_allowed": True}, False),
         ({"runs_on": ELSEWHERE}, False),
-        ({"terminating": (TerminatingAttempt(attempt=3, delete_requested_at=NOW - MINUTE),)}, False),
+        ({"terminating": (an_attempt(3, delete_requested_at=NOW - MINUTE),)}, False),
         ({"spec": None}, False),
     ],
     ids=str,

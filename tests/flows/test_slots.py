@@ -102,7 +102,7 @@ def test_a_slot_that_was_handed_on_is_used_by_the_next_reconcile() -> None:
     ends(world, busy)
     number = handed_on_to(world, first)
     reconcile(CLUSTER, first.id, world.deps)
-    assert world.records[first.id].slot == number is not None
+    assert world.records[first.id].current.slot == number is not None
     assert world.records[first.id].slot_awaited is None
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
 
@@ -310,7 +310,7 @@ def test_a_slot_in_use_is_never_withdrawn() -> None:
     before = slots(world)
     sweep(world.deps)
     assert slots(world) == before
-    assert {world.records[record.id].slot for record in records} == {*before}
+    assert {world.records[record.id].current.slot for record in records} == {*before}
 
 
 def test_slots_that_a_raised_limit_adds_are_handed_on_by_the_sweep() -> None:

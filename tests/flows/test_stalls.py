@@ -37,7 +37,7 @@ def test_who_stalls_hands_on_no_slot_that_its_slice_has_taken_again_meanwhile() 
     world = World()
     busy, *_ = running(world)
     first = queued(world, 1)
-    number = world.records[busy.id].slot
+    number = world.records[busy.id].current.slot
     assert number is not None
     ends_unseen(world, busy)
 

@@ -124,7 +124,7 @@ def test_an_ended_step_of_a_slice_on_compute_engine_leads_to_the_next_one() -> N
     record = world.record(jobset)
     handlers.handle_reconcile(an_event("cloud-operations", an_ended_step(record.pool)), world.deps)
     after = world.record(jobset)
-    assert (after.reason, after.operation == record.operation) == ("Creating", False)
+    assert (after.reason, after.current.operation == record.current.operation) == ("Creating", False)
 
 
 def test_an_operation_of_another_cluster_changes_nothing() -> None:

@@ -131,7 +131,7 @@ def test_the_next_process_creates_the_pool_once(
         connect_publisher(), addresses.topic_path(f"facts-{CLUSTER}"), [encode_fact(leaders_wait())], PATIENCE_SECONDS
     )
     remembered = eventually(record, lambda slice_: slice_.phase is Phase.PROVISIONING)
-    assert (remembered.operation, remembered.attempt) == (None, 1)
+    assert (remembered.current.operation, remembered.attempt) == (None, 1)
     kill(reconcile)
     a_gke_that_never_answers.close()
 
@@ -143,7 +143,7 @@ def test_the_next_process_creates_the_pool_once(
             PubSubPublisher(connect_publisher(), addresses.project).request_reconcile(CLUSTER, [id_])
         return record()
 
-    acted = eventually(record_asked_for, lambda slice_: slice_.operation is not None)
+    acted = eventually(record_asked_for, lambda slice_: slice_.current.operation is not None)
     pools = GkeBackend(client(addresses.gke)).inventory(settings(path=addresses.cluster_path))
     assert [(pool.name, pool.attempt) for pool in pools] == [(acted.pool, 1)]
     assert [slot.value.slice_id for slot in store.slots(CLUSTER)] == [id_]

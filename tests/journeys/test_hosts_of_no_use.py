@@ -67,7 +67,7 @@ def test_a_leader_that_left_unreported_is_not_on_the_hosts_for_ever() -> None:
     world.settle(minutes=1)
     world.relay_is_dead = False
     world.settle(minutes=15)
-    assert world.record(llama).hosts.occupants == ()
+    assert world.record(llama).current.hosts.occupants == ()
     llama.absent = False
     world.settle(minutes=5, until=lambda: llama.bound == {0})
     assert (llama.bound, reason(world, llama)) == ({0}, Reason.READY)
@@ -81,7 +81,7 @@ def test_hosts_that_went_while_the_relay_was_away_are_not_counted_any_more() -> 
     world.cluster.loses_nodes(PoolKey(world.record(llama).id, 1))
     world.relay_is_dead = False
     world.settle(minutes=10)
-    assert (world.record(llama).hosts.usable, reason(world, llama)) == (3, Reason.HOSTS_LOST)
+    assert (world.record(llama).current.hosts.usable, reason(world, llama)) == (3, Reason.HOSTS_LOST)
 
 
 # surplus

@@ -136,7 +136,7 @@ def test_repeated_reports_of_guests_write_nothing() -> None:
     three = three_ready()
     three.delivers(three.binds(three.gemma, to=three.phi))
     three.world.settle(minutes=2)
-    before = {slice_: record.hosts for slice_, record in three.world.records.items()}
+    before = {slice_: record.current.hosts for slice_, record in three.world.records.items()}
     place, commits = three.place(three.gemma), len(three.world.store.commits)
     three.world.cluster.relays[0].asked(HostsListQuestion())
     repeated = of_hosts(three.world.cluster.facts())

@@ -31,7 +31,7 @@ def test_a_leader_that_left_while_etcd_was_restored_is_on_the_hosts_no_more() ->
     world, llama = serving()
     leaves_unseen(world, llama)
     world.settle(minutes=15)
-    assert world.record(llama).hosts.occupants == ()
+    assert world.record(llama).current.hosts.occupants == ()
 
 
 def test_it_is_so_after_a_time_in_which_every_report_of_hosts_was_lost() -> None:
@@ -40,7 +40,7 @@ def test_it_is_so_after_a_time_in_which_every_report_of_hosts_was_lost() -> None
         leaves_unseen(world, llama)
         world.settle(minutes=20)
     world.settle(minutes=15)
-    assert world.record(llama).hosts.occupants == ()
+    assert world.record(llama).current.hosts.occupants == ()
 
 
 def test_hosts_that_went_while_etcd_was_restored_are_replaced_and_the_new_ones_known() -> None:
@@ -91,4 +91,4 @@ def test_a_list_that_is_late_lowers_no_position(when: str) -> None:
     world.store.put(a_heartbeat(received_at=now, hosts_asked_at=asked, hosts_confirmed_at=agreed))
     world.publish(HostsListed(digests={}, sequence=1))
     world.deliver()
-    assert world.record(llama).hosts == known.hosts
+    assert world.record(llama).current.hosts == known.current.hosts

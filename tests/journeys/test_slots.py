@@ -288,6 +288,10 @@ def test_the_end_of_an_earlier_creation_under_its_name_does_not_free_the_slot_of
     world.clock.advance(settings().limits.orders_arrive_within)
     reconcile(CLUSTER, first.id, world.deps)
     later = world.record(jobset)
-    assert (later.pool, later.operation == first.operation, later.slot is None) == (first.pool, False, False)
-    reconcile(CLUSTER, first.id, world.deps, Told(created=first.operation))
-    assert (world.record(jobset).reason, world.record(jobset).slot) == (Reason.CREATING, later.slot)
+    assert (later.pool, later.current.operation == first.current.operation, later.current.slot is None) == (
+        first.pool,
+        False,
+        False,
+    )
+    reconcile(CLUSTER, first.id, world.deps, Told(created=first.current.operation))
+    assert (world.record(jobset).reason, world.record(jobset).current.slot) == (Reason.CREATING, later.current.slot)

@@ -23,7 +23,7 @@ from relay.node_groups.labeler import NodeLabeler
 from relay.node_groups.writer import NodeGroupWriter
 from relay.objects import Kind, PoolKey, Workload
 from relay.watch import page_of
-from tests.builders import NOW, an_owner
+from tests.builders import NOW, an_owner, with_fields
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import Answer, Api, done, path
 from tests.cluster.servers import PATIENT
@@ -152,7 +152,7 @@ def test_its_user_applies_it_waits_for_it_and_deletes_it(site: Site) -> None:
         "False",
         "Provisioning",
     ]
-    ready = replace(record.transitioned(NOW, Reason.READY, "All 2 hosts are ready."), hosts=hosts(2))
+    ready = with_fields(record.transitioned(NOW, Reason.READY, "All 2 hosts are ready."), hosts=hosts(2))
     site.told(owner, ready)
     site.kubectl("wait", "tng/whole", "--for=condition=Ready", PATIENT)
     assert site.group("whole")["status"]["nodeSummary"] == {"ready": 2, "reconciling": 0, "failed": 0}

@@ -9,7 +9,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.relay_account import manifests
 from relay.connection import Connection
 from relay.node_groups.labeler import NodeLabeler
+from tests.builders import with_fields
 from tests.cli.test_configure import slices
 from tests.cluster.accounts import token_of
 from tests.cluster.asking import Api, done, path
@@ -183,7 +184,7 @@ def test_a_slice_of_tpu_operators_becomes_ours_and_its_object_goes_when_it_does(
     site.held(NAME)
 
     site.cluster.kubectl("delete", "tng", NAME, "--wait=false")
-    ended = replace(moving.record().transitioned(datetime.now(UTC), Reason.RELEASED, "Released."), attempt=1)
+    ended = with_fields(moving.record().transitioned(datetime.now(UTC), Reason.RELEASED, "Released."), attempt=1)
     site.told(moving.owner, ended, state=WorkloadState.DELETED)
     assert site.admin.ask("GET", f"{ROOT}/{NAME}").code == 404
 

@@ -12,6 +12,7 @@ import pytest
 
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
+from tests.builders import with_fields
 from tests.simulation.drawn import a_plot, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
@@ -20,7 +21,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling import terminating
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices_simulator.story import Fault, Kind, Story
@@ -63,7 +64,7 @@ def _forgets_what_it_gave_up(record: SliceRecord, **how: Any) -> SliceRecord:
 
 
 def _uses_two_names_in_turn(record: SliceRecord, **how: Any) -> SliceRecord:
-    return replace(_GIVEN_UP(record, **how), attempt=1 if record.attempt > 1 else 2)
+    return with_fields(_GIVEN_UP(record, **how), attempt=1 if record.attempt > 1 else 2)
 
 
 def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None) -> SliceRecord:
@@ -74,7 +75,7 @@ def _is_first(_: object, workload: WorkloadRecord, __: object) -> bool:
     return workload.announced_at is None
 
 
-def _rests(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
+def _rests(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     told = assess(pool, evidence, now, limits)
     asked = pool.hosts.closing
     rested = asked is None or now - asked.at > timedelta(minutes=10)

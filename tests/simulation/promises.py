@@ -287,7 +287,7 @@ class Watch:
     def _serving(self, record: SliceRecord) -> Iterator[FakePool]:
         """Yield the slice's pools that serve or will, were given up though they fit, and nobody is on or was lately."""
         for each in record.terminating:
-            pool = self._world.backend.pools.get(record.pool_of(each.attempt))
+            pool = self._world.backend.pools.get(record.pool_of(each.number))
             runs = pool is not None and (isinstance(pool.seen, Busy) or _has_hosts(pool))
             lately = self._world.clock.now() - self._world.settings.limits.restart_grace
             users = each.hosts.occupants or [left for left in each.hosts.departures if left.at >= lately]
@@ -306,7 +306,7 @@ class Watch:
             if isinstance(pool.seen, Begun):
                 continue
             record = records.get(pool.order.slice_id) or self._on_record.get(pool.name)
-            given_up = {each.attempt: each for each in record.terminating} if record else {}
+            given_up = {each.number: each for each in record.terminating} if record else {}
             failed = given_up.get(pool.order.attempt)
             if failed is None or failed.chips_bought:
                 yield pool.order

@@ -47,7 +47,7 @@ from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.inventory import Records, check_inventory, list_is_called_for, next_check, questions
 from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_pool_of, lowered, raised, ran_out
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Departure
@@ -94,8 +94,8 @@ WHOLE = a_record(
     hosts=some_hosts(occupants=(an_occupant(),), departures=(Departure(user=an_occupant("phi"), at=NOW),)),
     slot_awaited=AWAITED,
     terminating=(
-        TerminatingAttempt(
-            attempt=2,
+        Attempt(
+            number=2,
             ordered=SPEC,
             delete_requested_at=NOW - MINUTE,
             spared_until=NOW,
@@ -206,8 +206,8 @@ def work_on_slice(record: SliceRecord, settings_: ClusterSettings) -> Iterator[R
     yield from (after for _, after in findings.mended)
     report(JOBSET, [record], QueueState(), NOW)
     record = with_current_desire(record, JOBSET)
-    for current in SEEN if record.create_requested_at else SEEN[:1]:
-        earlier = {each.attempt: current for each in record.terminating}
+    for current in SEEN if record.current.create_requested_at else SEEN[:1]:
+        earlier = {each.number: current for each in record.terminating}
         decision = decide(record, PoolObservations(current, earlier), NOW, settings_, heard())
         for action in decision.actions:
             record.pool_of(action.attempt)
@@ -244,16 +244,17 @@ def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str)
         ("since", "2026-03-01T12:00:00"),
         ("demand_confirmed_at", "2026-03-01"),
         ("retry_at", datetime(9999, 12, 31, 23, 59, tzinfo=UTC)),
-        ("attempt", 0),
-        ("attempt", -1),
-        ("attempt", 10_000),
+        ("current.number", 0),
+        ("current.number", -1),
+        ("current.number", 10_000),
         ("failures", -1),
-        ("hosts.usable", -4),
+        ("current.hosts.usable", -4),
         ("transition_count", 2**63 - 1),
         ("job_index", 10**30),
         ("owner.uid", "a/b"),
         ("spec.hosts", 0),
-        ("terminating.0.attempt", 0),
+        ("terminating.0.number", 0),
+        ("terminating.0.number", 10_000),
         ("transitions.0.at", "2026-03-01T12:00:00"),
     ],
 )
@@ -263,7 +264,7 @@ def test_an_edit_that_no_flow_could_work_on_is_named_by_its_field(field: str, ed
         decode(SliceRecord, edited(encode(WHOLE), way, edit))
 
 
-@pytest.mark.parametrize("field", ["spec.topology", "ordered.topology", "terminating.0.ordered.topology"])
+@pytest.mark.parametrize("field", ["spec.topology", "current.ordered.topology", "terminating.0.ordered.topology"])
 def test_an_edited_topology_that_is_none_is_named_by_its_field(field: str) -> None:
     way = tuple(int(part) if part.isdigit() else part for part in field.split("."))
     with pytest.raises(Permanent, match=f" {field}: "):

@@ -9,7 +9,7 @@ from tests.domain.cases import ELSEWHERE, SIBLING
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Network, Taint
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import NO_HOSTS, Asked, Departure, digest_of
 from tpu_slices.domain.records.slices import PoolOperation, Rejection, SliceRecord, SlotAwaited
 from tpu_slices.wire.documents import decode, encode
@@ -46,6 +46,27 @@ SPEC = {
     "caveat": "",
     "fingerprint": "v1-abcdefghijklm",
 }
+AN_ATTEMPT = {
+    "ordered": SPEC,
+    "ours_since": None,
+    "operation": None,
+    "slot": None,
+    "spared_until": None,
+    "hosts_awaited_since": None,
+    "returning": None,
+    "unreadable_since": None,
+    "relabelling": None,
+    "empty": False,
+    "fingerprint": None,
+    "fits": False,
+    "delete_requested_at": None,
+    "retry_at": None,
+    "not_cancellable": False,
+    "cancel_refused": "",
+    "refused": "",
+    "lingers_since": None,
+    "hindered": None,
+}
 A_SLICE = {
     "schema": 1,
     "id": "tpu-llama-slice-0-oahqlz77blgqd",
@@ -56,7 +77,6 @@ A_SLICE = {
     "replicated_job": "slice",
     "job_index": 0,
     "spec": SPEC,
-    "ordered": SPEC,
     "refusal": None,
     "rejection": {"reason": "ImpossibleShape", "message": "No.", "settings_version": "settings-1"},
     "rebuild_allowed": False,
@@ -94,58 +114,51 @@ A_SLICE = {
     "since": NOW,
     "changed_at": NOW,
     "hosts_usable": "3 of 4",
-    "hosts": {
-        "usable": 3,
-        "joined": 4,
-        "closed": 0,
-        "maintained": 0,
-        "occupants": [SIBLING_POD],
-        "departures": [
-            {
-                "user": {
-                    "owner": GUEST,
-                    "generation": 1,
-                    "replicated_job": "slice",
-                    "job_index": 0,
-                    "pod_uid": "pod-guest-0",
-                },
-                "at": NOW - MINUTE,
-            }
-        ],
-        "vacant_since": None,
-        "sequence": 7,
-        "asked": None,
-        "highest": 0,
-        "answered": 0,
-        "ends_by": None,
-    },
     "hosts_digest": 0,
     "paid_since": None,
-    "spared_until": None,
-    "hosts_awaited_since": None,
-    "returning": None,
-    "unreadable_since": None,
     "join_asked": None,
-    "ours_since": None,
-    "relabelling": None,
-    "attempt": 2,
     "attempts": 2,
     "legacy_pool": None,
     "chips_bought": 32,
     "chips_held": 32,
     "chips_idle": 0,
-    "create_requested_at": NOW - MINUTE,
-    "slot": None,
     "slot_awaited": {"operation": "DELETE", "attempt": 1, "queue": "", "since": NOW, "shortage": SHORTAGE, "number": 3},
-    "operation": "operation-1-abc",
+    "current": {
+        **AN_ATTEMPT,
+        "number": 2,
+        "create_requested_at": NOW - MINUTE,
+        "operation": "operation-1-abc",
+        "hosts": {
+            "usable": 3,
+            "joined": 4,
+            "closed": 0,
+            "maintained": 0,
+            "occupants": [SIBLING_POD],
+            "departures": [
+                {
+                    "user": {
+                        "owner": GUEST,
+                        "generation": 1,
+                        "replicated_job": "slice",
+                        "job_index": 0,
+                        "pod_uid": "pod-guest-0",
+                    },
+                    "at": NOW - MINUTE,
+                }
+            ],
+            "vacant_since": None,
+            "sequence": 7,
+            "asked": None,
+            "highest": 0,
+            "answered": 0,
+            "ends_by": None,
+        },
+    },
     "terminating": [
         {
-            "attempt": 1,
+            **AN_ATTEMPT,
+            "number": 1,
             "create_requested_at": NOW - 60 * MINUTE,
-            "ordered": SPEC,
-            "ours_since": None,
-            "operation": None,
-            "slot": None,
             "hosts": {
                 "usable": 0,
                 "joined": 0,
@@ -160,18 +173,7 @@ A_SLICE = {
                 "answered": 2,
                 "ends_by": None,
             },
-            "spared_until": None,
-            "chips": 16,
-            "empty": False,
-            "fingerprint": None,
             "fits": True,
-            "delete_requested_at": None,
-            "retry_at": None,
-            "not_cancellable": False,
-            "cancel_refused": "",
-            "refused": "",
-            "lingers_since": None,
-            "hindered": None,
         }
     ],
     "runs_on": {
@@ -224,9 +226,7 @@ def a_slice() -> SliceRecord:
         fingerprint="v1-abcdefghijklm",
     )
     closing = replace(NO_HOSTS, asked=Asked(number=3, at=NOW, close=True), highest=3, answered=2)
-    earlier = TerminatingAttempt(
-        attempt=1, create_requested_at=NOW - 60 * MINUTE, ordered=spec, chips=16, fits=True, hosts=closing
-    )
+    earlier = Attempt(number=1, create_requested_at=NOW - 60 * MINUTE, ordered=spec, fits=True, hosts=closing)
     record = a_record(
         pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
         attempt=2,

@@ -141,11 +141,11 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     for attempt, seen in explained.seen.terminating.items():
         yield "Terminating", f"{record.pool_of(attempt)}: {words.seen(seen)}"
     hosts = record.spec.hosts if record.spec else "?"
-    yield "Hosts", f"{record.hosts.usable} of {hosts} usable, {record.hosts.joined} joined"
-    yield "Occupants", _occupants(record.hosts)
+    yield "Hosts", f"{record.current.hosts.usable} of {hosts} usable, {record.current.hosts.joined} joined"
+    yield "Occupants", _occupants(record.current.hosts)
     for each in record.terminating:
         if each.hosts.occupants:
-            yield "Occupants", f"{record.pool_of(each.attempt)}: {_occupants(each.hosts)}"
+            yield "Occupants", f"{record.pool_of(each.number)}: {_occupants(each.hosts)}"
     if record.runs_on is not None:
         yield "Runs on", f"{record.runs_on.slice_id}, attempt {record.runs_on.attempt}"
     decision = explained.decision

@@ -191,7 +191,7 @@ def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Tabl
             _job(record),
             record.id,
             Text(record.phase, style=COLOURS.get(record.phase, "")),
-            f"{record.hosts.usable}/{hosts}",
+            f"{record.current.hosts.usable}/{hosts}",
             reason(record),
             span(now - record.since),
             *more,

@@ -101,7 +101,10 @@ class Pools:
         record = self._of.records.get(pool.order.slice_id) if pool.order is not None else None
         if record is None or pool.order is None:
             return False
-        attempts = {record.attempt: record.ours_since, **{each.attempt: each.ours_since for each in record.terminating}}
+        attempts = {
+            record.attempt: record.current.ours_since,
+            **{each.number: each.ours_since for each in record.terminating},
+        }
         return attempts.get(pool.order.attempt) is not None
 
     def _cordons(self, minute: int) -> None:

@@ -46,7 +46,7 @@ def _row(record: SliceRecord, now: datetime) -> Row:
         slice_id=record.id,
         phase=record.phase,
         reason=record.reason.value,
-        hosts=f"{record.hosts.usable}/{needed}" if needed else "-",
+        hosts=f"{record.current.hosts.usable}/{needed}" if needed else "-",
         elapsed=f"{max(0.0, (end - record.created_at).total_seconds()):.0f} s",
     )
 

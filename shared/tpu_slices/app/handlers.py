@@ -174,7 +174,7 @@ def _log_decision(done: Reconciled | None) -> None:
         phase=record.phase,
         phase_before=done.before.phase,
         attempt=record.attempt,
-        operation=record.operation,
+        operation=record.current.operation,
         actions=[f"{type(action).__name__} {action.attempt}" for action in decision.actions],
         **({} if done.ready_after is None else {"ready_seconds": done.ready_after.total_seconds()}),
     )
@@ -183,8 +183,8 @@ def _log_decision(done: Reconciled | None) -> None:
         log.error(LogEvent.RELEASES_STOPPED, **about_it, message=decision.message)
     for each in cancellations_refused(done.before, record):
         place = {"cluster": record.cluster, "slice": record.id}
-        log.warning(LogEvent.CANCELLATION_REFUSED, **place, attempt=each.attempt, error=each.cancel_refused)
-    before, now = done.before.returning, record.returning
+        log.warning(LogEvent.CANCELLATION_REFUSED, **place, attempt=each.number, error=each.cancel_refused)
+    before, now = done.before.current.returning, record.current.returning
     if now is not None and now.late and not (before is not None and before.late):
         log.error(LogEvent.HOSTS_LATE, cluster=record.cluster, slice=record.id, cause=now.cause, message=record.message)
 

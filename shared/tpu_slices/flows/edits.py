@@ -103,6 +103,6 @@ def _names(record: SliceRecord) -> Iterator[str]:
     job = record.job
     yield f"{job.owner.namespace}/{job.job_name}"
     yield f"{job.owner.namespace}/{job.owner.name}"
-    yield from (record.pool_of(earlier.attempt) for earlier in record.terminating)
+    yield from (record.pool_of(earlier.number) for earlier in record.terminating)
     if record.legacy_pool is not None:
         yield record.legacy_pool

@@ -13,8 +13,8 @@ from tpu_slices.ports.deps import ReconcileDeps
 
 def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:
     """Return the order about one attempt of a slice."""
-    earlier = next((each for each in record.terminating if each.attempt == attempt), None)
-    known = record if attempt == record.attempt else earlier
+    earlier = next((each for each in record.terminating if each.number == attempt), None)
+    known = record.current if attempt == record.attempt else earlier
     made_as = (earlier.ordered or record.spec) if earlier else record.made_as
     return PoolOrder(
         cluster_path=settings.path,
@@ -27,13 +27,13 @@ def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> Po
         settings=record.pinned_settings or settings.pools,
         operation=known.operation if known else None,
         ours_since=known.ours_since if known else None,
-        asks_work=known is record and _work_is_unknown(record),
+        asks_work=known is record.current and _work_is_unknown(record),
     )
 
 
 def _work_is_unknown(record: SliceRecord) -> bool:
     """Return whether the record does not say what the vendor does to the pool, if it works on it."""
-    known = record.returning
+    known = record.current.returning
     return known is None or known.over_at is not None or known.cause not in {Cause.UPGRADE, Cause.REPAIR}
 
 
@@ -41,12 +41,11 @@ def observed(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
     """Return the observations of every pool that may exist; an attempt that was never requested has none."""
     current = (
         Absent()
-        if record.create_requested_at is None
+        if record.current.create_requested_at is None
         else deps.backend.look(order_of(record, record.attempt, settings))
     )
     terminating = {
-        earlier.attempt: deps.backend.look(order_of(record, earlier.attempt, settings))
-        for earlier in record.terminating
+        earlier.number: deps.backend.look(order_of(record, earlier.number, settings)) for earlier in record.terminating
     }
     return PoolObservations(current, terminating)
 

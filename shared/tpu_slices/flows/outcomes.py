@@ -52,7 +52,6 @@ def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
 
 def _announced_pool(record: SliceRecord) -> PoolName:
     """Return the pool to announce: the current one or, if it was not requested, the last terminating one."""
-    attempt = (
-        record.terminating[-1].attempt if record.terminating and record.create_requested_at is None else record.attempt
-    )
-    return record.pool_of(min(attempt, LAST_ATTEMPT))
+    unmade = record.current.create_requested_at is None
+    last = record.terminating[-1] if record.terminating and unmade else record.current
+    return record.pool_of(min(last.number, LAST_ATTEMPT))

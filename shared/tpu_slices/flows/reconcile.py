@@ -230,7 +230,7 @@ def _look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) 
     if stored is None:
         return None
     counted = with_report(stored.value, told.answer, deps.clock.now()) if told.answer else stored.value
-    creates = counted.create_requested_at is None and not counted.terminating
+    creates = counted.current.create_requested_at is None and not counted.terminating
     beside = _beside(counted, read, told, deps, creates=creates)
     own = beside.workloads.get(counted.owner.uid)  # Permanent if it cannot be read: then nothing is decided
     workloads = {uid: each.value for uid, each in beside.workloads.items()}

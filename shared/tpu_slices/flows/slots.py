@@ -131,7 +131,7 @@ class Settling:
         if self.taken is None or not self._concerns_slots:
             return []
         before, after, limiter = self.before, self.after, None
-        if after.reason in RAN_OUT or before.slot is not None:
+        if after.reason in RAN_OUT or before.current.slot is not None:
             limiter = change_limiter(
                 lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps
             )

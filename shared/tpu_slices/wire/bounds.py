@@ -39,7 +39,7 @@ from tpu_slices.domain.model.slices import (
     cluster_id,
     is_slice_id,
 )
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Hosts
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter
 from tpu_slices.domain.records.slices import SliceRecord
@@ -156,7 +156,6 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
         lambda value: 0 < len(value) <= MOST_CA_HASHES and all(_CA_HASH.fullmatch(each) for each in value),
         f"1 to {MOST_CA_HASHES} of the form sha256:HASH",
     ),
-    (SliceRecord, "attempt"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "attempts"): _number(LAST_ATTEMPT + 1),
     (SliceRecord, "failures"): _COUNT,
     (SliceRecord, "transition_count"): _COUNT,
@@ -167,7 +166,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (Hosts, "answered"): _QUESTIONS,
     (SliceSpec, "hosts"): _number(100_000, 1),
     (SliceSpec, "chips_per_host"): _number(100, 1),
-    (TerminatingAttempt, "attempt"): _number(LAST_ATTEMPT),
+    (Attempt, "number"): _number(LAST_ATTEMPT + 1),
     (WorkloadRecord, "announced_count"): _COUNT,
     (ConcurrencyLimiter, "limit"): _number(1_000),
     (Budget, "creations"): _number(_MOST // 2),

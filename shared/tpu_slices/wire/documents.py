@@ -265,7 +265,7 @@ def _derived(record: Record) -> Fields:
         return {}
     hosts = record.made_as.hosts if record.made_as else "?"
     return {
-        "hosts_usable": f"{record.hosts.usable} of {hosts}",
+        "hosts_usable": f"{record.current.hosts.usable} of {hosts}",
         "job_name": record.job.job_name,
         "pool": _pool(record),
         CHIPS_BOUGHT: record.chips_bought,
@@ -285,18 +285,20 @@ def _pool(record: SliceRecord) -> str | None:
 
 def _with_parsed_specs(document: Any) -> Any:
     """Return the document with its specs as they were before `native`."""
-    earlier = document.get("terminating")
-    attempts = [
-        {**each, **_parsed_in(each, ("ordered",), f"terminating.{number}.")} if isinstance(each, dict) else each
-        for number, each in enumerate(earlier if isinstance(earlier, list) else ())
-    ]
-    parsed = _parsed_in(document, ("spec", "ordered"), "")
-    return {**document, **parsed, **({"terminating": attempts} if attempts else {})}
+    parsed = {**document, **_parsed_in(document, "spec", "")}
+    if isinstance(current := document.get("current"), dict):
+        parsed["current"] = {**current, **_parsed_in(current, "ordered", "current.")}
+    if isinstance(earlier := document.get("terminating"), list):
+        parsed["terminating"] = [
+            {**each, **_parsed_in(each, "ordered", f"terminating.{number}.")} if isinstance(each, dict) else each
+            for number, each in enumerate(earlier)
+        ]
+    return parsed
 
 
-def _parsed_in(document: Fields, names: tuple[str, ...], path: str) -> Fields:
-    found = ((name, document.get(name)) for name in names)
-    return {name: _parsed_spec(spec, f"{path}{name}") for name, spec in found if isinstance(spec, dict)}
+def _parsed_in(document: Fields, name: str, path: str) -> Fields:
+    spec = document.get(name)
+    return {name: _parsed_spec(spec, f"{path}{name}")} if isinstance(spec, dict) else {}
 
 
 def _parsed_spec(spec: Fields, field: str) -> Fields:
@@ -327,12 +329,14 @@ def _impossible_attempt(record: Record) -> str | None:
     """Return which attempt of a slice no pool can have: 0 is that of an adopted pool only."""
     if not isinstance(record, SliceRecord):
         return None
-    if record.attempt > LAST_ATTEMPT and record.create_requested_at is not None:
-        return f"attempt: must be at most {LAST_ATTEMPT}, as create_requested_at is set"
-    attempts = {"attempt": record.attempt}
-    attempts |= {f"terminating.{number}.attempt": each.attempt for number, each in enumerate(record.terminating)}
-    zero = next((field for field, attempt in attempts.items() if attempt == 0), None)
-    return f"{zero}: must be at least 1, as legacy_pool is not set" if zero and record.legacy_pool is None else None
+    attempts = {"current": record.current}
+    attempts |= {f"terminating.{number}": each for number, each in enumerate(record.terminating)}
+    for field, each in attempts.items():
+        if each.number > LAST_ATTEMPT and (each is not record.current or each.create_requested_at is not None):
+            return f"{field}.number: must be at most {LAST_ATTEMPT}, as there is a pool of it"
+        if each.number == 0 and record.legacy_pool is None:
+            return f"{field}.number: must be at least 1, as legacy_pool is not set"
+    return None
 
 
 _ADAPTERS = Adapters[type[Any]](

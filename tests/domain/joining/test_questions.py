@@ -20,6 +20,7 @@ from tests.builders import (
     self_managed,
     settings,
     some_hosts,
+    with_fields,
 )
 from tests.domain.cases import OURS, observations, ready, requested, seen, terminating, unneeded
 from tpu_slices.domain.model.joining import JoinAsked
@@ -209,8 +210,8 @@ def test_while_hosts_can_join_their_token_is_never_older_than_its_life(
     decision = decided(record, observation)
     after, ends = decision.record, [each for each in joins(decision) if isinstance(each, EndJoin)]
     if isinstance(observation, Running) and not observation.awaiting and after.attempt == record.attempt:
-        missing = after.wanted and after.spec is not None and after.hosts.usable < after.spec.hosts
-        if missing and after.create_requested_at is not None:
+        missing = after.wanted and after.spec is not None and after.current.hosts.usable < after.spec.hosts
+        if missing and after.current.create_requested_at is not None:
             assert after.join_asked is not None
             assert NOW - after.join_asked.at < 20 * MINUTE
             assert after.next_reconcile_at is not None
@@ -228,4 +229,4 @@ def test_deciding_twice_asks_once(record: SliceRecord, observation: Observation)
 
 
 def test_nothing_is_asked_while_the_pool_is_gone() -> None:
-    assert joins(decided(replace(requested(), create_requested_at=None), Absent())) == ()
+    assert joins(decided(with_fields(requested(), create_requested_at=None), Absent())) == ()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.builders import NOW
+from tests.builders import NOW, with_fields
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import a_group_record
 from tests.node_groups import Json, changed, of_a_template, one_host, two_hosts
@@ -53,7 +52,7 @@ def test_a_slice_that_is_whole_is_adopted_as_attempt_0_under_its_own_name() -> N
     assert record is not None
     assert (record.job, record.id) == (JOB, slice_id(JOB))
     assert (record.attempt, record.attempts, record.pool) == (0, 0, "trainers-mig-1ec0000c")
-    assert (record.create_requested_at, record.next_reconcile_at) == (NOW, NOW)
+    assert (record.current.create_requested_at, record.next_reconcile_at) == (NOW, NOW)
 
 
 def test_it_has_the_spec_that_it_would_have_had_here_and_settings_of_now() -> None:
@@ -79,7 +78,7 @@ def test_a_slice_of_ours_that_waits_gets_the_hosts() -> None:
 def test_what_was_adopted_is_left_alone() -> None:
     first = planned(GROUP, POLICY, TEMPLATE, INSTANCES).record
     assert first is not None
-    for present in (first, replace(first, attempt=1, attempts=1)):
+    for present in (first, with_fields(first, attempt=1, attempts=1)):
         again = planned(GROUP, POLICY, TEMPLATE, INSTANCES, present=present)
         assert (again.record, again.why) == (None, "already adopted")
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from tests.builders import MINUTE, NOW, heard, settings
+from tests.builders import MINUTE, NOW, heard, settings, with_fields
 from tests.domain.cases import BARE, OURS, ready, records, seen, situations, terminating, unneeded, wanted
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -31,7 +31,8 @@ from tpu_slices.domain.reconciling.decisions import CreatePool, Relabel
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.relabelling import Relabelled, known_ours, labels_replaced, relabelling
 from tpu_slices.domain.reconciling.terminating import given_up
-from tpu_slices.domain.records.slices import Relabelling, SliceRecord
+from tpu_slices.domain.records.attempts import Relabelling
+from tpu_slices.domain.records.slices import SliceRecord
 
 LIMITS = settings().limits
 LACKING = BARE.lacking
@@ -42,7 +43,7 @@ PUT_BACK = Relabelled(ANEW, (Relabel(1),))
 
 
 def case_of(known: Relabelling | None, current: Observation, record: SliceRecord | None = None) -> Situation:
-    record = replace(record or ready(), relabelling=known)
+    record = with_fields(record or ready(), relabelling=known)
     return Situation(record, PoolObservations(current, {}), NOW, settings(), heard())
 
 
@@ -92,19 +93,19 @@ def test_only_the_current_pool_that_runs_gets_its_labels_back(case: Situation) -
     ],
 )
 def test_a_look_proves_a_pool_that_stands_to_be_ours(current: Observation, proves: bool, since: object) -> None:
-    record = ready(ours_since=since, terminating=(terminating(attempt=7, ours_since=since),))
+    record = ready(ours_since=since, terminating=(terminating(number=7, ours_since=since),))
     after = known_ours(record, seen(current, a7=current), NOW)
     expected = since or (NOW if proves else None)
-    assert (after.ours_since, after.terminating[0].ours_since) == (expected, expected)
+    assert (after.current.ours_since, after.terminating[0].ours_since) == (expected, expected)
     assert proves or after is record
 
 
 def test_an_accepted_creation_proves_it_and_another_attempt_starts_anew() -> None:
     record = ready(ours_since=None, relabelling=WAITING)
     created = acted(record, CreatePool(1), Started("operation-1"), NOW, settings())
-    assert created.ours_since == NOW
+    assert created.current.ours_since == NOW
     following = given_up(created, fits=True)
-    assert (following.ours_since, following.relabelling) == (None, None)
+    assert (following.current.ours_since, following.current.relabelling) == (None, None)
     assert following.terminating[0].ours_since == NOW
 
 
@@ -122,8 +123,8 @@ def test_an_accepted_creation_proves_it_and_another_attempt_starts_anew() -> Non
 def test_what_is_refused_is_tried_again_after_an_hour(outcome: object, again_after: object, refused: str) -> None:
     record = ready(relabelling=ANEW)
     after = acted(record, Relabel(1), outcome, NOW, settings())  # type: ignore[arg-type]
-    assert after.relabelling is not None
-    assert (after.relabelling.again_at - NOW, after.relabelling.refused) == (again_after, refused)
+    assert after.current.relabelling is not None
+    assert (after.current.relabelling.again_at - NOW, after.current.relabelling.refused) == (again_after, refused)
 
 
 @pytest.mark.parametrize(("vendor", "what"), [(GKE, "the labels of its node pool"), (COMPUTE_ENGINE, "description")])

@@ -47,7 +47,7 @@ def test_one_that_is_looked_at_anyway_is_left_to_that() -> None:
 
 
 def test_one_that_is_being_released_is_known_by_its_attempt() -> None:
-    attempt = terminating(attempt=1, ours_since=NOW)
+    attempt = terminating(number=1, ours_since=NOW)
     record = a_record(attempt=2, attempts=2, terminating=(attempt,), phase=Phase.RELEASING, next_reconcile_at=NOW)
     assert found(record, nameless(1)).unproven == ()
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from tests.builders import NOW, a_record, settings
+from tests.builders import NOW, a_record, settings, with_fields
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import a_group_record, at
 from tpu_slices.domain.model.reasons import Reason
@@ -59,7 +57,7 @@ def test_they_get_the_labels_that_a_host_has_which_joined_by_our_script() -> Non
 
 
 def test_those_of_an_adopted_slice_are_the_instances_of_tpu_operators_group() -> None:
-    record = replace(at(Reason.ADOPTED), attempt=0, legacy_pool="my-group-mig-1ec0000c")
+    record = with_fields(at(Reason.ADOPTED), attempt=0, legacy_pool="my-group-mig-1ec0000c")
     expected = nodes_expected(record, self_managed())
     assert expected is not None
     assert (expected.attempt, expected.instances) == (0, "gce://demo-project/us-central1-c/my-group-mig-1ec0000c-")

@@ -35,7 +35,7 @@ def test_a_pool_of_a_live_jobset_is_adopted_as_it_is() -> None:
     record = adoption_of(a_pool()).record
     assert record is not None
     assert (record.job, record.id) == (a_job(job_index=1), slice_id(a_job(job_index=1)))
-    assert (record.attempt, record.pool, record.create_requested_at) == (0, "llama-4f2a1", NOW)
+    assert (record.attempt, record.pool, record.current.create_requested_at) == (0, "llama-4f2a1", NOW)
     assert record.spec is not None
     assert record.spec.hosts == a_spec().hosts
 

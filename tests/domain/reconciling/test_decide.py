@@ -66,7 +66,8 @@ from tpu_slices.domain.reconciling.decisions import (
     Relabel,
 )
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
-from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, Relabelling, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.attempts import Relabelling
+from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, SliceRecord, SlotAwaited
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)
@@ -512,7 +513,7 @@ EARLIER: list[Row] = [
     ),
     (
         "of several reasons to keep pools, the one about which most can be done is told",
-        unneeded(a_record(attempt=3, terminating=(in_use(GUEST), terminating(attempt=2, hosts=some_hosts())))),
+        unneeded(a_record(attempt=3, terminating=(in_use(GUEST), terminating(number=2, hosts=some_hosts())))),
         seen(Absent(), a1=OURS, a2=OURS), heard(), Phase.RELEASING, Reason.OCCUPIED, (CloseHosts(2, 1),),
     ),
 ]  # fmt: skip
@@ -589,13 +590,15 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     freed = tuple(
         replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
     )
-    times = {"next_reconcile_at", "slot_awaited", "slot", "hosts_awaited_since", "retry_at", "failures", "held_since"}
-    times |= {"returning", "blocked_settings_version", "waits_since", "setbacks", "awaited_since", "unreadable_since"}
+    times = {"next_reconcile_at", "slot_awaited", "retry_at", "failures", "held_since"}
+    times |= {"blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
+    of_pool = {"slot", "hosts_awaited_since", "returning", "unreadable_since"}
     if isinstance(found.current if isinstance(found, PoolObservations) else found, Absent):
-        times.add("create_requested_at")
+        of_pool.add("create_requested_at")
     told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}
     same = {name: getattr(before, name) for name in times | told}
-    assert replace(after, terminating=freed, **same) == before
+    current = replace(after.current, **{name: getattr(before.current, name) for name in of_pool})
+    assert replace(after, current=current, terminating=freed, **same) == before
     assert after.slots <= before.slots
 
 
@@ -648,7 +651,7 @@ def test_a_slice_on_hold_is_reconciled_again_if_it_was_to_be(due: datetime | Non
 @pytest.mark.parametrize(("minutes", "kept"), [(1, True), (60, False)])
 def test_a_request_without_an_effect_is_forgotten_once_it_cannot_have_one_any_more(minutes: int, kept: bool) -> None:
     record = requested(create_requested_at=NOW - minutes * MINUTE, demand_confirmed_at=None)
-    assert (decided(record, Absent(), heard()).record.create_requested_at is not None) is kept
+    assert (decided(record, Absent(), heard()).record.current.create_requested_at is not None) is kept
 
 
 def test_a_slice_blocked_by_a_pause_is_created_when_the_pause_is_over() -> None:
@@ -660,7 +663,7 @@ def test_a_slice_blocked_by_a_pause_is_created_when_the_pause_is_over() -> None:
 def test_a_given_up_attempts_name_is_never_used_again() -> None:
     decision = decided(requested(**JUST), Broken(STOCKOUT))
     assert (decision.record.attempt, decision.record.attempts) == (2, 2)
-    assert [each.attempt for each in decision.record.terminating] == [1]
+    assert [each.number for each in decision.record.terminating] == [1]
 
 
 def test_a_failed_attempt_waits_longer_each_time() -> None:
@@ -724,7 +727,7 @@ def test_a_deletion_gets_the_next_slot_before_a_creation() -> None:
 
 def test_a_slot_that_was_handed_on_to_one_deletion_and_taken_for_another_is_used_once() -> None:
     handed_on = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, number=4)
-    both = (terminating(), terminating(attempt=2))
+    both = (terminating(), terminating(number=2))
     record = unneeded(a_record(attempt=3, terminating=both, slot_awaited=handed_on))
     after = decided(record, seen(Absent(), a1=OURS, a2=OURS), heard(slots={1: 4}))
     assert after.actions == (DeletePool(1),)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts, with_fields
 from tests.domain.cases import SILENT
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Running
@@ -35,18 +35,18 @@ def test_a_creation_is_checked_against_the_current_settings() -> None:
 
 
 def test_a_refusal_frees_the_slot() -> None:
-    assert decided(a_record(slot=0), TOO_LARGE).record.slot is None
+    assert decided(a_record(slot=0), TOO_LARGE).record.current.slot is None
 
 
 def test_a_refused_slice_is_created_once_it_is_allowed() -> None:
     refused = decided(a_record(), TOO_LARGE).record
-    assert decided(replace(refused, slot=0)).actions == (CreatePool(1),)
+    assert decided(with_fields(refused, slot=0)).actions == (CreatePool(1),)
 
 
 def test_a_refusal_clears_the_backoff_of_an_earlier_failure() -> None:
     waiting = a_record(phase=Phase.WAITING, reason=Reason.STOCKOUT, retry_at=NOW + MINUTE)
     refused = decided(waiting, TOO_LARGE).record
-    assert decided(replace(refused, slot=0)).actions == (CreatePool(1),)
+    assert decided(with_fields(refused, slot=0)).actions == (CreatePool(1),)
 
 
 def test_a_ready_slice_is_not_deleted_under_new_settings() -> None:
@@ -78,7 +78,7 @@ def test_a_slice_over_the_chip_limit_that_no_leader_waits_for_says_so_unless_the
 
 def test_a_slice_is_created_once_enough_chips_are_released() -> None:
     refused = decided(a_record(), SHARED, Held(in_namespace=56, in_cluster=56)).record
-    decision = decided(replace(refused, slot=0), SHARED, Held(in_namespace=48, in_cluster=48))
+    decision = decided(with_fields(refused, slot=0), SHARED, Held(in_namespace=48, in_cluster=48))
     assert decision.actions == (CreatePool(1),)
 
 
@@ -87,7 +87,7 @@ def test_nothing_is_created_in_a_cluster_that_is_retired_and_the_slice_is_looked
     decision = decide(a_record(slot=0), PoolObservations(Absent(), {}), NOW, retired, heard())
     assert (decision.record.phase, decision.reason, decision.actions) == (Phase.REFUSED, Reason.CLUSTER_RETIRED, ())
     assert decision.record.next_reconcile_at == NOW + retired.limits.resync_after
-    assert decided(replace(decision.record, slot=0)).actions == (CreatePool(1),)
+    assert decided(with_fields(decision.record, slot=0)).actions == (CreatePool(1),)
 
 
 def test_a_slice_that_serves_in_a_cluster_that_is_retired_serves_until_it_is_released() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.builders import NOW, settings
+from tests.builders import NOW, settings, with_fields
 from tests.domain.cases import every_record, situations, wanted
 from tpu_slices.domain.model.observations import Absent, Begun, Observation, PoolObservations, Unowned, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -39,18 +39,18 @@ def found(case: Situation) -> dict[int, Observation]:
 def again(case: Situation, after: SliceRecord) -> Situation:
     """Return the case in which the decision is saved, and nothing else happened."""
     pools = found(case)
-    current = pools.get(after.attempt, Absent()) if after.create_requested_at else Absent()
+    current = pools.get(after.attempt, Absent()) if after.current.create_requested_at else Absent()
     return case.with_record(
-        after, PoolObservations(current, {each.attempt: pools[each.attempt] for each in after.terminating})
+        after, PoolObservations(current, {each.number: pools[each.number] for each in after.terminating})
     )
 
 
 def may_exist(case: Situation) -> set[int]:
     """Return the attempts whose pools exist, or may come into being without another decision."""
     record, pools = case.record, found(case)
-    requested = {each.attempt: each.create_requested_at for each in record.terminating}
-    if record.create_requested_at:
-        requested[record.attempt] = record.create_requested_at
+    requested = {each.number: each.create_requested_at for each in record.terminating}
+    if record.current.create_requested_at:
+        requested[record.attempt] = record.current.create_requested_at
     gone = {
         attempt
         for attempt, at in requested.items()
@@ -74,14 +74,14 @@ def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(
     elif after.next_reconcile_at is None:
         assert after.phase in SETTLED
         assert not after.terminating
-        assert after.phase is not Phase.READY or after.hosts.occupants
+        assert after.phase is not Phase.READY or after.current.hosts.occupants
     else:
         assert after.next_reconcile_at >= NOW
 
 
 @given(situations(current=st.just(Unreadable("503"))))
 def test_a_slice_whose_pool_is_unreadable_changes_nothing(case: Situation) -> None:
-    assume(case.record.create_requested_at is not None)
+    assume(case.record.current.create_requested_at is not None)
     decision = decided(case)
     assert decision.actions == ()
     assert decision.record.phase is case.record.phase
@@ -103,10 +103,10 @@ def test_no_pool_is_closed_cancelled_or_deleted_on_which_a_live_job_is(case: Sit
 def test_no_pool_is_deleted_unless_it_is_ours_and_was_given_up(case: Situation) -> None:
     decision = decided(case)
     ends = {action.attempt for action in decision.actions if isinstance(action, MUST_END)}
-    assert ends <= {each.attempt for each in decision.record.terminating}
+    assert ends <= {each.number for each in decision.record.terminating}
     assert all(not isinstance(found(case)[attempt], Unowned | Absent | Unreadable) for attempt in ends)
     remains = {action.attempt for action in decision.actions if isinstance(action, DeleteRemains)}
-    assert remains <= {each.attempt for each in decision.record.terminating}
+    assert remains <= {each.number for each in decision.record.terminating}
     assert all(isinstance(found(case)[attempt], Begun) for attempt in remains)
 
 
@@ -125,7 +125,7 @@ def test_no_pool_is_deleted_before_the_relay_answered_that_nobody_can_come(case:
 
 
 @given(
-    situations(every_record | every_record.map(wanted).map(lambda record: replace(record, create_requested_at=None)))
+    situations(every_record | every_record.map(lambda record: with_fields(wanted(record), create_requested_at=None)))
 )
 def test_a_creation_needs_a_desire_fresh_demand_a_slot_and_an_unused_name(case: Situation) -> None:
     record = case.record
@@ -134,7 +134,7 @@ def test_a_creation_needs_a_desire_fresh_demand_a_slot_and_an_unused_name(case: 
     assert len(creates) <= 1
     if creates:
         assert record.wanted
-        assert decision.record.slot is not None
+        assert decision.record.current.slot is not None
         assert case.waiting
         assert not case.runs_elsewhere
         assert record.refusal is None
@@ -145,7 +145,7 @@ def test_a_creation_needs_a_desire_fresh_demand_a_slot_and_an_unused_name(case: 
 @given(situations())
 def test_every_pool_that_may_exist_stays_on_record(case: Situation) -> None:
     after = decided(case).record
-    kept = [*([after.attempt] if after.create_requested_at else []), *(each.attempt for each in after.terminating)]
+    kept = [each.number for each in after.all_attempts if each is not after.current or each.create_requested_at]
     assert may_exist(case) <= set(kept)
     assert len(kept) == len(set(kept))
 
@@ -154,7 +154,7 @@ def test_every_pool_that_may_exist_stays_on_record(case: Situation) -> None:
 def test_a_new_attempt_has_a_number_that_none_ever_had(case: Situation) -> None:
     after = decided(case).record
     assert after.attempts >= case.record.attempts
-    known = {case.record.attempt, *(each.attempt for each in case.record.terminating)}
+    known = {case.record.attempt, *(each.number for each in case.record.terminating)}
     if after.attempt not in known:
         assert after.attempt == after.attempts > case.record.attempts
 
@@ -163,7 +163,7 @@ def pools_of(record: SliceRecord) -> tuple[object, ...]:
     return (
         record.attempt,
         record.attempts,
-        record.create_requested_at,
+        record.current.create_requested_at,
         record.slots,
         record.terminating,
         record.failures,
@@ -180,7 +180,7 @@ def test_deciding_again_changes_nothing_more(case: Situation) -> None:
     second = decided(again(case, first.record))
     creation = CreatePool(first.record.attempt)
     if first.reason is Reason.UNOWNED_POOL and creation in second.actions:
-        begun = replace(first.record, create_requested_at=case.now, slot=second.record.slot)
+        begun = with_fields(first.record, create_requested_at=case.now, slot=second.record.current.slot)
         assert pools_of(second.record) == pools_of(begun)
         assert set(second.actions) <= {*first.actions, creation}
     else:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts, with_fields
 from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, terminating, unneeded
 from tpu_slices.domain.model.observations import Absent, Observation, Running, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -50,7 +50,7 @@ def test_the_last_attempt_is_made_and_none_after_it() -> None:
 
 
 def test_the_pool_whose_state_a_creation_waits_for_is_named() -> None:
-    record = a_record(attempt=3, terminating=(terminating(fits=True), terminating(attempt=2, fits=True)))
+    record = a_record(attempt=3, terminating=(terminating(fits=True), terminating(number=2, fits=True)))
     message = decide(record, seen(Absent(), a1=Unreadable("503"), a2=Absent()), NOW, settings(), heard()).message
     assert message == f"GKE does not say whether node pool {record.pool_of(1)} stands, which could serve: 503"
 
@@ -78,7 +78,7 @@ def test_the_first_of_those_on_a_slices_hosts_is_named() -> None:
 def test_hosts_are_awaited_since_the_first_that_was_missing() -> None:
     missing = some_hosts(usable=3)
     first = decided(ready(hosts=missing), Running(None)).record
-    assert first.hosts_awaited_since == NOW
-    again = decided(replace(first, hosts_awaited_since=NOW - MINUTE), Running(None)).record
-    assert again.hosts_awaited_since == NOW - MINUTE
+    assert first.current.hosts_awaited_since == NOW
+    again = decided(with_fields(first, hosts_awaited_since=NOW - MINUTE), Running(None)).record
+    assert again.current.hosts_awaited_since == NOW - MINUTE
     assert (again.phase, again.reason) == (Phase.PROVISIONING, Reason.HOSTS_LOST)

@@ -13,7 +13,7 @@ from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.occupancy import Users
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD, SILENT_AFTER, RelayHeard
 from tpu_slices.domain.records.hosts import Departure
 
@@ -28,18 +28,18 @@ HEARD = RelayHeard(last_at=NOW, since=NOW - 8 * HOUR)
 ASKED = NOW - 30 * SECOND
 
 
-def a_pool(**changes: Any) -> TerminatingAttempt:
+def a_pool(**changes: Any) -> Attempt:
     """Return an attempt that was created an hour ago, and about which the relay was not asked."""
-    return TerminatingAttempt(**{"attempt": 1, "create_requested_at": NOW - HOUR, "hosts": some_hosts(), **changes})
+    return Attempt(**{"number": 1, "create_requested_at": NOW - HOUR, "hosts": some_hosts(), **changes})
 
 
-def asked(at: datetime = ASKED, **hosts: Any) -> TerminatingAttempt:
+def asked(at: datetime = ASKED, **hosts: Any) -> Attempt:
     """Return a pool about which the relay was asked by the second question, and has answered the first."""
     known = {"asked": asked_to_close(at, number=2), "answered": 1, "vacant_since": NOW - MINUTE, **hosts}
     return a_pool(hosts=some_hosts(**known))
 
 
-def answered(at: datetime = ASKED, **hosts: Any) -> TerminatingAttempt:
+def answered(at: datetime = ASKED, **hosts: Any) -> Attempt:
     """Return a pool about which the relay was asked, and has answered that; its hosts are closed."""
     return asked(at, **{"answered": 2, "usable": 0, "closed": 4, **hosts})
 
@@ -48,7 +48,7 @@ def evidence(**changes: Any) -> Evidence:
     return Evidence(**{"users": NOBODY, "relay": HEARD, **changes})
 
 
-def judged(pool: TerminatingAttempt, known: Evidence) -> tuple[Step, Reason]:
+def judged(pool: Attempt, known: Evidence) -> tuple[Step, Reason]:
     found = assess(pool, known, NOW, LIMITS)
     return found.step, found.reason
 
@@ -225,9 +225,7 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
         ),
     ],
 )
-def test_each_row_has_its_step_and_reason(
-    pool: TerminatingAttempt, known: Evidence, expected: tuple[Step, Reason]
-) -> None:
+def test_each_row_has_its_step_and_reason(pool: Attempt, known: Evidence, expected: tuple[Step, Reason]) -> None:
     assert judged(pool, known) == expected
 
 
@@ -277,7 +275,7 @@ SOON, OVER = NOW + 5 * MINUTE, NOW - MINUTE
     ],
 )
 def test_the_pods_of_a_group_that_is_over_get_a_time_to_go(
-    pool: TerminatingAttempt, known: dict[str, Any], expected: tuple[Step, Reason]
+    pool: Attempt, known: dict[str, Any], expected: tuple[Step, Reason]
 ) -> None:
     assert judged(pool, evidence(**known)) == expected
 

@@ -14,7 +14,7 @@ from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.deletion import Evidence, Step, assess
 from tpu_slices.domain.reconciling.occupancy import Users
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import RelayHeard
 from tpu_slices.domain.records.hosts import Departure
 
@@ -25,7 +25,7 @@ NOBODY = Users((), ())
 HEARD = RelayHeard(last_at=NOW, since=NOW - 8 * HOUR)
 
 
-def judged(pool: TerminatingAttempt, known: Evidence) -> tuple[Step, Reason]:
+def judged(pool: Attempt, known: Evidence) -> tuple[Step, Reason]:
     found = assess(pool, known, NOW, LIMITS)
     return found.step, found.reason
 
@@ -46,8 +46,8 @@ hosts = st.builds(
     answered=st.integers(0, 3),
 ).map(lambda hosts: replace(hosts, vacant_since=None) if hosts.occupants else hosts)
 some_pools = st.builds(
-    TerminatingAttempt,
-    attempt=st.just(1),
+    Attempt,
+    number=st.just(1),
     create_requested_at=maybe_times,
     hosts=hosts,
     spared_until=maybe_times,
@@ -71,28 +71,26 @@ unforced = st.builds(
 )
 
 
-def _asked(pool: TerminatingAttempt, at: datetime, **numbers: int) -> TerminatingAttempt:
+def _asked(pool: Attempt, at: datetime, **numbers: int) -> Attempt:
     """Return an old pool about which the relay was asked by the second question."""
     asked = with_hosts(pool, **{"asked": asked_to_close(at, number=2), "highest": 2, "answered": 1, **numbers})
     return replace(asked, create_requested_at=NOW - HOUR, spared_until=None)
 
 
 @given(pools, unforced)
-def test_no_pool_is_deleted_or_closed_that_a_live_job_uses(pool: TerminatingAttempt, known: Evidence) -> None:
+def test_no_pool_is_deleted_or_closed_that_a_live_job_uses(pool: Attempt, known: Evidence) -> None:
     assume(known.users)
     assert judged(pool, known)[0] is WAIT
 
 
 @given(pools, unforced)
-def test_nothing_is_deleted_while_the_relay_is_silent(pool: TerminatingAttempt, known: Evidence) -> None:
+def test_nothing_is_deleted_while_the_relay_is_silent(pool: Attempt, known: Evidence) -> None:
     assume(known.relay.silent(NOW))
     assert judged(pool, known) == (WAIT, Reason.RELAY_SILENT)
 
 
 @given(pools, unforced)
-def test_nothing_is_deleted_without_a_recent_answer_to_the_last_question(
-    pool: TerminatingAttempt, known: Evidence
-) -> None:
+def test_nothing_is_deleted_without_a_recent_answer_to_the_last_question(pool: Attempt, known: Evidence) -> None:
     if judged(pool, known)[0] is DELETE:
         asked = pool.hosts.closing
         assert asked is not None
@@ -104,7 +102,7 @@ def test_nothing_is_deleted_without_a_recent_answer_to_the_last_question(
 
 
 @given(pools, unforced)
-def test_nothing_is_deleted_while_a_pod_may_come(pool: TerminatingAttempt, known: Evidence) -> None:
+def test_nothing_is_deleted_while_a_pod_may_come(pool: Attempt, known: Evidence) -> None:
     """Hosts that cannot be closed may be deleted if nobody came for long, or under the Job that is to be released."""
     if judged(pool, known)[0] is DELETE:
         vacant_since = pool.hosts.vacant_since
@@ -114,19 +112,19 @@ def test_nothing_is_deleted_while_a_pod_may_come(pool: TerminatingAttempt, known
 
 
 @given(pools, unforced)
-def test_an_operator_can_force_every_deletion(pool: TerminatingAttempt, known: Evidence) -> None:
+def test_an_operator_can_force_every_deletion(pool: Attempt, known: Evidence) -> None:
     assert judged(pool, replace(known, forced=True))[0] is DELETE
 
 
 @given(pools, unforced)
-def test_what_waits_for_a_time_does_not_wait_for_a_past_one(pool: TerminatingAttempt, known: Evidence) -> None:
+def test_what_waits_for_a_time_does_not_wait_for_a_past_one(pool: Attempt, known: Evidence) -> None:
     until = assess(pool, known, NOW, LIMITS).until
     assert until is None or until > NOW
 
 
 @given(pools, users, st.none() | times.filter(lambda at: at <= NOW))
 def test_a_pool_that_nobody_uses_any_more_is_deleted_in_the_end(
-    pool: TerminatingAttempt, left: Users, uninterrupted_since: datetime | None
+    pool: Attempt, left: Users, uninterrupted_since: datetime | None
 ) -> None:
     """Given that the relay is heard and answers within half a minute, and that every Job that was there stays away."""
     now, steps = NOW, []

@@ -21,6 +21,7 @@ from tests.builders import (
     a_spec,
     leaders_wait,
     settings,
+    with_fields,
 )
 from tests.domain.cases import REJECTION
 from tpu_slices.domain.model.facts import Answer, SlicesWanted, WorkloadChanged, WorkloadState
@@ -127,7 +128,8 @@ def test_new_settings_do_not_change_the_spec_of_a_slice_that_may_have_a_pool() -
     record = a_record(create_requested_at=NOW)
     moved = settings(zone="us-central2-a")
     with_pool = wanted(leaders_wait(0), a_jobset(), {record.id: record}, LATER, moved)
-    without = wanted(leaders_wait(0), a_jobset(), {record.id: replace(record, create_requested_at=None)}, LATER, moved)
+    unmade = with_fields(record, create_requested_at=None)
+    without = wanted(leaders_wait(0), a_jobset(), {record.id: unmade}, LATER, moved)
     assert with_pool is not None
     assert without is not None
     assert with_pool.slices == {}

@@ -24,6 +24,7 @@ from tests.builders import (
     leaders_wait,
     settings,
     some_hosts,
+    with_fields,
 )
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -196,7 +197,7 @@ def asked(record: SliceRecord, known: WorkloadRecord | None, generation: int = 1
 @pytest.mark.parametrize(("made", "asks"), [("4x4", "4x8"), ("4x8", "4x4")])
 def test_another_request_is_noticed_whatever_it_was_before(made: str, asks: str) -> None:
     first = asked(a_record(), a_jobset(), topology=made).slices.get(a_record().id, a_record())
-    standing = replace(first, create_requested_at=NOW)
+    standing = with_fields(first, create_requested_at=NOW)
     assert asked(standing, a_jobset(), topology=made).slices == {}
     after_ = asked(standing, a_jobset(), topology=asks).slices[standing.id]
     assert str(after_.spec and after_.spec.topology) == asks

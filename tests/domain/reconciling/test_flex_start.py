@@ -88,7 +88,7 @@ def test_an_empty_pool_is_given_up_so_that_it_fits_again_and_is_no_failure() -> 
 
 def test_no_clock_runs_for_an_empty_pool() -> None:
     awaited = decided(requested(hosts_awaited_since=NOW - HOUR), OURS)
-    assert (awaited.hosts_awaited_since, awaited.next_reconcile_at) == (None, NOW + 10 * MINUTE)
+    assert (awaited.current.hosts_awaited_since, awaited.next_reconcile_at) == (None, NOW + 10 * MINUTE)
 
 
 def test_the_message_keeps_since_when_it_waits() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     ELSEWHERE,
     GUEST,
@@ -214,9 +214,9 @@ def test_a_pool_without_some_usable_hosts_fails_after_hosts_timeout(reason: Reas
     assert failed is not None
     assert failed.failure == Failure(FailureKind.HOSTS, "3 of 4 hosts became usable within 30 minutes.")
     assert ended(lasting(reason, LIMITS.hosts_timeout - MINUTE, hosts=some_hosts(usable=3)), seen) is None
-    assert ended(replace(record, hosts=some_hosts(usable=3, occupants=(OWN,))), seen) is None
+    assert ended(with_fields(record, hosts=some_hosts(usable=3, occupants=(OWN,))), seen) is None
     assert ended(record, seen, SILENT) is None
-    assert ended(replace(record, hosts=some_hosts()), seen) is None
+    assert ended(with_fields(record, hosts=some_hosts()), seen) is None
 
 
 @pytest.mark.parametrize("reason", [Reason.CREATION_STARTED, Reason.CREATING])
@@ -283,15 +283,15 @@ present = observations.filter(lambda seen: not isinstance(seen, Absent | Begun |
 used = st.sampled_from(
     [some_hosts(usable=usable, **by) for usable in (0, 4) for by in ({"occupants": (OWN,)}, {"departures": LEFT})]
 )
-used_by_its_own_job = st.tuples(records(), used).map(lambda pair: replace(wanted(pair[0]), hosts=pair[1]))
+used_by_its_own_job = st.tuples(records(), used).map(lambda pair: with_fields(wanted(pair[0]), hosts=pair[1]))
 with_hosts = st.tuples(records(), st.integers(0, 4)).map(
-    lambda pair: replace(wanted(pair[0]), hosts=some_hosts(usable=pair[1]))
+    lambda pair: with_fields(wanted(pair[0]), hosts=some_hosts(usable=pair[1]))
 )
 
 
 @given(situations(used_by_its_own_job, current=present))
 def test_a_wanted_pool_that_its_own_job_uses_is_never_given_up(case: Situation) -> None:
-    there = case.record.on(case.record.hosts) or not isinstance(case.seen.current, Unowned)
+    there = case.record.on(case.record.current.hosts) or not isinstance(case.seen.current, Unowned)
     if case.record.wanted and case.users and there:
         assert giving_up(case) is None
 
@@ -310,7 +310,7 @@ def test_a_wanted_slice_gives_nothing_up_over_a_pool_that_is_not_read(case: Situ
 @given(situations(records().map(wanted), current=st.just(Unowned("It has no labels."))))
 def test_a_name_that_somebody_else_uses_is_given_up_unless_its_own_job_is_there(case: Situation) -> None:
     end = giving_up(case)
-    assert not case.record.wanted or (end is None) == case.record.on(case.record.hosts)
+    assert not case.record.wanted or (end is None) == case.record.on(case.record.current.hosts)
     assert end is None or end.fits is not case.record.wanted
     assert end is None or end.fits or "It has no labels." in end.unowned
 
@@ -324,7 +324,7 @@ def test_an_attempt_ends_in_one_way(case: Situation) -> None:
 @given(situations())
 def test_what_is_not_wanted_is_given_up_and_what_was_never_requested_is_not(case: Situation) -> None:
     end = giving_up(case)
-    if case.record.create_requested_at is None:
+    if case.record.current.create_requested_at is None:
         assert end is None
     elif not case.record.wanted:
         assert end is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_attempt, an_occupant, some_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
@@ -21,7 +21,6 @@ from tpu_slices.domain.reconciling.inventory import (
     check_inventory,
 )
 from tpu_slices.domain.reconciling.terminating import given_up
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.slices import RunsOn, SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 
@@ -128,7 +127,7 @@ def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset(
     (recovered,) = findings.recovered
     (placeholder,) = findings.placeholders
     assert (recovered.id, recovered.attempt, recovered.spec, recovered.next_reconcile_at) == (lost.id, 3, None, NOW)
-    assert (recovered.create_requested_at, recovered.spared_until) == (NOW, NOW + SPARED_FOR)
+    assert (recovered.current.create_requested_at, recovered.current.spared_until) == (NOW, NOW + SPARED_FOR)
     assert given_up(recovered, fits=True).attempt == 4
     assert (placeholder.owner.uid, placeholder.state, placeholder.demand) == (
         OTHER,
@@ -164,8 +163,8 @@ def test_a_pool_whose_record_cannot_be_read_is_left_alone() -> None:
 def test_an_orphan_whose_jobset_is_not_active_is_terminating_and_spared(state: WorkloadState) -> None:
     (recovered,) = findings_of(records=[], pools=[a_pool(a_record(), 3)], workloads=[a_jobset(state=state)]).recovered
     (orphan,) = recovered.terminating
-    assert (orphan.attempt, orphan.spared_until, orphan.fits) == (3, NOW + SPARED_FOR, True)
-    assert (recovered.attempt, recovered.create_requested_at) == (4, None)
+    assert (orphan.number, orphan.spared_until, orphan.fits) == (3, NOW + SPARED_FOR, True)
+    assert (recovered.attempt, recovered.current.create_requested_at) == (4, None)
 
 
 def test_an_orphan_of_a_known_jobset_needs_no_placeholder() -> None:
@@ -175,10 +174,10 @@ def test_an_orphan_of_a_known_jobset_needs_no_placeholder() -> None:
 
 
 def test_a_pool_of_an_attempt_missing_from_its_record_becomes_terminating() -> None:
-    serving = a_record(**SERVING, attempt=3, terminating=(TerminatingAttempt(attempt=2),))
+    serving = a_record(**SERVING, attempt=3, terminating=(an_attempt(2),))
     findings = findings_of(records=[serving], pools=[a_pool(serving, 3), a_pool(serving, 2), a_pool(serving, 1)])
     ((_, after),) = findings.mended
-    assert [each.attempt for each in after.terminating] == [2, 1]
+    assert [each.number for each in after.terminating] == [2, 1]
     assert after.next_reconcile_at == NOW
     found = after.terminating[1]
     assert (found.create_requested_at, found.spared_until, found.chips) == (NOW, NOW + SPARED_FOR, 16)
@@ -227,7 +226,7 @@ def test_a_pool_that_its_record_counts_as_never_requested_is_reconciled_again(ph
         records=[record], pools=[a_pool(record)], workloads=[a_jobset(state=WorkloadState.COMPLETED)]
     )
     ((_, after),) = findings.mended
-    assert (after.create_requested_at, after.next_reconcile_at, after.terminating) == (NOW, NOW, ())
+    assert (after.current.create_requested_at, after.next_reconcile_at, after.terminating) == (NOW, NOW, ())
 
 
 def test_a_release_requested_in_the_record_alone_is_found() -> None:

@@ -16,6 +16,7 @@ from tests.builders import (
     NOW,
     a_jobset,
     a_record,
+    an_attempt,
     an_occupant,
     asked_to_close,
     asked_to_open,
@@ -34,7 +35,6 @@ from tpu_slices.domain.reconciling.occupancy import (
     users,
     with_hosts,
 )
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, NO_HOSTS, Departure, Hosts, digest_of
 
 LATER = NOW + 5 * MINUTE
@@ -89,7 +89,7 @@ def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: Host
 
 
 CREATED: dict[str, Any] = {"reason": Reason.CREATING, "create_requested_at": NOW, "operation": "operation-1"}
-DELETED = {"attempt": 2, "terminating": (TerminatingAttempt(attempt=1, delete_requested_at=NOW),)}
+DELETED = {"attempt": 2, "terminating": (an_attempt(1, delete_requested_at=NOW),)}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ DELETED = {"attempt": 2, "terminating": (TerminatingAttempt(attempt=1, delete_re
         pytest.param({**CREATED, "spec": None}, 0, 4, False, id="nobody knows how many hosts there will be"),
         pytest.param(DELETED, 0, 1, True, id="being deleted, and a host is there"),
         pytest.param(DELETED, 0, 0, False, id="and none is"),
-        pytest.param({**DELETED, "terminating": (TerminatingAttempt(attempt=1),)}, 0, 1, False, id="to be deleted"),
+        pytest.param({**DELETED, "terminating": (an_attempt(1),)}, 0, 1, False, id="to be deleted"),
     ],
 )
 def test_a_slice_is_not_looked_at_for_hosts_that_come_or_go_while_an_operation_on_its_pool_runs(

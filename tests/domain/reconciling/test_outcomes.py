@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, settings
+from tests.builders import MINUTE, NOW, a_record, settings, with_fields
 from tests.domain.cases import OURS, owned, requested, seen, terminating, unneeded, with_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
@@ -152,7 +152,7 @@ def test_a_creation_that_gke_is_not_permitted_to_cancel_is_awaited_and_says_so()
     waiting = next_decision(record, Creating())
     assert (waiting.actions, waiting.reason) == ((), Reason.CREATION_IN_DOUBT)
     assert waiting.message.endswith(f"refused to cancel its creation: {words}")
-    assert [each.attempt for each in cancellations_refused(releasing(), record)] == [1]
+    assert [each.number for each in cancellations_refused(releasing(), record)] == [1]
     assert cancellations_refused(record, waiting.record) == []
     unasked = replace(record, terminating=(with_hosts(record.terminating[0], asked=None),))
     asking = next_decision(unasked, Creating())
@@ -178,7 +178,7 @@ def test_a_cancellation_that_came_too_fast_is_requested_again() -> None:
 def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() -> None:
     ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
     record = after(CreatePool(1), Started("operation-9"), ordered)
-    assert record == replace(
+    assert record == with_fields(
         ordered, operation="operation-9", ours_since=NOW, next_reconcile_at=NOW + LIMITS.resync_after
     )
 
@@ -187,7 +187,7 @@ def test_a_refused_creation_fails_without_an_attempt() -> None:
     ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
     record = after(CreatePool(1), a_failure(FailureKind.QUOTA), ordered)
     assert (record.reason, record.attempt, record.terminating) == (Reason.QUOTA_EXCEEDED, 1, ())
-    assert (sorted(record.slots), record.create_requested_at, record.chips_held) == ([], None, 0)
+    assert (sorted(record.slots), record.current.create_requested_at, record.chips_held) == ([], None, 0)
 
 
 # questions

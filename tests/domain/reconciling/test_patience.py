@@ -19,7 +19,7 @@ from tpu_slices.domain.reconciling.decisions import DeletePool
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.returning import Returning
 from tpu_slices.domain.records.slices import Rejection, RunsOn, SliceRecord
 
@@ -139,7 +139,7 @@ def test_a_slice_with_terminating_attempts_is_reconciled_when_the_first_of_them_
 
 @given(st.sampled_from(Reason), st.sampled_from([(), (terminating(),)]))
 def test_after_an_action_no_slice_is_reconciled_later_than_was_decided(
-    reason: Reason, earlier: tuple[TerminatingAttempt, ...]
+    reason: Reason, earlier: tuple[Attempt, ...]
 ) -> None:
     record = a_slice(reason, phase=reason.phase or Phase.READY, attempt=2, terminating=earlier, retry_at=NOW)
     assessments = [kept(until=NOW + LIMITS.delete_retry_after)] * len(earlier)
@@ -174,7 +174,12 @@ def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKin
 def test_a_failed_creation_frees_its_slot_and_backs_off_by_its_kind(kind: FailureKind, retry: timedelta | None) -> None:
     after = failed(a_record(**CREATING), Failure(kind, "why"), NOW, settings())
     assert after.retry_at == (None if retry is None else NOW + retry)
-    assert (after.slot, after.operation, after.create_requested_at, after.failures) == (None, None, None, 1)
+    assert (after.current.slot, after.current.operation, after.current.create_requested_at, after.failures) == (
+        None,
+        None,
+        None,
+        1,
+    )
 
 
 def test_a_waiting_slices_message_has_the_next_attempt() -> None:
@@ -239,7 +244,12 @@ def test_a_shape_that_gke_never_creates_is_rejected_under_these_settings() -> No
 def test_a_name_that_is_taken_is_no_failure_and_the_slice_is_reconciled_again() -> None:
     record = a_record(**CREATING, failures=3)
     after = failed(record, Failure(FailureKind.NAME_TAKEN, "already exists"), NOW, settings())
-    assert (after.failures, after.slot, after.create_requested_at, after.operation) == (3, 0, NOW, None)
+    assert (after.failures, after.current.slot, after.current.create_requested_at, after.current.operation) == (
+        3,
+        0,
+        NOW,
+        None,
+    )
     assert due(after, (), NOW, LIMITS) == NOW + LIMITS.act_window
 
 
@@ -276,7 +286,7 @@ def test_after_every_failure_the_slice_is_settled_or_reconciled_again(kind: Fail
 def test_an_attempt_whose_deletion_is_refused_stays_and_is_reconciled_again(kind: FailureKind) -> None:
     record = a_record(phase=Phase.RELEASING, attempt=2, terminating=(terminating(delete_requested_at=NOW),))
     after = acted(record, DeletePool(1), Refused(Failure(kind, "not now")), NOW, settings())
-    assert [each.attempt for each in after.terminating] == [1]
+    assert [each.number for each in after.terminating] == [1]
     assert after.phase is Phase.RELEASING
     assert after.next_reconcile_at is not None
     assert after.next_reconcile_at <= NOW + LIMITS.requeue_after

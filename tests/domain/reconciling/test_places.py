@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, hosts_changed, some_hosts
+from tests.builders import MINUTE, NOW, a_job, a_record, an_attempt, an_occupant, hosts_changed, some_hosts, with_fields
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsListed, Occupant
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
@@ -19,7 +19,6 @@ from tpu_slices.domain.reconciling.occupancy import (
     with_hosts,
     with_place,
 )
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, digest_of, key_of
 from tpu_slices.domain.records.slices import Desire, RunsOn, SliceRecord
 
@@ -120,7 +119,7 @@ def test_a_slice_knows_where_its_job_runs(
     ],
 )
 def test_a_job_runs_where_it_came_last(home: Hosts, before: tuple[Occupant, ...], *, runs_there: bool) -> None:
-    for guest in (_at(None, home), _at(None, attempt=2, terminating=(TerminatingAttempt(attempt=1, hosts=home),))):
+    for guest in (_at(None, home), _at(None, attempt=2, terminating=(an_attempt(1, hosts=home),))):
         after = with_place(guest, a_count((GEMMA,), host=on_hosts(*before)), GEMMA)
         assert (after is not None and after.runs_on == THERE) is runs_there
 
@@ -131,9 +130,9 @@ def test_a_place_is_not_restored_for_a_job_that_needs_none() -> None:
 
 
 def test_hosts_of_an_earlier_attempt_are_recorded_there() -> None:
-    record = a_record(attempt=2, terminating=(TerminatingAttempt(attempt=1),))
+    record = a_record(attempt=2, terminating=(an_attempt(1),))
     after = with_hosts(a_count((GEMMA,), host=record, attempt=1))
-    assert (after.hosts, after.terminating[0].hosts.occupants) == (record.hosts, (GEMMA,))
+    assert (after.current.hosts, after.terminating[0].hosts.occupants) == (record.current.hosts, (GEMMA,))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +157,7 @@ def listed(*records: SliceRecord, sequence: int = 3) -> HostsListed:
 
 def test_a_list_that_disagrees_lowers_positions_that_are_higher() -> None:
     hosts, other = some_hosts(sequence=5), some_hosts(usable=3, sequence=2)
-    record = a_record(attempt=2, hosts=other, terminating=(TerminatingAttempt(attempt=1, hosts=hosts),), runs_on=THERE)
+    record = a_record(attempt=2, hosts=other, terminating=(an_attempt(1, hosts=hosts),), runs_on=THERE)
     after = lowered(record, listed())
     assert dict(after.all_hosts) == {1: replace(hosts, sequence=3), 2: other}
     assert after.runs_on == replace(THERE, sequence=3)
@@ -170,7 +169,7 @@ def test_a_list_that_agrees_lowers_none() -> None:
 
 
 def test_chips_are_held_by_the_slice_whose_job_runs_on_them() -> None:
-    lender = replace(on_hosts(GEMMA), terminating=(TerminatingAttempt(attempt=2, chips=8),))
+    lender = replace(on_hosts(GEMMA), terminating=(an_attempt(2, chips=8),))
     assert (lender.chips_held, _at(THERE).chips_held) == (8, 16)
-    assert replace(lender, hosts=some_hosts(occupants=(GEMMA, LLAMA))).chips_held == 24
-    assert (replace(lender, hosts=some_hosts()).chips_held, _at(LEFT).chips_held) == (24, 0)
+    assert with_fields(lender, hosts=some_hosts(occupants=(GEMMA, LLAMA))).chips_held == 24
+    assert (with_fields(lender, hosts=some_hosts()).chips_held, _at(LEFT).chips_held) == (24, 0)

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, asked_to_close, asked_to_open, heard, hosts_changed, settings, some_hosts
+from tests.builders import (
+    MINUTE,
+    NOW,
+    asked_to_close,
+    asked_to_open,
+    heard,
+    hosts_changed,
+    settings,
+    some_hosts,
+    with_fields,
+)
 from tests.domain.cases import GUEST, OURS, in_use, ready, requested, seen, terminating, unneeded, with_hosts
 from tests.domain.deleting import UNASKED, Deletion, followed
 from tpu_slices.domain.model.observations import Absent, Creating
@@ -18,7 +28,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CloseHosts, CreatePool, DeletePool, OpenHosts
 from tpu_slices.domain.reconciling.occupancy import counted
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import MOST_BELIEVED
 
 SECOND = timedelta(seconds=1)
@@ -28,7 +38,7 @@ CORDONED = some_hosts(
 )
 
 
-def reported(attempt: TerminatingAttempt, sequence: int = 2, **changes: object) -> TerminatingAttempt:
+def reported(attempt: Attempt, sequence: int = 2, **changes: object) -> Attempt:
     """Return the attempt after a report of its hosts, which are closed; one that answers has the latest one's time."""
     asked_at = attempt.hosts.asked.at if attempt.hosts.asked else None
     fact = hosts_changed(**{"usable": 0, "closed": 4, "sequence": sequence, "asked_at": asked_at, **changes})
@@ -59,7 +69,7 @@ def test_a_slice_whose_hosts_are_closed_is_looked_at_until_they_are_open() -> No
 def test_a_slice_whose_hosts_were_asked_to_be_opened_is_looked_at_as_the_question_may_be_lost() -> None:
     decision = decide(ready(hosts=CORDONED), seen(OURS), NOW, settings(), heard())
     assert decision.actions == (OpenHosts(1, 2),)
-    assert decision.record.hosts.asked == asked_to_open(NOW, number=2)
+    assert decision.record.current.hosts.asked == asked_to_open(NOW, number=2)
     assert decision.record.next_reconcile_at == NOW + MINUTE
 
 
@@ -67,9 +77,9 @@ def test_numbers_go_on_when_a_pool_is_given_up_taken_back_and_given_up_again() -
     opened = some_hosts(asked=asked_to_open(NOW - 20 * MINUTE, number=6), highest=9)
     ended = decide(unneeded(ready(hosts=opened)), seen(OURS), NOW, settings(), heard())
     assert ended.actions == (CloseHosts(1, 10),)
-    needed = replace(requested(), attempt=2, attempts=2, create_requested_at=None, terminating=ended.record.terminating)
-    fits = replace(needed, terminating=(replace(ended.record.terminating[0], fits=True),))
-    back = decide(fits, seen(Absent(), a1=OURS), NOW, settings(), heard())
+    fits = (replace(ended.record.terminating[0], fits=True),)
+    needed = with_fields(requested(), attempt=2, attempts=2, create_requested_at=None, terminating=fits)
+    back = decide(needed, seen(Absent(), a1=OURS), NOW, settings(), heard())
     assert (back.record.attempt, back.actions) == (1, (OpenHosts(1, 11),))
     again = decide(unneeded(back.record), seen(OURS), NOW, settings(), heard())
     assert again.actions == (CloseHosts(1, 12),)
@@ -81,7 +91,7 @@ def test_numbers_go_on_when_a_pool_is_created_anew_under_its_name_and_earlier_an
     )
     created = decide(gone, seen(Absent()), NOW, settings(), heard(slots={1: 0}))
     assert created.actions == (CreatePool(1),)
-    hosts = created.record.hosts
+    hosts = created.record.current.hosts
     assert (hosts.asked, hosts.highest, hosts.answered) == (None, 9, 0)
     asked = decide(unneeded(created.record), seen(OURS), NOW + MINUTE, settings(), heard())
     assert asked.actions == (CloseHosts(1, 10),)

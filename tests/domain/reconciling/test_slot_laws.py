@@ -26,7 +26,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CreatePool, DeletePool, DeleteRemains
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import NO_HOSTS
 from tpu_slices.domain.records.slices import Desire, PoolOperation, SliceRecord, SlotAwaited
 
@@ -67,15 +67,15 @@ awaited = st.none() | st.builds(
 
 
 @st.composite
-def attempts(draw: st.DrawFn, attempt: int) -> TerminatingAttempt:
-    return TerminatingAttempt(
-        attempt=attempt,
+def attempts(draw: st.DrawFn, attempt: int) -> Attempt:
+    return Attempt(
+        number=attempt,
+        ordered=a_spec(),
         create_requested_at=draw(moments),
         delete_requested_at=draw(moments),
         slot=draw(st.none() | st.just(attempt)),
         hosts=draw(hosts),
         fits=draw(st.booleans()),
-        fingerprint=a_spec().fingerprint,
         refused=draw(st.sampled_from(["", "no permission"])),
     )
 
@@ -100,12 +100,12 @@ def records(draw: st.DrawFn) -> SliceRecord:
 
 
 def seen_by(data: st.DataObject, record: SliceRecord, kinds: st.SearchStrategy[Observation]) -> PoolObservations:
-    current = data.draw(kinds) if record.create_requested_at else Absent()
-    return PoolObservations(current, {each.attempt: data.draw(kinds) for each in record.terminating})
+    current = data.draw(kinds) if record.current.create_requested_at else Absent()
+    return PoolObservations(current, {each.number: data.draw(kinds) for each in record.terminating})
 
 
 def slots_of(record: SliceRecord) -> dict[int, int | None]:
-    return {record.attempt: record.slot, **{each.attempt: each.slot for each in record.terminating}}
+    return {record.attempt: record.current.slot, **{each.number: each.slot for each in record.terminating}}
 
 
 @given(st.data(), records())

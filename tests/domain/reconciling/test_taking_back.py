@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_open, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_open, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     ELSEWHERE,
     GUEST,
@@ -39,16 +39,16 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, OpenHosts
 from tpu_slices.domain.reconciling.terminating import given_up, with_best_attempt
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import Desire
 
 
-def case_of(*attempts: TerminatingAttempt, current: Observation | None = None, **changes: object) -> Situation:
+def case_of(*attempts: Attempt, current: Observation | None = None, **changes: object) -> Situation:
     """Return the case of a slice whose second attempt was not requested, and whose first pool runs."""
     known = changes.pop("known", heard())
     assert isinstance(known, Known)
-    record = replace(a_record(attempt=2, terminating=attempts), **changes)  # type: ignore[arg-type]
-    found = {f"a{each.attempt}": OURS for each in attempts}
+    record = with_fields(a_record(attempt=2, terminating=attempts), **changes)
+    found = {f"a{each.number}": OURS for each in attempts}
     return Situation(record, seen(current or Absent(), **found), NOW, settings(), known)
 
 
@@ -62,22 +62,21 @@ def test_the_next_attempt_starts_without_the_state_of_the_last() -> None:
         rebuild_allowed=True,
         hosts=some_hosts(occupants=(OWN,)),
         spared_until=NOW,
-        terminating=(terminating(attempt=4),),
+        terminating=(terminating(number=4),),
     )
     after = given_up(record, fits=True)
     assert after == replace(
         requested(attempt=5, create_requested_at=None, terminating=()),
         terminating=(
-            terminating(attempt=4),
-            TerminatingAttempt(
-                attempt=1,
-                create_requested_at=record.create_requested_at,
+            terminating(number=4),
+            Attempt(
+                number=1,
+                ordered=a_spec(),
+                create_requested_at=record.current.create_requested_at,
                 operation="operation-1",
                 slot=3,
-                hosts=record.hosts,
+                hosts=record.current.hosts,
                 spared_until=NOW,
-                chips=16,
-                fingerprint=a_spec().fingerprint,
                 fits=True,
             ),
         ),
@@ -182,7 +181,7 @@ def test_an_earlier_attempt_is_taken_back_only_from_what_can_serve(
 
 
 def test_the_attempt_on_which_its_job_runs_comes_before_one_that_would_serve() -> None:
-    case = case_of(OWN_ON_IT, replace(FITS, attempt=2), attempt=3, attempts=3)
+    case = case_of(OWN_ON_IT, replace(FITS, number=2), attempt=3, attempts=3)
     assert with_best_attempt(case)[0].record.attempt == 1
 
 
@@ -190,15 +189,15 @@ def test_what_is_taken_back_is_the_attempt_as_it_was_and_its_hosts_are_asked_to_
     attempt = replace(FITS, operation="operation-1", slot=3, spared_until=NOW)
     case, _ = with_best_attempt(case_of(attempt, retry_at=NOW + MINUTE))
     hosts = some_hosts(usable=0, closed=4, vacant_since=NOW, asked=asked_to_open(NOW, number=2), answered=1)
-    after = requested(operation="operation-1", slot=3, spared_until=NOW, hosts=hosts, attempts=2)
+    after = requested(operation="operation-1", slot=3, spared_until=NOW, hosts=hosts, attempts=2, ordered=a_spec())
     assert replace(case.record, retry_at=None, phase=after.phase) == after
     assert case.seen == seen(OURS)
 
 
 def test_the_current_attempt_stays_on_record_when_another_takes_its_place() -> None:
-    case = case_of(OWN_ON_IT, terminating(attempt=3), current=OURS, create_requested_at=NOW - MINUTE, attempts=4)
+    case = case_of(OWN_ON_IT, terminating(number=3), current=OURS, create_requested_at=NOW - MINUTE, attempts=4)
     after, _ = with_best_attempt(replace(case, seen=seen(OURS, a1=Running(), a3=Deleting())))
-    assert [(each.attempt, each.fits) for each in after.record.terminating] == [(3, False), (2, True)]
+    assert [(each.number, each.fits) for each in after.record.terminating] == [(3, False), (2, True)]
     assert after.seen == seen(Running(), a2=OURS, a3=Deleting())
     assert given_up(after.record, fits=True).attempt == 5
 

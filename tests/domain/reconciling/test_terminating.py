@@ -27,7 +27,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, CancelCreation, CloseHosts, DeletePool, OpenHosts
 from tpu_slices.domain.reconciling.terminating import Followed, follow
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD
 from tpu_slices.domain.records.slices import PoolOperation, SlotAwaited
 
@@ -127,11 +127,11 @@ JUST_REQUESTED = replace(FREE, create_requested_at=NOW - 119 * SECOND)
     ],
 )
 def test_each_row_has_its_reason_and_actions(
-    attempt: TerminatingAttempt, found: Observation, reason: Reason | None, actions: tuple[Action, ...]
+    attempt: Attempt, found: Observation, reason: Reason | None, actions: tuple[Action, ...]
 ) -> None:
     after = followed(attempt, found)
     assert [each.reason for each in after.assessments] == ([] if reason is None else [reason])
-    assert [each.attempt for each in after.attempts] == ([] if reason is None else [1])
+    assert [each.number for each in after.attempts] == ([] if reason is None else [1])
     assert after.actions == actions
 
 
@@ -159,7 +159,7 @@ def test_a_deletion_waits_for_a_slot_and_keeps_its_place() -> None:
 def test_only_the_attempt_that_is_in_line_waits_for_a_slot_before_its_hosts_are_closed() -> None:
     """Another that comes first takes its place, and its hosts may be closed as well."""
     waits = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW - MINUTE)
-    record = a_record(attempt=3, slot_awaited=waits, terminating=(FREE, replace(UNASKED, attempt=2)))
+    record = a_record(attempt=3, slot_awaited=waits, terminating=(FREE, replace(UNASKED, number=2)))
     after = follow(Situation(record, seen(Absent(), a1=OURS, a2=OURS), NOW, settings(), ENDED))
     assert after.actions == (CloseHosts(2, 1),)
     assert after.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
@@ -186,7 +186,7 @@ def test_hosts_that_may_be_open_again_are_closed_once_the_deletion_has_a_slot_wh
 
 
 def test_one_slot_is_awaited_at_a_time() -> None:
-    record = a_record(attempt=3, terminating=(FREE, replace(FREE, attempt=2)))
+    record = a_record(attempt=3, terminating=(FREE, replace(FREE, number=2)))
     after = follow(Situation(record, seen(Absent(), a1=OURS, a2=OURS), NOW, settings(), ENDED))
     assert after.slot_awaited is not None
     assert after.slot_awaited.attempt == 1
@@ -218,7 +218,7 @@ def test_a_requested_deletion_has_its_slot_and_its_time() -> None:
     ],
 )
 def test_an_attempt_holds_its_slot_as_long_as_an_operation_may_run(
-    attempt: TerminatingAttempt, found: Observation, held: bool
+    attempt: Attempt, found: Observation, held: bool
 ) -> None:
     (after,) = followed(attempt, found, ENDED).attempts
     assert (after.slot == 3) is held
@@ -267,7 +267,7 @@ def test_a_deletion_is_repeated_at_intervals_until_the_pool_is_absent() -> None:
     ],
 )
 def test_a_pool_that_nobody_is_known_to_use_lingers_since_that_was_seen_first(
-    attempt: TerminatingAttempt, found: Observation, known: Known
+    attempt: Attempt, found: Observation, known: Known
 ) -> None:
     new, old = (replace(attempt, lingers_since=since) for since in (None, NOW - MINUTE))
     assert [each.lingers_since for each in followed(new, found, known).attempts] == [NOW]
@@ -282,6 +282,6 @@ def test_a_pool_that_nobody_is_known_to_use_lingers_since_that_was_seen_first(
         pytest.param(UNASKED, replace(ENDED, stopped="Too many are missing."), id="releases are stopped"),
     ],
 )
-def test_a_pool_that_something_explains_does_not_linger(attempt: TerminatingAttempt, known: Known) -> None:
+def test_a_pool_that_something_explains_does_not_linger(attempt: Attempt, known: Known) -> None:
     (after,) = followed(attempt, OURS, known).attempts
     assert after.lingers_since is None

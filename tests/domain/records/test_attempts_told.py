@@ -105,7 +105,7 @@ def test_the_first_request_and_the_attempts_are_known_however_long_the_history()
     record = a_record(awaited_since=NOW, created_at=NOW)
     for attempt in range(1, 2 * HISTORY):
         at = NOW + attempt * 40 * MINUTE
-        record = record.transitioned(at, Reason.CREATION_STARTED, "Creating.").with_changes(create_requested_at=at)
+        record = record.transitioned(at, Reason.CREATION_STARTED, "Creating.").with_current(create_requested_at=at)
         record = failed(record, STOCKOUT, at + 35 * MINUTE, settings())
     assert record.transition_count > len(record.transitions) == HISTORY
     assert (record.waits_since, record.setbacks) == (NOW, {Reason.STOCKOUT: 2 * HISTORY - 1})

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, a_job, a_record, an_attempt, an_occupant, some_hosts
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.hosts import digest_of
 from tpu_slices.domain.records.slices import HISTORY, Desire, PoolOperation, RunsOn, SliceRecord, SlotAwaited
 
@@ -117,27 +116,27 @@ def test_a_reason_implies_the_phase_or_leaves_it(reason: Reason) -> None:
 )
 def test_hosts_are_lent_while_only_other_jobs_are_on_them(occupants: tuple[Occupant, ...], *, lent: bool) -> None:
     record = a_record(create_requested_at=NOW, hosts=some_hosts(occupants=occupants))
-    assert record.lent(record.hosts) is lent
+    assert record.lent(record.current.hosts) is lent
     assert record.chips_held == (0 if lent else 16)
 
 
 def test_chips_of_earlier_pools_and_of_borrowed_hosts_are_held() -> None:
-    earlier = TerminatingAttempt(attempt=1, chips=16)
-    guests = TerminatingAttempt(attempt=2, chips=16, hosts=some_hosts(occupants=(an_occupant("other"),)))
+    earlier = an_attempt(1, chips=16)
+    guests = an_attempt(2, chips=16, hosts=some_hosts(occupants=(an_occupant("other"),)))
     elsewhere = RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
     record = a_record(attempt=3, create_requested_at=NOW, terminating=(earlier, guests), runs_on=elsewhere)
     assert (record.chips_held, record.chips_bought) == (16 + 16 + 8, 16 + 16 + 16)
 
 
 def test_a_slice_holds_the_slots_of_all_its_operations_and_the_one_that_was_handed_on_to_it() -> None:
-    earlier = (TerminatingAttempt(attempt=1, slot=3), TerminatingAttempt(attempt=2))
+    earlier = (an_attempt(1, slot=3), an_attempt(2))
     awaited = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, number=5)
     assert a_record(slot=0, attempt=3, terminating=earlier, slot_awaited=awaited).slots == {0, 3, 5}
     assert a_record(slot_awaited=replace(awaited, number=None)).slots == set()
 
 
 def test_the_digest_of_a_slice_is_the_sum_over_its_pools() -> None:
-    used = TerminatingAttempt(attempt=1, hosts=some_hosts(occupants=(an_occupant("guest"),)))
+    used = an_attempt(1, hosts=some_hosts(occupants=(an_occupant("guest"),)))
     both = a_record(attempt=2, hosts=some_hosts(), terminating=(used,))
-    assert both.hosts_digest == digest_of(both.id, 1, used.hosts) + digest_of(both.id, 2, both.hosts)
+    assert both.hosts_digest == digest_of(both.id, 1, used.hosts) + digest_of(both.id, 2, both.current.hosts)
     assert [attempt for attempt, _ in both.all_hosts] == [2, 1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_owner, some_hosts
+from tests.builders import CLUSTER, NOW, a_jobset, a_record, an_owner, some_hosts, with_fields
 from tests.domain.planning.test_node_groups import JOB, planned
 from tests.node_groups import changed, of_a_template, one_host, two_hosts
 from tpu_slices.domain.model.facts import WorkloadState
@@ -45,7 +45,7 @@ def hosts(usable: int, joined: int | None = None) -> Hosts:
 
 
 def at(reason: Reason, record: SliceRecord | None = None, **changes: Any) -> SliceRecord:
-    return replace((record or a_group_record()).transitioned(NOW, reason, "what it says"), **changes)
+    return with_fields((record or a_group_record()).transitioned(NOW, reason, "what it says"), **changes)
 
 
 def shown(status: NodeGroupStatus) -> dict[str, str]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from tests.builders import NOW, a_record, heard, self_managed, settings, some_hosts
+from tests.builders import NOW, a_record, heard, self_managed, settings, some_hosts, with_fields
 from tests.domain.cases import HOUR, LOST, OTHERS, OURS, SILENT, lasting, seen, terminating, unneeded
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
@@ -87,7 +86,7 @@ def cases(observed: Observation, cluster: ClusterSettings) -> Iterator[Situation
     slots = {number: number for number in range(4)}
     for record, known in product(records(cluster), (heard(), heard(slots=slots), SILENT)):
         yield Situation(record, seen(observed), NOW, cluster, known)
-        given_up = replace(record, attempt=2, attempts=2, create_requested_at=None, terminating=(terminating(),))
+        given_up = with_fields(record, attempt=2, attempts=2, create_requested_at=None, terminating=(terminating(),))
         yield Situation(given_up, seen(Absent(), a1=observed), NOW, cluster, known)
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, heard, self_managed, settings, some_hosts
+from tests.builders import MINUTE, NOW, heard, self_managed, settings, some_hosts, with_fields
 from tests.domain.cases import FLEX, HOUR, OURS, OWN, SILENT, STOCKOUT, lasting, moments, ready, situations
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import (
@@ -114,9 +114,9 @@ def test_what_is_over_is_over_since_it_was_first_seen_to_be(cause: Cause) -> Non
     before = since(cause)
     record = ready(hosts=NOT_READY, returning=before)
     assert known(record, OURS) == replace(before, over_at=NOW)
-    again = replace(record, returning=replace(before, over_at=NOW - MINUTE))
-    assert known(again, OURS) == again.returning
-    assert known(replace(record, hosts=some_hosts()), OURS) is None
+    again = with_fields(record, returning=replace(before, over_at=NOW - MINUTE))
+    assert known(again, OURS) == again.current.returning
+    assert known(with_fields(record, hosts=some_hosts()), OURS) is None
 
 
 def test_work_has_the_vendors_own_beginning_and_no_later_one_than_now() -> None:
@@ -131,7 +131,7 @@ def test_causes_in_a_row_share_one_patience() -> None:
     record = ready(hosts=GONE, returning=since(Cause.PREEMPTED, 3 * HOUR))
     upgraded = known(record, Busy("", Cause.UPGRADE, NOW - MINUTE))
     assert upgraded == since(Cause.UPGRADE, MINUTE, counts_from=NOW - 3 * HOUR)
-    over = replace(record, returning=since(Cause.REPAIR, HOUR, over_at=NOW - MINUTE))
+    over = with_fields(record, returning=since(Cause.REPAIR, HOUR, over_at=NOW - MINUTE))
     assert known(over, Busy("", Cause.REPAIR)) == since(Cause.REPAIR, timedelta(), counts_from=NOW - HOUR)
 
 
@@ -167,7 +167,7 @@ def test_each_cause_has_a_patience_of_its_own_after_which_the_pool_is_given_up(c
     assert "0 of 4 hosts are usable" in message
     assert f"since {NOW - patience:%Y-%m-%d %H:%M} UTC" in message
     assert given_up(record, seen, of=SILENT) is None
-    assert given_up(replace(record, hosts=replace(GONE, occupants=(OWN,))), seen) is None
+    assert given_up(with_fields(record, hosts=replace(GONE, occupants=(OWN,))), seen) is None
 
 
 def test_hosts_that_are_back_have_the_time_to_be_usable_that_new_ones_have() -> None:
@@ -184,7 +184,7 @@ def test_on_compute_engine_a_group_that_recreates_instances_is_waited_for_as_a_r
     decision = decide(record, PoolObservations(seen, {}), NOW, of_cluster, heard())
     assert decision.record.reason is Reason.POOL_BUSY is reason_of(Cause.REPAIR, COMPUTE_ENGINE)
     assert "Compute Engine repairs the instance group" in decision.record.message
-    assert decision.record.returning == since(Cause.REPAIR, timedelta())
+    assert decision.record.current.returning == since(Cause.REPAIR, timedelta())
 
 
 def test_a_pool_of_a_tpunodegroup_is_told_no_end_since_it_is_never_given_up() -> None:
@@ -201,7 +201,7 @@ def test_a_pool_is_neither_given_up_for_its_hosts_nor_deleted_while_its_patience
     case: Situation, cause: Cause, began: datetime
 ) -> None:
     """Began at most an hour and a half ago: no patience is over."""
-    record = replace(case.record, returning=Returning(cause=cause, since=began, counts_from=began))
+    record = with_fields(case.record, returning=Returning(cause=cause, since=began, counts_from=began))
     seen = PoolObservations(Busy("", cause), case.seen.terminating)
     ended = giving_up(replace(case, record=record, seen=seen))
     assert ended is None or ended.failure is None or ended.failure.kind is not FailureKind.HOSTS
@@ -210,6 +210,6 @@ def test_a_pool_is_neither_given_up_for_its_hosts_nor_deleted_while_its_patience
 @given(situations())
 def test_what_is_known_of_the_way_back_lasts_only_while_hosts_are_missing(case: Situation) -> None:
     after = decide(case.record, case.seen, case.now, case.settings, case.known).record
-    if after.reason in AWAY and after.returning is not None:
-        assert after.hosts.usable < (after.spec.hosts if after.spec else 1)
+    if after.reason in AWAY and after.current.returning is not None:
+        assert after.current.hosts.usable < (after.spec.hosts if after.spec else 1)
         assert isinstance(case.seen.current, Busy | Running) or after.attempt != case.record.attempt

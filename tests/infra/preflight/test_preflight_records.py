@@ -6,9 +6,8 @@ import pytest
 
 from infra.preflight.findings import Severity
 from infra.preflight.records import SHOWN, Books, dropped, held, may_stand, read
-from tests.builders import CLUSTER, NOW, a_job, a_record, settings
+from tests.builders import CLUSTER, NOW, a_job, a_record, an_attempt, settings
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.records.attempts import TerminatingAttempt
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_simulator.fakes.settings import FakeSettings
 from tpu_slices_simulator.fakes.store import FakeStore
@@ -36,7 +35,7 @@ def of_job(index: int) -> SliceRecord:
         (a_record(), False),
         (a_record(phase=Phase.REFUSED), False),
         (ORDERED, True),
-        (a_record(terminating=(TerminatingAttempt(attempt=1),), attempt=2), True),
+        (a_record(terminating=(an_attempt(1),), attempt=2), True),
     ],
     ids=["queued", "refused", "ordered", "an earlier attempt"],
 )

@@ -82,7 +82,7 @@ def test_a_pool_that_gke_upgrades_for_two_hours_is_waited_for() -> None:
     assert (reason(world, llama), llama.bound) == (Reason.READY, {0})
     assert not nodes & set(world.cluster.nodes), "the hosts have new names"
     assert (creations(world), deletions(world), refused_deletions(world)) == (1, [], 0)
-    assert (world.record(llama).attempt, world.record(llama).returning) == (1, None)
+    assert (world.record(llama).attempt, world.record(llama).current.returning) == (1, None)
     told = reasons_since(world, llama, before.transition_count)
     assert told in ([Reason.GKE_UPGRADES, Reason.READY], [Reason.GKE_UPGRADES, Reason.HOSTS_JOINING, Reason.READY])
 

@@ -35,7 +35,7 @@ def test_a_job_whose_leader_has_succeeded_keeps_its_slice_as_long_as_its_other_p
     world, llama = serving_alone()
     world.settle(minutes=3 * HOUR)
     assert (reason(world, llama), deletions(world)) == (Reason.READY, [])
-    assert world.record(llama).hosts.occupants != ()
+    assert world.record(llama).current.hosts.occupants != ()
 
 
 def test_a_job_whose_leader_has_succeeded_costs_no_messages_and_no_decisions_while_it_runs() -> None:
@@ -199,7 +199,9 @@ def test_hosts_that_others_of_a_group_run_on_while_its_leader_waits_for_another_
     world.settle(minutes=3 * HOUR)
     record = world.record(serve)
     assert (record.reason, deletions(world)) == (Reason.SPEC_DRIFTED, [])
-    assert (record.own_chips, record.returning) == (16, None), "those of the hosts that stand, which are all there"
+    assert (record.own_chips, record.current.returning) == (16, None), (
+        "those of the hosts that stand, which are all there"
+    )
 
 
 def test_a_host_of_an_earlier_shape_that_is_away_is_counted_as_one_of_that_shape() -> None:
@@ -257,7 +259,7 @@ def test_groups_of_a_set_that_requests_no_tpu_any_more_keep_their_slices_until_t
         world.relay_restarts()
     world.settle(minutes=3 * HOUR)
     assert (deletions(world), len(world.pools)) == ([], 2)
-    assert [len(record.hosts.occupants) for record in world.records.values()] == [1, 1]
+    assert [len(record.current.hosts.occupants) for record in world.records.values()] == [1, 1]
     world.cluster.removes_pod(serve, 1)
     world.settle(minutes=HOUR)
     assert len(world.pools) == 1, "that of the group which still runs"

@@ -46,7 +46,7 @@ def test_they_are_put_back_while_the_job_runs_on() -> None:
     assert Reason.LABELS_REPLACED in reasons(world.record(jobset))
     world.settle(minutes=15)
     record = world.record(jobset)
-    assert (record.reason, record.relabelling) == (Reason.READY, None)
+    assert (record.reason, record.current.relabelling) == (Reason.READY, None)
     assert world.backend.pools[pool].lacking == ""
     assert jobset.bound == {0}
     assert calls(world, Verb.RELABEL) == 1
@@ -106,7 +106,7 @@ def test_its_job_stays_known_on_nodes_without_our_labels() -> None:
     world.settle(minutes=120)
     record = world.record(jobset)
     assert record.phase is Phase.READY
-    assert record.hosts.occupants
+    assert record.current.hosts.occupants
     assert calls(world, Verb.DELETE) == 0
 
 
@@ -156,7 +156,7 @@ def test_labels_that_their_replacer_puts_back_are_no_more_lacking() -> None:
     world.backend.restore_labels(pool)
     world.settle(minutes=70)
     assert world.record(jobset).reason is Reason.READY
-    assert world.record(jobset).relabelling is None
+    assert world.record(jobset).current.relabelling is None
 
 
 def test_an_operator_who_holds_the_slice_keeps_it_as_it_is() -> None:

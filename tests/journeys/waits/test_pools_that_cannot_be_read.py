@@ -40,7 +40,7 @@ def test_record_report_and_event_tell_that_it_cannot_be_read_since_when_and_why(
     world.settle(minutes=25)
     record = world.record(jobset)
     assert (record.phase, record.reason) == (Phase.PROVISIONING, Reason.POOL_UNREADABLE)
-    since = record.unreadable_since
+    since = record.current.unreadable_since
     assert since is not None
     said = f"GKE has not said since {since:%H:%M} UTC how node pool {record.pool} is"
     assert record.message.startswith(said)
@@ -62,7 +62,7 @@ def test_an_outage_of_minutes_changes_no_reason() -> None:
     unreadable(world, 8 * MINUTE)
     world.settle(minutes=15)
     after = world.record(jobset)
-    assert (after.transition_count, after.unreadable_since) == (before.transition_count, None)
+    assert (after.transition_count, after.current.unreadable_since) == (before.transition_count, None)
 
 
 def test_a_slice_that_can_be_read_again_goes_on_where_it_was() -> None:
@@ -75,7 +75,7 @@ def test_a_slice_that_can_be_read_again_goes_on_where_it_was() -> None:
     assert reason(world, llama) is Reason.POOL_UNREADABLE
     world.settle(minutes=10)
     after = world.record(llama)
-    assert (after.reason, after.hosts_awaited_since) == (Reason.HOSTS_LOST, lost.hosts_awaited_since)
+    assert (after.reason, after.current.hosts_awaited_since) == (Reason.HOSTS_LOST, lost.current.hosts_awaited_since)
     assert after.since == lost.since
 
 
@@ -97,10 +97,10 @@ def test_a_ready_slice_in_use_that_is_read_once_in_vain_is_read_again_and_then_n
     world.backend.trouble(Trouble.UNAVAILABLE, Verb.LOOK, calls=1)
     world.publisher.request_reconcile(world.settings.cluster, [world.record(llama).id])
     world.deliver()
-    assert world.record(llama).unreadable_since is not None
+    assert world.record(llama).current.unreadable_since is not None
     world.settle(minutes=3)
     record = world.record(llama)
-    assert (record.unreadable_since, record.next_reconcile_at) == (None, None)
+    assert (record.current.unreadable_since, record.next_reconcile_at) == (None, None)
 
 
 def test_a_slice_whose_jobset_ends_while_its_pool_cannot_be_read_is_deleted_once_it_can_be() -> None:

@@ -72,7 +72,7 @@ def told(stage: Stage, jobset: LiveWorkload) -> dict[str, str]:
 def test_a_fourth_attempt_tells_that_three_were_out_of_stock_since_when_and_until_when_this_one_may_take() -> None:
     stage = Stage()
     jobset = fourth_attempt(stage.world)
-    began = stage.world.record(jobset).create_requested_at
+    began = stage.world.record(jobset).current.create_requested_at
     assert began is not None
     for where, text in told(stage, jobset).items():
         assert "attempt 4, out of stock 3 times" in text, where
@@ -86,7 +86,7 @@ def test_a_fourth_attempt_tells_that_three_were_out_of_stock_since_when_and_unti
 def test_an_attempt_is_told_alike_for_as_long_as_it_runs_and_if_it_takes_longer_that_it_does() -> None:
     stage = Stage()
     jobset = fourth_attempt(stage.world)
-    began = stage.world.record(jobset).create_requested_at
+    began = stage.world.record(jobset).current.create_requested_at
     assert began is not None
     lives(stage.world, 20)
     assert stage.world.record(jobset).reason is Reason.CREATING

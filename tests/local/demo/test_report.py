@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from infra.local.demo.report import (
@@ -13,7 +11,7 @@ from infra.local.demo.report import (
     timelines,
 )
 from infra.local.demo.steps import Progress, done, failed
-from tests.builders import NOW
+from tests.builders import NOW, with_fields
 from tests.local.demo.moments import (
     a_group,
     a_jobset,
@@ -96,7 +94,7 @@ def test_of_a_node_group_its_conditions_are_reported() -> None:
 def test_a_step_that_did_not_happen_is_reported_with_everything_that_was_seen_of_it() -> None:
     record = a_slice("llama", Phase.WAITING)
     view = a_view(
-        replace(record, attempt=3),
+        with_fields(record, attempt=3),
         a_slice("other", Phase.READY),
         jobsets=(a_jobset("llama", "StartupPolicyCompleted", ready=1),),
         events=(told(record, "out of stock"),),

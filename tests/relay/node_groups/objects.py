@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from tests.builders import NOW, an_owner
+from tests.builders import NOW, an_owner, with_fields
 from tests.domain.reporting.test_node_groups import a_group, a_group_record, hosts
 from tests.node_groups import two_hosts
 from tpu_slices.domain.model.node_groups import FINALIZER
@@ -48,7 +48,7 @@ def update(record: SliceRecord, at: datetime = NOW, **own: Any) -> NodeGroupUpda
 
 
 def at_ready() -> SliceRecord:
-    return replace(a_group_record().transitioned(NOW, Reason.READY, "All 2 hosts are ready."), hosts=hosts(2))
+    return with_fields(a_group_record().transitioned(NOW, Reason.READY, "All 2 hosts are ready."), hosts=hosts(2))
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from relay import translate
 from relay.node_groups.labeler import EXPECTED_FOR, NodeLabeler
 from relay.objects import PoolKey
-from tests.builders import NOW
+from tests.builders import NOW, with_fields
 from tests.domain.planning.test_node_groups import self_managed
 from tests.domain.reporting.test_node_groups import at
 from tests.relay.node_groups.objects import SLICE, Json
@@ -112,7 +112,7 @@ def adopted(site: Site, node: str) -> None:
     """Let a node be on a machine of TPU operator's, whose slice was adopted; `node`: the end of the machine's name."""
     record = at(Reason.ADOPTED)
     names = operator_names(record.owner)
-    found = nodes_expected(replace(record, attempt=0, legacy_pool=names.group), self_managed())
+    found = nodes_expected(with_fields(record, attempt=0, legacy_pool=names.group), self_managed())
     assert found is not None
     site.labeler.expect(found)
     site.joins(provider=f"gce://demo-project/us-central1-c/{names.group}{node}")

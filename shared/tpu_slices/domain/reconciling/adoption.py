@@ -20,6 +20,7 @@ from tpu_slices.domain.model.slices import (
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.domain.reconciling.demand import job_of
 from tpu_slices.domain.reconciling.inventory import SPARED_FOR
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
@@ -98,7 +99,7 @@ def _adoption(
     present = known.get(slice_id(request.job))
     if present is not None and present.legacy_pool == pool.name:
         return Adoption(pool, None, ALREADY_ADOPTED)
-    if present is not None and present.create_requested_at is not None:
+    if present is not None and present.current.create_requested_at is not None:
         return Adoption(pool, None, f"its Job also has {present.pool}: check which one is in use, delete the other")
     record = adopted_record(pool, present or _new(request, settings, now), now)
     return Adoption(pool, record, "adopted: kept while its JobSet is live")
@@ -111,15 +112,12 @@ def _new(request: SliceRequest, settings: ClusterSettings, now: datetime) -> Sli
 
 def adopted_record(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
     """Return the record of a slice with an adopted pool as its attempt 0."""
-    unused = record.attempts == record.attempt and record.create_requested_at is None
+    unused = record.attempts == record.attempt and record.current.create_requested_at is None
     return replace(
         record,
-        attempt=0,
+        current=Attempt(number=0, create_requested_at=now, ours_since=now, spared_until=now + SPARED_FOR),
         attempts=record.attempts - 1 if unused else record.attempts,
         legacy_pool=pool.name,
-        create_requested_at=now,
-        ours_since=now,
-        spared_until=now + SPARED_FOR,
         refusal=None,
         retry_at=None,
         next_reconcile_at=now,

@@ -114,13 +114,13 @@ class Situation:
     @property
     def deprived(self) -> bool:
         """Whether its Job waits while only others are on the hosts of the current pool."""
-        lent = self.record.lent(self.record.hosts) and not self.record.owner.kind.declares
+        lent = self.record.lent(self.record.current.hosts) and not self.record.owner.kind.declares
         return lent and self.waiting and not self.runs_elsewhere
 
     @property
     def whole(self) -> bool:
         """Whether all hosts of the current pool are usable."""
-        hosts, spec = self.record.hosts, self.record.made_as
+        hosts, spec = self.record.current.hosts, self.record.made_as
         return hosts.usable >= (spec.hosts if spec else max(hosts.joined, 1))
 
     @property
@@ -130,7 +130,7 @@ class Situation:
         GKE does so for flex-start, Compute Engine for every group.
         """
         spec, seen = self.record.made_as, self.seen.current
-        if spec is None or self.record.hosts.joined:
+        if spec is None or self.record.current.hosts.joined:
             return False
         return spec.is_flex_start or (isinstance(seen, Running) and bool(seen.awaiting))
 
@@ -138,7 +138,7 @@ class Situation:
     def users(self) -> Users:
         """The users of the current pool."""
         seen = self.seen.current
-        return self.users_of(self.record.hosts, seen.fingerprint if isinstance(seen, Running) else None)
+        return self.users_of(self.record.current.hosts, seen.fingerprint if isinstance(seen, Running) else None)
 
     def users_of(self, hosts: Hosts, fingerprint: str | None) -> Users:
         """Return the users of a pool that was made for the request of a fingerprint."""
@@ -148,7 +148,7 @@ class Situation:
     def _needs_other_hosts(self, fingerprint: str | None) -> bool:
         """Return whether the Job waits or is elsewhere, and requests what a pool does not have: it does not return."""
         record = self.record
-        away = self.waiting or record.on(record.hosts)
+        away = self.waiting or record.on(record.current.hosts)
         return away and record.spec is not None and not same_request(fingerprint, record.spec)
 
     def evidence(self, hosts: Hosts, fingerprint: str | None) -> Evidence:
@@ -169,18 +169,18 @@ class Situation:
         relay, record = self.known.relay, self.record
         if self.users or relay.silent(self.now):
             return False
-        known_by = (record.spared_until, known_after_silence(record, relay, self.limits))
+        known_by = (record.current.spared_until, known_after_silence(record.current, relay, self.limits))
         return all(at is None or self.now >= at for at in known_by)
 
     @property
     def leader_should_be_here(self) -> bool:
         """Whether a leader was reported to wait although its slice has been READY and vacant for a while."""
         record = self.record
-        if record.phase is not Phase.READY or record.hosts.occupants or record.demand_confirmed_at is None:
+        if record.phase is not Phase.READY or record.current.hosts.occupants or record.demand_confirmed_at is None:
             return False
         if record.owner.kind.declares:
             return False
-        vacant_since = max(record.since, record.hosts.vacant_since or record.since)
+        vacant_since = max(record.since, record.current.hosts.vacant_since or record.since)
         return record.demand_confirmed_at > vacant_since + self.limits.requeue_after
 
     def order_may_arrive(self, requested_at: datetime | None) -> bool:
@@ -204,7 +204,7 @@ class Situation:
     @property
     def creates_current(self) -> bool:
         """Whether the creation of the current attempt is under way."""
-        return self.creates(self.seen.current, self.record.create_requested_at)
+        return self.creates(self.seen.current, self.record.current.create_requested_at)
 
     def creates(self, seen: Observation, create_requested_at: datetime | None) -> bool:
         """Return whether a creation is under way, so that it holds its slot."""

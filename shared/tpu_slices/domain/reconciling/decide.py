@@ -42,8 +42,9 @@ from tpu_slices.domain.reconciling.terminating import (
     with_best_attempt,
     without_current,
 )
+from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.slices import PoolOperation, Refusal, Rejection, Relabelling, SliceRecord
+from tpu_slices.domain.records.slices import PoolOperation, Refusal, Rejection, SliceRecord
 
 
 def decide(
@@ -98,7 +99,7 @@ def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Ac
     if ended is None:
         return best, None, opened
     rest, reopened = with_best_attempt(without_current(best, ended))
-    taken_back = rest.record.create_requested_at is not None
+    taken_back = rest.record.current.create_requested_at is not None
     still = (each for each in opened if each.attempt == rest.record.attempt)
     return rest, None if taken_back else ended, (*still, *reopened)
 
@@ -107,17 +108,20 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
     hosts, labels = joining(case), relabelling(case)
     changes = {
-        "create_requested_at": None if case.nothing_stands else case.record.create_requested_at,
-        "slot": case.record.slot if case.creates_current else None,
         "terminating": followed.attempts,
-        "hosts_awaited_since": hosts_awaited_since(case.record, arm, case.now),
-        "returning": returning(case),
         "join_asked": hosts.asked,
-        "relabelling": labels.state,
         **arm.changes,
         "slot_awaited": followed.slot_awaited or arm.slot_awaited,
     }
-    after = case.record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes)
+    current = {
+        "create_requested_at": None if case.nothing_stands else case.record.current.create_requested_at,
+        "slot": case.record.current.slot if case.creates_current else None,
+        "hosts_awaited_since": hosts_awaited_since(case.record, arm, case.now),
+        "returning": returning(case),
+        "relabelling": labels.state,
+        **arm.current,
+    }
+    after = case.record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes).with_current(**current)
     times = (due(after, followed.assessments, case.now, case.limits), hosts.until, labels.until)
     after = after.with_changes(next_reconcile_at=min((time for time in times if time is not None), default=None))
     return Decision(
@@ -140,10 +144,9 @@ class Case(Situation):
         settled = self.record.phase is Phase.GONE and not self.record.wanted
         if reason is not Reason.HELD or settled or isinstance(self.seen.current, Unreadable):
             return None
-        changes: dict[str, Any] = {"retry_at": None, "blocked_settings_version": None}
-        if self.nothing_stands and self.record.attempt:
-            changes["create_requested_at"] = None
-        return Arm(Reason.HELD, f"{message} {messages.held_course(self)}", changes)
+        changes = {"retry_at": None, "blocked_settings_version": None}
+        current = {"create_requested_at": None} if self.nothing_stands and self.record.attempt else {}
+        return Arm(Reason.HELD, f"{message} {messages.held_course(self)}", changes, current)
 
     def arm(self, ended: GivingUp | None, assessments: tuple[Assessment, ...]) -> Arm:
         if not self.record.wanted:
@@ -197,10 +200,10 @@ class Case(Situation):
             return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
         if (unread := unreadable_attempt(self)) is not None:
             earlier, seen = unread
-            pool = f"{self.vendor.pool} {self.record.pool_of(earlier.attempt)}"
+            pool = f"{self.vendor.pool} {self.record.pool_of(earlier.number)}"
             message = f"{self.vendor} does not say whether {pool} stands, which could serve: {seen.message}"
             return Arm(Reason.EARLIER_POOL_UNREADABLE, message)
-        slot = self.record.slot if self.record.slot is not None else self.slot_for(self.record.attempt)
+        slot = self.record.current.slot if self.record.current.slot is not None else self.slot_for(self.record.attempt)
         return self._without_slot() if slot is None else self._create(slot)
 
     def _has_to_wait(self) -> bool:
@@ -223,27 +226,30 @@ class Case(Situation):
     def _create(self, slot: int) -> Arm:
         spec = self.record.spec
         what = messages.created(spec) if spec else "hosts"
-        first, begun = self.record.create_requested_at is None, isinstance(self.seen.current, Begun)
-        changes = {
+        first, begun = self.record.current.create_requested_at is None, isinstance(self.seen.current, Begun)
+        known = self.record.current
+        current = {
             "create_requested_at": self.now,
             "ordered": self.record.made_as if begun else spec,
             "slot": slot,
             "operation": None,
-            "ours_since": self.record.ours_since if begun else None,
+            "ours_since": known.ours_since if begun else None,
+            "hosts": Hosts(sequence=known.hosts.sequence, highest=known.hosts.highest),
+        }
+        changes = {
             "retry_at": None,
             "blocked_settings_version": None,
             "rejection": None,
             "expire_at": None,
-            "hosts": Hosts(sequence=self.record.hosts.sequence, highest=self.record.hosts.highest),
             "pinned_settings": self.settings.pools if first else self.record.pinned_settings,
         }
         noun, seen = self.vendor.pool, self.seen.current
         if isinstance(seen, Begun):
             message = f"Creating {noun} {self.record.pool} goes on, {seen.message} stands."
-            return Arm(Reason.CREATING, message, changes, creates=True)
-        ahead = messages.attempt_ahead(replace(self.record, create_requested_at=self.now), self.vendor, self.now)
+            return Arm(Reason.CREATING, message, changes, current, creates=True)
+        ahead = messages.attempt_ahead(self.record.with_current(create_requested_at=self.now), self.vendor, self.now)
         message = f"Creating {noun} {self.record.pool}: {what}{ahead}."
-        return Arm(Reason.CREATION_STARTED, message, changes, creates=True)
+        return Arm(Reason.CREATION_STARTED, message, changes, current, creates=True)
 
     def _creating(self) -> Arm:
         return Arm(Reason.CREATING, messages.creating(self.record, self.settings, self.now))
@@ -253,19 +259,19 @@ class Case(Situation):
         served = {"failures": 0, "retry_at": None}
         if self.runs_elsewhere:
             return self._elsewhere()
-        if record.spec is None or spec is None or (record.attempt == 0 and not record.hosts.known):
+        if record.spec is None or spec is None or (record.attempt == 0 and not record.current.hosts.known):
             return Arm(Reason.ADOPTED, messages.adopted(record))
         if self.unfilled:
             return self._awaiting_hosts(seen.awaiting)
         if self.deprived and self.known.left is not None:
-            guest = record.hosts.occupants[0].owner.full_name
+            guest = record.current.hosts.occupants[0].owner.full_name
             return Arm(Reason.HOSTS_EXCHANGED, messages.hosts_exchanged(guest, self.known.left))
         if not self.whole:
             return self._incomplete(spec, seen)
         if not same_request(seen.fingerprint, record.spec):
             return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
-        if record.lent(record.hosts) and not record.owner.kind.declares:
-            user = record.hosts.occupants[0].owner.full_name
+        if record.lent(record.current.hosts) and not record.owner.kind.declares:
+            user = record.current.hosts.occupants[0].owner.full_name
             return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
         if self.leader_should_be_here:
             return Arm(Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING, served)
@@ -286,7 +292,7 @@ class Case(Situation):
         return Arm(Reason.AWAITING_FLEX_START, messages.awaiting_flex_start(record, spec, self.now))
 
     def _busy(self, says: str) -> Arm:
-        replaced = self.record.relabelling
+        replaced = self.record.current.relabelling
         if self.whole:
             return self._running(Running()) if replaced is None else self._relabelled(replaced.lacking)
         if self.unfilled:
@@ -319,8 +325,7 @@ class Case(Situation):
         return Arm(Reason.POOL_BROKEN, f"{reports}, which may be in use: {why.message}")
 
     def _failed(self, why: Failure) -> Arm:
-        reason, message, changes = failure(self.record, why, self.now, self.settings)
-        return Arm(reason, message, changes)
+        return failure(self.record, why, self.now, self.settings)
 
     def _rejected(self, why: Refusal) -> Arm:
         rejection = Rejection(reason=why.reason, message=why.message, settings_version=self.settings.version)

@@ -83,6 +83,8 @@ class Arm:
     reason: Reason
     message: str
     changes: Mapping[str, Any] = field(default_factory=dict)
+    current: Mapping[str, Any] = field(default_factory=dict)
+    """The changes of the current attempt."""
     creates: bool = False
     slot_awaited: SlotAwaited | None = None
 

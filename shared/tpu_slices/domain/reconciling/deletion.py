@@ -12,10 +12,9 @@ from tpu_slices.domain.model.questions import ANSWERED_WITHIN
 from tpu_slices.domain.model.reasons import EXPLAINED, Reason
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.occupancy import Users
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import RelayHeard
 from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.slices import SliceRecord
 
 _MOMENTS = timedelta(seconds=30)
 """How long it is believed that no host is there, or open ones are free: a Job may come before the relay tells of it."""
@@ -74,7 +73,7 @@ class Evidence:
     """Of a TPUNodeGroup that is over: until when pods are evicted from its hosts, before these go; None: never."""
 
 
-def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
+def assess(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     """Return whether a pool may be deleted, or what must happen before. The first row that holds counts.
 
     | what is known                                             | step, reason                                      |
@@ -115,9 +114,7 @@ def assess(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: 
     return _in_use(pool, evidence, now, limits) or _stopped(evidence) or _answered(pool, evidence, now, limits)
 
 
-def with_times(
-    attempts: Sequence[TerminatingAttempt], whys: Sequence[Assessment], now: datetime
-) -> tuple[TerminatingAttempt, ...]:
+def with_times(attempts: Sequence[Attempt], whys: Sequence[Assessment], now: datetime) -> tuple[Attempt, ...]:
     """Return the attempts with the times since when nothing of EXPLAINED has kept them."""
     return tuple(
         replace(each, lingers_since=None if why.reason in EXPLAINED else each.lingers_since or now)
@@ -125,7 +122,7 @@ def with_times(
     )
 
 
-def _in_use(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment | None:
+def _in_use(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment | None:
     if evidence.users.present:
         names = ", ".join(each.owner.full_name for each in evidence.users.present[:3])
         return Assessment(Step.WAIT, Reason.OCCUPIED, f"{names} runs on its hosts", now + limits.resync_after)
@@ -142,14 +139,14 @@ def _in_use(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits:
     return None
 
 
-def known_after_silence(pool: TerminatingAttempt | SliceRecord, relay: RelayHeard, limits: Limits) -> datetime | None:
+def known_after_silence(pool: Attempt, relay: RelayHeard, limits: Limits) -> datetime | None:
     """Return when it is known who uses a pool that existed while the relay was silent; None: it did not."""
     if relay.since is None or (pool.create_requested_at is not None and pool.create_requested_at >= relay.since):
         return None
     return relay.since + limits.restart_grace
 
 
-def told(pool: TerminatingAttempt, why: Assessment, vendor: Vendor) -> Assessment:
+def told(pool: Attempt, why: Assessment, vendor: Vendor) -> Assessment:
     """Return the assessment as it is told.
 
     A deletion that the vendor refused stays refused until it is accepted. That it refused to cancel a creation for lack
@@ -170,7 +167,7 @@ def _stopped(evidence: Evidence) -> Assessment | None:
     return Assessment(Step.WAIT, Reason.RELEASES_STOPPED, evidence.stopped) if evidence.stopped else None
 
 
-def _answered(pool: TerminatingAttempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
+def _answered(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
     hosts, asked = pool.hosts, pool.hosts.closing
     message = _closing(hosts, now)
     answered = asked is not None and hosts.answered == asked.number
@@ -191,7 +188,7 @@ def _closing(hosts: Hosts, now: datetime) -> str:
     return f"pods on its hosts should have ended by {hosts.ends_by:%H:%M:%S} UTC, and have not: see the kubelets there"
 
 
-def _evicted(pool: TerminatingAttempt, evict_by: datetime, now: datetime, limits: Limits) -> Assessment:
+def _evicted(pool: Attempt, evict_by: datetime, now: datetime, limits: Limits) -> Assessment:
     """Return whether the pods of a TPUNodeGroup that is over had the time to go."""
     hosts, asked = pool.hosts, pool.hosts.closing
     long_ago = asked is not None and now - asked.at >= limits.requeue_after

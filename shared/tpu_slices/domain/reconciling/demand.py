@@ -110,10 +110,10 @@ def _serves(left_behind: SliceRecord | None, first: SliceRecord | None, asked: S
 
 def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | None) -> WorkloadJob | None:
     """Return the sibling Job whose leader is on a Job's slice, or None."""
-    if record is None or record.on(record.hosts):
+    if record is None or record.on(record.current.hosts):
         return None
     replicas = {request.replicated_job: request.replicas for request in fact.requests}
-    for occupant in reversed(record.hosts.occupants):
+    for occupant in reversed(record.current.hosts.occupants):
         if record.interchangeable(occupant) and occupant.job_index < replicas.get(occupant.replicated_job, 0):
             return replace(job, job_index=occupant.job_index)
     return None
@@ -349,6 +349,6 @@ def _request_changed(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
     """Return whether the spec differs; once a pool may exist, only changes of the tenant's request count."""
     if isinstance(spec, Refusal):
         return record.refusal != spec
-    if record.refusal is not None or record.spec is None or record.create_requested_at is None:
+    if record.refusal is not None or record.spec is None or record.current.create_requested_at is None:
         return record.refusal is not None or record.spec != spec
     return record.spec.fingerprint != spec.fingerprint

@@ -24,11 +24,11 @@ def as_seen(record: SliceRecord, seen: Observation, now: datetime) -> SliceRecor
 
     People edit the hold alone in the console, too.
     """
+    unreadable_since = (record.current.unreadable_since or now) if isinstance(seen, Unreadable) else None
     return record.with_changes(
         held_by=record.held_by if record.hold else "",
         held_since=(record.held_since or now) if record.hold else None,
-        unreadable_since=(record.unreadable_since or now) if isinstance(seen, Unreadable) else None,
-    )
+    ).with_current(unreadable_since=unreadable_since)
 
 
 def why_frozen(case: Situation) -> tuple[Reason, str] | None:
@@ -49,7 +49,7 @@ def unread(case: Situation) -> Arm | None:
     has lasted for `resync_after`: by then the slice would have been looked at again, whatever else was lost. One that
     serves stays READY for its reason: its Job runs.
     """
-    record, seen, since = case.record, case.seen.current, case.record.unreadable_since
+    record, seen, since = case.record, case.seen.current, case.record.current.unreadable_since
     if since is None or not isinstance(seen, Unreadable) or record.phase not in _UNREAD:
         return None
     if case.now - since < case.limits.resync_after:
@@ -61,7 +61,7 @@ def unread(case: Situation) -> Arm | None:
 
 def hosts_awaited_since(record: SliceRecord, arm: Arm, now: datetime) -> datetime | None:
     """Return since when usable hosts have been missing, if that is what is told; None: it is not."""
-    return (record.hosts_awaited_since or now) if arm.reason in HOSTS_AWAITED else None
+    return (record.current.hosts_awaited_since or now) if arm.reason in HOSTS_AWAITED else None
 
 
 def unchanged(case: Situation, why: tuple[Reason, str], told: Arm | None) -> Decision:
@@ -75,12 +75,12 @@ def unchanged(case: Situation, why: tuple[Reason, str], told: Arm | None) -> Dec
     is_read = not isinstance(case.seen.current, Unreadable)
     if told is not None:
         awaited = {"hosts_awaited_since": hosts_awaited_since(record, told, case.now), "returning": returning(case)}
-        changes = {**told.changes, **(awaited if is_read else {})}
-        record = replace(record.transitioned(case.now, told.reason, told.message), **changes)
+        record = replace(record.transitioned(case.now, told.reason, told.message), **told.changes)
+        record = record.with_current(**told.current, **(awaited if is_read else {}))
     soon = case.now + case.limits.requeue_after
     after = replace(
         record,
-        slot=record.slot if case.creates_current else None,
+        current=replace(record.current, slot=record.current.slot if case.creates_current else None),
         slot_awaited=None,
         terminating=tuple(replace(each, slot=held_slot(each, case)) for each in record.terminating),
         next_reconcile_at=soon if record.next_reconcile_at or record.slot_awaited or not is_read else None,

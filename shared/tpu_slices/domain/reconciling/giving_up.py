@@ -64,7 +64,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | ready and unused for `idle_after`                           | fits; while its leader waits: refused             |
     """
     record, seen = case.record, case.seen.current
-    if record.create_requested_at is None:
+    if record.current.create_requested_at is None:
         return None
     if not record.wanted:
         return GivingUp(fits=True)
@@ -88,7 +88,7 @@ def giving_up(case: Situation) -> GivingUp | None:
 def _taken_away(case: Situation, seen: Deleting | Unowned) -> GivingUp | None:
     if isinstance(seen, Deleting):
         return GivingUp()
-    return None if case.record.on(case.record.hosts) else GivingUp(unowned=unowned(case, seen.message))
+    return None if case.record.on(case.record.current.hosts) else GivingUp(unowned=unowned(case, seen.message))
 
 
 def unowned(case: Situation, message: str) -> str:
@@ -104,7 +104,7 @@ def _not_to_be_made(case: Situation) -> bool:
 
 
 def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
-    requested = case.record.create_requested_at
+    requested = case.record.current.create_requested_at
     if seen.operation_runs or requested is None or case.now - requested <= case.limits.create_timeout:
         return None
     lost = Failure(FailureKind.UNKNOWN, "No operation runs for it any more, and it is still not created.")
@@ -113,7 +113,7 @@ def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
 
 def _failed_before_use(case: Situation) -> bool:
     """Return whether the creation failed before any host was reported."""
-    return case.record.under_creation and not case.record.hosts.joined and not case.users
+    return case.record.under_creation and not case.record.current.hosts.joined and not case.users
 
 
 def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | None:
@@ -131,13 +131,13 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
 
 
 def _hosts_missing(case: Situation) -> GivingUp | None:
-    record, since = case.record, case.record.hosts_awaited_since
+    record, since = case.record, case.record.current.hosts_awaited_since
     if since is None or record.made_as is None:
         return None
     known = returning(case)
     if case.now < (since + case.limits.hosts_timeout if known is None else known.ends(case.limits)):
         return None
-    usable = f"{record.hosts.usable} of {record.made_as.hosts} hosts"
+    usable = f"{record.current.hosts.usable} of {record.made_as.hosts} hosts"
     message = f"{usable} became usable within {duration(case.limits.hosts_timeout)}."
     if known is not None and known.over_at is None:
         why = what_brings_back(known, record, case.vendor)
@@ -149,7 +149,7 @@ def _idle(case: Situation) -> GivingUp | None:
     record = case.record
     if record.phase is not Phase.READY:
         return None
-    vacant_since = max(record.since, record.hosts.vacant_since or record.since)
+    vacant_since = max(record.since, record.current.hosts.vacant_since or record.since)
     if case.now - vacant_since < case.limits.idle_after:
         return None
     confirmed = record.demand_confirmed_at

@@ -13,10 +13,10 @@ from tpu_slices.domain.model.facts import DemandListed, Heartbeat, WorkloadRef, 
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
-from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import Owner, SliceId, SliceSpec, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.terminating import given_up
 from tpu_slices.domain.reconciling.unproven import is_known, unproven
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import digest_of
@@ -255,26 +255,19 @@ def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
 
 def _recovered(pool: PoolSeen, job: WorkloadJob, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
     """Return a record for a pool: as the current attempt, or as a terminating one if its JobSet is known not active."""
-    record = replace(
-        SliceRecord.of(job, now),
-        attempt=pool.attempt,
-        attempts=pool.attempt,
-        create_requested_at=now,
-        ours_since=now,
-        spared_until=now + SPARED_FOR,
-    )
+    record = replace(SliceRecord.of(job, now), current=_found(pool, now), attempts=pool.attempt)
     if jobset is None or jobset.state is WorkloadState.ACTIVE:
         return record
     return given_up(record, fits=True)
 
 
-def _found(pool: PoolSeen, record: SliceRecord, now: datetime) -> TerminatingAttempt:
-    return TerminatingAttempt(
-        attempt=pool.attempt,
+def _found(pool: PoolSeen, now: datetime, made_as: SliceSpec | None = None) -> Attempt:
+    return Attempt(
+        number=pool.attempt,
         create_requested_at=now,
+        ordered=made_as,
         ours_since=now,
         spared_until=now + SPARED_FOR,
-        chips=record.spec.chips if record.spec else 0,
     )
 
 
@@ -298,12 +291,12 @@ def _unseen(owner: Owner) -> WorkloadRef:
 
 
 def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
-    known = {record.attempt, *(earlier.attempt for earlier in record.terminating)}
+    known = {record.attempt, *(earlier.number for earlier in record.terminating)}
     ours = [pool for pool in pools if pool.job or is_known(pool, record)]
-    strays = tuple(_found(pool, record, now) for pool in ours if pool.attempt not in known)
+    strays = tuple(_found(pool, now, record.spec) for pool in ours if pool.attempt not in known)
     present = record.attempt in {pool.attempt for pool in ours}
     missing = record.phase is Phase.READY and not present
-    unrecorded = present and record.create_requested_at is None
+    unrecorded = present and record.current.create_requested_at is None
     unexpected = present and record.phase is Phase.GONE
     unlike = record.next_reconcile_at is None and any(pool.job is None for pool in ours)
     if not (strays or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset)):
@@ -311,9 +304,8 @@ def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord
     return replace(
         record,
         terminating=(*record.terminating, *strays),
-        attempts=max(record.attempts, *(stray.attempt for stray in strays), 0),
-        create_requested_at=now if unrecorded else record.create_requested_at,
-        ours_since=now if unrecorded else record.ours_since,
+        attempts=max(record.attempts, *(stray.number for stray in strays), 0),
+        current=replace(record.current, create_requested_at=now, ours_since=now) if unrecorded else record.current,
         next_reconcile_at=now,
     )
 

@@ -63,8 +63,8 @@ def _again_at(asked: JoinAsked, after_failure: timedelta) -> datetime:
 
 def awaits_hosts(record: SliceRecord, settings: ClusterSettings) -> bool:
     """Return whether hosts of the current attempt are missing that join with a token."""
-    spec, ordered = record.made_as, record.create_requested_at is not None
-    if not (record.wanted and ordered and spec is not None and record.hosts.usable < spec.hosts):
+    spec, ordered = record.made_as, record.current.create_requested_at is not None
+    if not (record.wanted and ordered and spec is not None and record.current.hosts.usable < spec.hosts):
         return False
     return kubeadm_of(spec, record.pinned_settings or settings.pools) is not None
 

@@ -229,8 +229,8 @@ def learned(
             again_at=after.retry_at if after.reason in _OF_RESERVATIONS else None,
         )
         return ran_out(limiter, capacity_pool, shortage)
-    created = before.slot is not None and after.slot is None and isinstance(seen.current, Running | Busy)
-    if created and capacity_pool in limiter.shortages:
+    freed = before.current.slot is not None and after.current.slot is None
+    if freed and isinstance(seen.current, Running | Busy) and capacity_pool in limiter.shortages:
         left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}
         return replace(limiter, shortages=left)
     return limiter

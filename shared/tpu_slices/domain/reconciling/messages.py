@@ -61,7 +61,7 @@ def held_course(case: Situation) -> str:
     noun = case.vendor.pool
     if not standing:
         return f"{needed}No {noun} of it stands."
-    usable = f" with {record.hosts.usable} usable hosts" if isinstance(case.seen.current, Running) else ""
+    usable = f" with {record.current.hosts.usable} usable hosts" if isinstance(case.seen.current, Running) else ""
     return f"{needed}There is {noun} {' and '.join(standing)}{usable}."
 
 
@@ -102,7 +102,7 @@ def awaiting_capacity(record: SliceRecord, spec: SliceSpec, why: str, now: datet
 
 def hosts_awaited(record: SliceRecord, spec: SliceSpec) -> str:
     """Return how many hosts are there, and why the others cannot join, if that is known."""
-    there = f"{record.hosts.usable} of {spec.hosts} hosts are ready and offer their chips"
+    there = f"{record.current.hosts.usable} of {spec.hosts} hosts are ready and offer their chips"
     asked = record.join_asked
     if asked is None or asked.attempt != record.attempt:
         return f"{there}."
@@ -117,7 +117,7 @@ def hosts_awaited(record: SliceRecord, spec: SliceSpec) -> str:
 
 def what_brings_back(known: Returning, record: SliceRecord, vendor: Vendor) -> str:
     """Return what is done about hosts that are away, and since when."""
-    several = record.hosts.maintained > 1
+    several = record.current.hosts.maintained > 1
     what = {
         Cause.UPGRADE: f"{vendor} upgrades the {vendor.pool} and makes its hosts anew",
         Cause.REPAIR: f"{vendor} repairs the {vendor.pool} and makes its hosts anew",
@@ -131,7 +131,7 @@ def what_brings_back(known: Returning, record: SliceRecord, vendor: Vendor) -> s
 def away(known: Returning, record: SliceRecord, spec: SliceSpec, settings: ClusterSettings, says: str = "") -> str:
     """Return that hosts are known to come back, how many are there, and what follows if they do not."""
     what = what_brings_back(known, record, settings.vendor)
-    text = f"{what[0].upper()}{what[1:]}: {record.hosts.usable} of {spec.hosts} hosts are ready."
+    text = f"{what[0].upper()}{what[1:]}: {record.current.hosts.usable} of {spec.hosts} hosts are ready."
     if known.late:
         text = f"{text} That is longer than usual."
     if not record.owner.kind.declares:

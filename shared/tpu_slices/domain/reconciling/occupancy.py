@@ -152,8 +152,8 @@ class NewCount:
             return False
         if self.attempt == record.attempt:
             missing = record.made_as is not None and self.after.usable < record.made_as.hosts
-            return missing and record.under_creation and record.operation is not None
-        deleted = any(each.attempt == self.attempt and each.delete_requested_at for each in record.terminating)
+            return missing and record.under_creation and record.current.operation is not None
+        deleted = any(each.number == self.attempt and each.delete_requested_at for each in record.terminating)
         return deleted and self.after.joined > 0
 
     @property
@@ -226,7 +226,7 @@ def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> Slice
 
 def lets_deletion_go_on(record: SliceRecord, fact: HostsChanged) -> bool:
     """Return whether a report is the answer that a deletion waits for, and concerns no other slice."""
-    asked = next((each for each in record.terminating if each.attempt == fact.attempt), None)
+    asked = next((each for each in record.terminating if each.number == fact.attempt), None)
     closing = asked.hosts.closing if asked is not None else None
     if asked is None or _answered(closing, fact) is None or fact.occupants:
         return False
@@ -237,8 +237,8 @@ def lets_deletion_go_on(record: SliceRecord, fact: HostsChanged) -> bool:
 def _with(record: SliceRecord, attempt: int, hosts: Hosts) -> SliceRecord:
     """Return the record with the hosts of one of its attempts."""
     if attempt == record.attempt:
-        return replace(record, hosts=hosts)
-    changed = (replace(each, hosts=hosts) if each.attempt == attempt else each for each in record.terminating)
+        return record.with_current(hosts=hosts)
+    changed = (replace(each, hosts=hosts) if each.number == attempt else each for each in record.terminating)
     return replace(record, terminating=tuple(changed))
 
 
@@ -303,7 +303,7 @@ def _place(count: NewCount, occupant: Occupant) -> RunsOn:
     host = count.record
     chips = host.own_chips
     if count.attempt != host.attempt:
-        chips = next((each.chips for each in host.terminating if each.attempt == count.attempt), 0)
+        chips = next((each.chips for each in host.terminating if each.number == count.attempt), 0)
     return RunsOn(
         slice_id=host.id,
         attempt=count.attempt,
@@ -322,8 +322,8 @@ def kept_for(before: SliceRecord, after: SliceRecord) -> SliceId | None:
 
 def slices_of_guests(record: SliceRecord) -> Iterator[SliceId]:
     """Yield the slices of the Jobs that took a slice's hosts, if its own Job is not there."""
-    if not record.on(record.hosts):
-        yield from (slice_id(each.workload_job(record.cluster)) for each in record.hosts.occupants)
+    if not record.on(record.current.hosts):
+        yield from (slice_id(each.workload_job(record.cluster)) for each in record.current.hosts.occupants)
 
 
 def is_left(guest: SliceRecord, record: SliceRecord, now: datetime, limits: Limits) -> bool:
@@ -338,12 +338,12 @@ def is_left(guest: SliceRecord, record: SliceRecord, now: datetime, limits: Limi
     | stands with all hosts usable, and for `restart_grace` no leader came since the first  | no: something hinders it |
     | else: it is being created, its hosts join, or the leader is about to be scheduled     | yes                      |
     """
-    if guest.create_requested_at is None or not guest.wanted or guest.spec is None or record.spec is None:
+    if guest.current.create_requested_at is None or not guest.wanted or guest.spec is None or record.spec is None:
         return False
     if guest.hold or guest.reason is Reason.POOL_BROKEN or guest.phase not in {Phase.PROVISIONING, Phase.READY}:
         return False
-    if guest.spec.fingerprint != record.spec.fingerprint or guest.hosts.occupants:
+    if guest.spec.fingerprint != record.spec.fingerprint or guest.current.hosts.occupants:
         return False
-    vacant_since = guest.hosts.vacant_since
-    stands = guest.hosts.usable >= guest.spec.hosts
+    vacant_since = guest.current.hosts.vacant_since
+    stands = guest.current.hosts.usable >= guest.spec.hosts
     return not stands or vacant_since is None or now - vacant_since < limits.restart_grace

@@ -23,7 +23,7 @@ from tpu_slices.domain.reconciling.decisions import (
 from tpu_slices.domain.reconciling.patience import IN_THE_WAY, due_after, failed
 from tpu_slices.domain.reconciling.relabelling import labels_replaced
 from tpu_slices.domain.reconciling.terminating import given_up
-from tpu_slices.domain.records.attempts import Hindrance, TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt, Hindrance
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -33,7 +33,9 @@ def acted(
     """Return the record after an action's outcome; losing it is harmless, the next reconcile finds the same."""
     match action, outcome:
         case CreatePool(), Started(operation):
-            record = replace(record, operation=operation, ours_since=now if operation else record.ours_since)
+            record = record.with_current(
+                operation=operation, ours_since=now if operation else record.current.ours_since
+            )
         case DeletePool() | DeleteRemains(), Started(None):
             return replace(record, next_reconcile_at=now + settings.limits.delete_retry_after)
         case CreatePool(), Refused(why, begun=True) if why.kind in IN_THE_WAY:
@@ -72,10 +74,10 @@ def _uncancelled(record: SliceRecord, attempt: int, why: Failure) -> SliceRecord
     return _with(record, attempt, delete_requested_at=None, not_cancellable=never, cancel_refused=told)
 
 
-def cancellations_refused(before: SliceRecord, after: SliceRecord) -> list[TerminatingAttempt]:
+def cancellations_refused(before: SliceRecord, after: SliceRecord) -> list[Attempt]:
     """Return the attempts whose creation the vendor refused to cancel in between, although it may cancel creations."""
-    known = {each.attempt for each in before.terminating if each.cancel_refused}
-    return [each for each in after.terminating if each.cancel_refused and each.attempt not in known]
+    known = {each.number for each in before.terminating if each.cancel_refused}
+    return [each for each in after.terminating if each.cancel_refused and each.number not in known]
 
 
 def _join_ended(
@@ -100,8 +102,8 @@ def _relabelled(record: SliceRecord, outcome: Outcome, now: datetime, settings: 
     | is at work, or has too much to do      | `resync_after`                                                   |
     | refused it                             | `blocked_retry_after`: a granted permission is not visible to us |
     """
-    if record.relabelling is None or not isinstance(outcome, Refused):
-        return record if record.relabelling is None else _told(record, settings, refused="")
+    if record.current.relabelling is None or not isinstance(outcome, Refused):
+        return record if record.current.relabelling is None else _told(record, settings, refused="")
     if outcome.failure.kind in IN_THE_WAY:
         return record
     again_at = now + settings.limits.blocked_retry_after
@@ -110,15 +112,15 @@ def _relabelled(record: SliceRecord, outcome: Outcome, now: datetime, settings: 
 
 def _told(record: SliceRecord, settings: ClusterSettings, **changes: Any) -> SliceRecord:
     """Return the record with these changes to what is done about its labels, and with a message that tells of it."""
-    assert record.relabelling is not None
-    state = replace(record.relabelling, **changes)
+    assert record.current.relabelling is not None
+    state = replace(record.current.relabelling, **changes)
     told = labels_replaced(state, settings.vendor) if record.reason is Reason.LABELS_REPLACED else record.message
-    return replace(record, relabelling=state, message=shortened(told))
+    return replace(record.with_current(relabelling=state), message=shortened(told))
 
 
 def _hindered(record: SliceRecord, attempt: int, why: Failure, now: datetime) -> Hindrance | None:
     """Return what is in the way of a deletion: an operation that runs; None: there were too many calls."""
-    before = next((each.hindered for each in record.terminating if each.attempt == attempt), None)
+    before = next((each.hindered for each in record.terminating if each.number == attempt), None)
     if why.kind is not FailureKind.BUSY:
         return before
     return Hindrance(at=now, times=before.times + 1 if before else 1, message=why.message)
@@ -126,5 +128,5 @@ def _hindered(record: SliceRecord, attempt: int, why: Failure, now: datetime) ->
 
 def _with(record: SliceRecord, attempt: int, **changes: Any) -> SliceRecord:
     """Return the record with these changes to a terminating attempt."""
-    terminating = tuple(replace(each, **changes) if each.attempt == attempt else each for each in record.terminating)
+    terminating = tuple(replace(each, **changes) if each.number == attempt else each for each in record.terminating)
     return replace(record, terminating=terminating)

@@ -11,6 +11,7 @@ from typing import Any
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
+from tpu_slices.domain.reconciling.decisions import Arm
 from tpu_slices.domain.reconciling.deletion import Assessment
 from tpu_slices.domain.reconciling.messages import failed_so_far
 from tpu_slices.domain.records.slices import Rejection, SliceRecord
@@ -57,27 +58,18 @@ _MEANING: Mapping[FailureKind, str] = MappingProxyType(
 )
 
 
-def failure(
-    record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings
-) -> tuple[Reason, str, Mapping[str, Any]]:
+def failure(record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings) -> Arm:
     """Return the reason and message of a slice after a failed attempt, and what changes on its record."""
     why = _of_the_slice(why, record)
     reason, meaning = FAILED[why.kind], _meaning(record, why, settings)
     message = f"{meaning}: {why.message}"
     if reason.phase is Phase.PROVISIONING:
-        return reason, message, {"operation": None}
+        return Arm(reason, message, current={"operation": None})
     failures = _in_a_row(record, reason)
     setbacks = record.setbacks
     if why.kind not in IN_THE_WAY:
         setbacks = {**setbacks, reason: setbacks.get(reason, 0) + 1}
-    changes: dict[str, Any] = {
-        "operation": None,
-        "failures": failures,
-        "setbacks": setbacks,
-        "retry_at": None,
-        "slot": None,
-        "create_requested_at": None,
-    }
+    changes: dict[str, Any] = {"failures": failures, "setbacks": setbacks, "retry_at": None}
     if reason.phase is Phase.WAITING:
         changes["retry_at"] = now + settings.limits.backoff[why.kind].after(failures)
         so_far = failed_so_far(replace(record, setbacks=setbacks), now)
@@ -87,13 +79,13 @@ def failure(
         changes["retry_at"] = now + settings.limits.blocked_retry_after
     if reason.phase is Phase.REFUSED:
         changes["rejection"] = Rejection(reason=reason, message=message, settings_version=settings.version)
-    return reason, message, changes
+    return Arm(reason, message, changes, {"operation": None, "slot": None, "create_requested_at": None})
 
 
 def failed(record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings) -> SliceRecord:
     """Return the record after its create request was refused."""
-    reason, message, changes = failure(record, why, now, settings)
-    return replace(record.transitioned(now, reason, message), **changes)
+    arm = failure(record, why, now, settings)
+    return replace(record.transitioned(now, arm.reason, arm.message), **arm.changes).with_current(**arm.current)
 
 
 def _of_the_slice(why: Failure, record: SliceRecord) -> Failure:
@@ -156,7 +148,7 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     | hosts                           |                                                                          |
     """
     times = [_due_by_phase(record, now, limits)]
-    if record.wanted and record.hosts.closed:
+    if record.wanted and record.current.hosts.closed:
         times.append(now + limits.requeue_after)
     awaited = (each for each in assessments if each.reason is not Reason.DELETION_QUEUED)
     times.extend(max(each.until, now) if each.until else now + limits.requeue_after for each in awaited)
@@ -177,8 +169,8 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
             record.reason is Reason.RUNS_ELSEWHERE or record.runs_on is not None or record.owner.kind.declares
         ):
             return now + limits.resync_after
-        case Phase.READY if not record.hosts.occupants:
-            return max(record.since, record.hosts.vacant_since or record.since, now - limits.idle_after) + (
+        case Phase.READY if not record.current.hosts.occupants:
+            return max(record.since, record.current.hosts.vacant_since or record.since, now - limits.idle_after) + (
                 limits.idle_after + limits.requeue_after
             )
         case Phase.REFUSED if record.reason in {Reason.CHIP_LIMIT_REACHED, Reason.PURCHASES_STOPPED}:
@@ -200,12 +192,12 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
 def _end_of_queueing(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     if record.reason in IN_LINE:
         return None
-    return now + (limits.demand_ttl if record.create_requested_at is None else limits.requeue_after)
+    return now + (limits.demand_ttl if record.current.create_requested_at is None else limits.requeue_after)
 
 
 def _patience(record: SliceRecord, limits: Limits) -> timedelta:
     match record.reason:
-        case Reason.CREATION_STARTED if record.operation is None:
+        case Reason.CREATION_STARTED if record.current.operation is None:
             return limits.act_window
         case Reason.HOSTS_EXCHANGED | Reason.POOL_BROKEN:
             return limits.requeue_after
@@ -215,5 +207,5 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
 
 def _end_of_patience(record: SliceRecord, at: datetime, now: datetime, limits: Limits) -> datetime:
     """Return when hosts that are away need not be awaited any more, if that is before `at`."""
-    ends = record.returning.ends(limits) if record.returning is not None else at
+    ends = record.current.returning.ends(limits) if record.current.returning is not None else at
     return ends if now < ends < at else at

@@ -37,21 +37,22 @@ def presumed(
         is_made = last.operation is None and last.slot is None and (closing is None or not closing.during_creation)
         undisturbed = last.hosts.joined and is_made and last.delete_requested_at is None
         runs = undisturbed and (confirmed or closing is not None)
-        return PoolObservations(Absent(), {last.attempt: Running(None)}) if runs else None
-    if record.terminating or record.create_requested_at is None or record.rebuild_allowed or record.relabelling:
+        return PoolObservations(Absent(), {last.number: Running(None)}) if runs else None
+    current = record.current
+    if record.terminating or current.create_requested_at is None or record.rebuild_allowed or current.relabelling:
         return None
-    told = created is not None and created == record.operation
+    told = created is not None and created == current.operation
     made = told and record.under_creation and not record.made_in_steps
     served = record.reason is Reason.READY and not record.wanted
     return PoolObservations(Running(None), {}) if made or served else None
 
 
 def _has_one_to_delete(record: SliceRecord) -> bool:
-    return not record.wanted and len(record.terminating) == 1 and record.create_requested_at is None
+    return not record.wanted and len(record.terminating) == 1 and record.current.create_requested_at is None
 
 
 def stands(record: SliceRecord) -> bool:
     """Return whether a slice has one pool alone, its own, which was seen to run and of which nothing is under way."""
-    changing = record.terminating or record.runs_on or record.rebuild_allowed or record.relabelling
+    changing = record.terminating or record.runs_on or record.rebuild_allowed or record.current.relabelling
     undisturbed = not (changing or record.slots)
     return undisturbed and record.spec is not None and record.reason in _STANDING

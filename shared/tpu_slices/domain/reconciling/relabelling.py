@@ -13,7 +13,8 @@ from tpu_slices.domain.model.observations import Busy, Observation, PoolObservat
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import Action, Relabel
-from tpu_slices.domain.records.slices import Relabelling, SliceRecord
+from tpu_slices.domain.records.attempts import Relabelling
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,13 @@ def known_ours(record: SliceRecord, seen: PoolObservations, now: datetime) -> Sl
     """Return the record with what a look has shown: pools whose labels prove them ours."""
     terminating = tuple(
         replace(each, ours_since=now)
-        if each.ours_since is None and _proves(seen.terminating.get(each.attempt))
+        if each.ours_since is None and _proves(seen.terminating.get(each.number))
         else each
         for each in record.terminating
     )
-    since = now if record.ours_since is None and _proves(seen.current) else record.ours_since
+    since = now if record.current.ours_since is None and _proves(seen.current) else record.current.ours_since
     changed = any(one is not other for one, other in zip(terminating, record.terminating, strict=True))
-    return record.with_changes(ours_since=since, terminating=terminating if changed else record.terminating)
+    return (replace(record, terminating=terminating) if changed else record).with_current(ours_since=since)
 
 
 def _proves(seen: Observation | None) -> bool:
@@ -59,7 +60,7 @@ def relabelling(case: Situation) -> Relabelled:
     | runs without them otherwise                             | wait                                                |
     | stands otherwise: GKE changes no labels meanwhile       | wait                                                |
     """
-    known, seen, again_at = case.record.relabelling, case.seen.current, case.now + case.limits.resync_after
+    known, seen, again_at = case.record.current.relabelling, case.seen.current, case.now + case.limits.resync_after
     if not case.record.wanted or case.nothing_stands or (isinstance(seen, Running) and not seen.lacking):
         return Relabelled(None)
     if known is not None and case.now < known.again_at:

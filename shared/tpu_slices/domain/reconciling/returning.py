@@ -44,7 +44,7 @@ def returning(case: Situation) -> Returning | None:
     | Nodes are gone, and Compute Engine says that it goes on trying       | the group: WORK                 |
     | none of this, after one of these                                     | nobody any more: it is over     |
     """
-    record, before = case.record, case.record.returning
+    record, before = case.record, case.record.current.returning
     if record.made_as is None or case.whole or case.unfilled or not isinstance(case.seen.current, Running | Busy):
         return None
     cause = _cause(case)
@@ -57,7 +57,7 @@ def returning(case: Situation) -> Returning | None:
 
 def _since(case: Situation, cause: Cause) -> datetime:
     """Return since when there has been a cause, which may have been named only later."""
-    before, seen = case.record.returning, case.seen.current
+    before, seen = case.record.current.returning, case.seen.current
     if isinstance(seen, Busy) and seen.began is not None:
         return min(seen.began, case.now)
     return before.since if before is not None and before.cause is cause and before.over_at is None else case.now
@@ -65,14 +65,14 @@ def _since(case: Situation, cause: Cause) -> datetime:
 
 def _cause(case: Situation) -> Cause | None:
     record, seen = case.record, case.seen.current
-    before = record.returning
+    before = record.current.returning
     known = before.cause if before is not None and before.over_at is None else None
     if isinstance(seen, Busy):
         return seen.work or (known if known in {Cause.UPGRADE, Cause.REPAIR} else Cause.WORK)
     assert isinstance(seen, Running)
     assert record.made_as is not None
-    gone = record.hosts.joined < record.made_as.hosts
-    if record.hosts.maintained or (gone and known is Cause.MAINTENANCE):
+    gone = record.current.hosts.joined < record.made_as.hosts
+    if record.current.hosts.maintained or (gone and known is Cause.MAINTENANCE):
         return Cause.MAINTENANCE
     were_there = record.phase is Phase.READY or record.seen_as is Reason.HOSTS_LOST or before is not None
     if not (gone and were_there):

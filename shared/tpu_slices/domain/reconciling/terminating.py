@@ -35,7 +35,7 @@ from tpu_slices.domain.reconciling.decisions import (
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told, with_times
 from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
 
@@ -52,42 +52,31 @@ def given_up(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprin
     `fits`: the attempt is taken back if it is needed again. `empty`: no host of it exists or will. `fingerprint`: that
     of the pool, if it was seen; else the request is taken for the one that it was made for.
     """
-    previous = TerminatingAttempt(
-        attempt=record.attempt,
-        create_requested_at=record.create_requested_at,
-        ordered=record.ordered,
-        ours_since=record.ours_since,
-        operation=record.operation,
-        slot=record.slot,
-        hosts=record.hosts,
-        spared_until=record.spared_until,
-        chips=record.own_chips,
-        empty=empty,
-        fingerprint=fingerprint or (record.made_as.fingerprint if record.made_as else None),
-        fits=fits,
-    )
-    following = min(record.attempts, LAST_ATTEMPT) + 1
-    return _with_current(record, TerminatingAttempt(attempt=following), (*record.terminating, previous))
+    ended = _set_aside(record, fits=fits, empty=empty, fingerprint=fingerprint)
+    following = Attempt(number=min(record.attempts, LAST_ATTEMPT) + 1)
+    return _with_current(record, following, (*record.terminating, ended))
 
 
-def _with_current(
-    record: SliceRecord, current: TerminatingAttempt, terminating: tuple[TerminatingAttempt, ...]
-) -> SliceRecord:
+def _set_aside(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprint: str | None = None) -> Attempt:
+    """Return the current attempt as one that was given up."""
     return replace(
-        record,
-        attempt=current.attempt,
-        attempts=max(record.attempts, current.attempt),
-        create_requested_at=current.create_requested_at,
-        ordered=current.ordered,
-        ours_since=current.ours_since,
-        relabelling=None,
-        unreadable_since=None,
-        operation=current.operation,
-        slot=current.slot,
-        hosts=replace(current.hosts, ends_by=None),
-        spared_until=current.spared_until,
+        record.current,
+        ordered=record.made_as,
+        fits=fits,
+        empty=empty,
+        fingerprint=fingerprint,
         hosts_awaited_since=None,
         returning=None,
+        unreadable_since=None,
+        relabelling=None,
+    )
+
+
+def _with_current(record: SliceRecord, current: Attempt, terminating: tuple[Attempt, ...]) -> SliceRecord:
+    return replace(
+        record,
+        current=current,
+        attempts=max(record.attempts, current.number),
         terminating=terminating,
         rebuild_allowed=False,
         rejection=None,
@@ -96,7 +85,7 @@ def _with_current(
 
 def without_current(case: Situation, ended: GivingUp) -> Situation:
     """Return the case after its current attempt was given up."""
-    hosts = case.record.hosts
+    hosts = case.record.current.hosts
     failed = ended.failure is not None and isinstance(case.seen.current, Broken)
     nothing_bought = failed and not hosts.joined and not hosts.occupants
     made_for = case.seen.current.fingerprint if isinstance(case.seen.current, Running) else None
@@ -109,7 +98,7 @@ def without_current(case: Situation, ended: GivingUp) -> Situation:
 
 def _known_beside(case: Situation, chips: int) -> Known:
     """Return what is known, the chips of the attempt that was given up among those that other pools hold."""
-    if case.known.held is None or case.record.lent(case.record.hosts):  # then they are among them
+    if case.known.held is None or case.record.lent(case.record.current.hosts):  # then they are among them
         return case.known
     return replace(case.known, held=case.known.held.plus(chips))
 
@@ -130,52 +119,63 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
         return _with_current_opened(case) if case.record.wanted else (case, ())
     record, seen = case.record, case.seen
     others = tuple(each for each in record.terminating if each is not best)
-    now_seen = {each.attempt: seen.terminating[each.attempt] for each in others if each.attempt in seen.terminating}
-    if record.create_requested_at is not None:
-        parted = given_up(record, fits=True).terminating[-1]
-        others, now_seen = (*others, parted), {**now_seen, record.attempt: seen.current}
-    offered_again = replace(best, hosts=replace(best.hosts, vacant_since=best.hosts.vacant_since and case.now))
+    now_seen = {each.number: seen.terminating[each.number] for each in others if each.number in seen.terminating}
+    if record.current.create_requested_at is not None:
+        others, now_seen = (*others, _set_aside(record, fits=True)), {**now_seen, record.attempt: seen.current}
+    offered_again = _taken_back(best, case.now)
     after = case.with_record(
-        _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.attempt], now_seen)
+        _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.number], now_seen)
     )
     return _with_current_opened(after)
 
 
+def _taken_back(each: Attempt, now: datetime) -> Attempt:
+    """Return an earlier attempt as the current one: what was done about its end counts no more."""
+    return Attempt(
+        number=each.number,
+        create_requested_at=each.create_requested_at,
+        ordered=each.ordered,
+        ours_since=each.ours_since,
+        operation=each.operation,
+        slot=each.slot,
+        hosts=replace(each.hosts, vacant_since=each.hosts.vacant_since and now, ends_by=None),
+        spared_until=each.spared_until,
+    )
+
+
 def _with_current_opened(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
-    hosts, opened = opening(case.record.attempt, case.record.hosts, case)
-    return replace(case, record=replace(case.record, hosts=hosts)) if opened else case, opened
+    hosts, opened = opening(case.record.attempt, case.record.current.hosts, case)
+    return replace(case, record=case.record.with_current(hosts=hosts)) if opened else case, opened
 
 
-def unreadable_attempt(case: Situation) -> tuple[TerminatingAttempt, Unreadable] | None:
+def unreadable_attempt(case: Situation) -> tuple[Attempt, Unreadable] | None:
     """Return an earlier attempt that is to be current if its pool stands, which is not known; None: there is none."""
     unread = ((each, seen) for each, seen in _kept(case) if isinstance(seen, Unreadable))
     return next(((each, seen) for each, seen in unread if _serves_again(each, seen, case)), None)
 
 
-def _kept(case: Situation) -> list[tuple[TerminatingAttempt, Observation]]:
+def _kept(case: Situation) -> list[tuple[Attempt, Observation]]:
     """Return the earlier attempts whose deletion is not under way, latest first, and what is seen of them."""
     return [
-        (each, case.seen.terminating.get(each.attempt, _UNSEEN))
+        (each, case.seen.terminating.get(each.number, _UNSEEN))
         for each in reversed(case.record.terminating)
         if not case.order_may_arrive(each.delete_requested_at)
     ]
 
 
-def _best(case: Situation) -> TerminatingAttempt | None:
-    if not case.record.wanted or case.record.on(case.record.hosts):
+def _best(case: Situation) -> Attempt | None:
+    if not case.record.wanted or case.record.on(case.record.current.hosts):
         return None
     useful = [(each, seen) for each, seen in _kept(case) if isinstance(seen, Creating | Running | Busy | Broken)]
     in_use = (each for each, _ in useful if case.record.on(each.hosts))
     return next(in_use, next((each for each, seen in useful if _serves_again(each, seen, case)), None))
 
 
-def _serves_again(each: TerminatingAttempt, seen: Observation, case: Situation) -> bool:
+def _serves_again(each: Attempt, seen: Observation, case: Situation) -> bool:
     if not (each.fits and case.waiting and not case.runs_elsewhere and case.nothing_stands):
         return False
-    fits = case.record.spec is not None and same_request(each.fingerprint, case.record.spec)
-    others = [
-        user for user in case.users_of(each.hosts, each.fingerprint).jobs if user.owner.uid != case.record.owner.uid
-    ]
+    fits = case.record.spec is not None and same_request(each.made_for, case.record.spec)
+    others = [user for user in case.users_of(each.hosts, each.made_for).jobs if user.owner.uid != case.record.owner.uid]
     free = not others and (not each.hosts.occupants or case.record.on(each.hosts))
     return fits and free and seen != Creating(operation_runs=False) and not isinstance(seen, Broken)
 
@@ -184,13 +184,13 @@ def _serves_again(each: TerminatingAttempt, seen: Observation, case: Situation) 
 class Followed:
     """The terminating attempts after a look at their pools, what is to be done, and why each still exists."""
 
-    attempts: tuple[TerminatingAttempt, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     actions: tuple[Action, ...] = ()
     assessments: tuple[Assessment, ...] = ()
     slot_awaited: SlotAwaited | None = None
 
     def with_attempt(
-        self, attempt: TerminatingAttempt, why: Assessment, *actions: Action, awaited: SlotAwaited | None = None
+        self, attempt: Attempt, why: Assessment, *actions: Action, awaited: SlotAwaited | None = None
     ) -> Followed:
         return Followed(
             (*self.attempts, attempt),
@@ -208,10 +208,8 @@ def follow(case: Situation) -> Followed:
     return replace(followed, attempts=with_times(followed.attempts, followed.assessments, case.now))
 
 
-def _followed(
-    followed: Followed, each: TerminatingAttempt, observations: Mapping[int, Observation], case: Situation
-) -> Followed:
-    seen = observations.get(each.attempt, _UNSEEN)
+def _followed(followed: Followed, each: Attempt, observations: Mapping[int, Observation], case: Situation) -> Followed:
+    seen = observations.get(each.number, _UNSEEN)
     kept = replace(each, slot=held_slot(each, case))
     match seen:
         case Absent() | Begun() if case.order_may_arrive(each.create_requested_at) and not _was_deleted(each, seen):
@@ -237,13 +235,13 @@ def _followed(
             assert_never(seen)
 
 
-def _was_deleted(each: TerminatingAttempt, seen: Observation) -> bool:
+def _was_deleted(each: Attempt, seen: Observation) -> bool:
     """Return whether a pool that is gone had hosts, and was deleted: its creation has taken its effect before."""
     had_hosts = each.hosts.joined or each.hosts.occupants or each.hosts.departures
     return isinstance(seen, Absent) and each.delete_requested_at is not None and bool(had_hosts)
 
 
-def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation) -> Followed:
+def _advanced(followed: Followed, each: Attempt, seen: Observation, case: Situation) -> Followed:
     """Return the attempt one step on: hosts closed or opened, creation cancelled, or pool deleted.
 
     What the relay answered during the creation counts no longer once that has ended: it is asked again.
@@ -251,9 +249,9 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
     closing = each.hosts.closing
     if closing is not None and closing.during_creation and seen != Creating():
         each = replace(each, hosts=replace(each.hosts, asked=None))
-    why = told(each, assess(each, case.evidence(each.hosts, each.fingerprint), case.now, case.limits), case.vendor)
+    why = told(each, assess(each, case.evidence(each.hosts, each.made_for), case.now, case.limits), case.vendor)
     if why.reason in _OPEN:
-        hosts, opened = opening(each.attempt, each.hosts, case)
+        hosts, opened = opening(each.number, each.hosts, case)
         return followed.with_attempt(replace(each, hosts=hosts), why, *opened)
     postponed = _postponed(each, seen, case)
     if postponed is not None and why.reason in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
@@ -267,15 +265,13 @@ def _advanced(followed: Followed, each: TerminatingAttempt, seen: Observation, c
             return _deleted(followed, each, seen, case, why)
 
 
-def _closed(
-    followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
-) -> Followed:
+def _closed(followed: Followed, each: Attempt, seen: Observation, case: Situation, why: Assessment) -> Followed:
     """Return the attempt with its hosts to be closed; if its deletion waits for a slot, once it has that in hand."""
     waits = case.record.slot_awaited if followed.slot_awaited is None else None  # one of a slice is in line
-    if waits is not None and _is_for(waits, each) and case.slot_for(each.attempt) is None:
+    if waits is not None and _is_for(waits, each) and case.slot_for(each.number) is None:
         return _queued(followed, each, case, why)
     asking = _asked_to_close(each.hosts, case.now, during_creation=seen == Creating())
-    close = CloseHosts(each.attempt, asking.highest, case.evict_by)
+    close = CloseHosts(each.number, asking.highest, case.evict_by)
     kept, why = replace(each, hosts=asking), replace(why, until=_next(case))
     return followed.with_attempt(kept, why, close, awaited=_in_hand(each, why, case))
 
@@ -304,19 +300,19 @@ def _asked_to_close(hosts: Hosts, now: datetime, *, during_creation: bool) -> Ho
     return replace(hosts, asked=replace(asked, during_creation=during_creation))
 
 
-def _in_hand(each: TerminatingAttempt, why: Assessment, case: Situation) -> SlotAwaited | None:
+def _in_hand(each: Attempt, why: Assessment, case: Situation) -> SlotAwaited | None:
     """Return the slot for the attempt's deletion, which is kept while its hosts are closed; None: it has none."""
-    waits, slot = case.record.slot_awaited, case.slot_for(each.attempt)
+    waits, slot = case.record.slot_awaited, case.slot_for(each.number)
     if waits is None or slot is None or not _is_for(waits, each) or why.reason is not Reason.CLOSING_HOSTS:
         return None
     return replace(waits, number=slot)
 
 
-def _is_for(waits: SlotAwaited, each: TerminatingAttempt) -> bool:
-    return (waits.operation, waits.attempt) == (PoolOperation.DELETE, each.attempt)
+def _is_for(waits: SlotAwaited, each: Attempt) -> bool:
+    return (waits.operation, waits.attempt) == (PoolOperation.DELETE, each.number)
 
 
-def _postponed(each: TerminatingAttempt, seen: Observation, case: Situation) -> Assessment | None:
+def _postponed(each: Attempt, seen: Observation, case: Situation) -> Assessment | None:
     """Return that the deletion, which GKE did not take for another operation, is not asked for again yet; else None.
 
     While that operation is seen to run on the pool, its end is waited for. Operations may also run beside each other:
@@ -336,9 +332,7 @@ def _postponed(each: TerminatingAttempt, seen: Observation, case: Situation) -> 
     return Assessment(Step.WAIT, Reason.DELETION_POSTPONED, message, min(again_at, _resync(case)))
 
 
-def _deleted(
-    followed: Followed, each: TerminatingAttempt, seen: Observation, case: Situation, why: Assessment
-) -> Followed:
+def _deleted(followed: Followed, each: Attempt, seen: Observation, case: Situation, why: Assessment) -> Followed:
     tried = each.delete_requested_at
     again = tried is None or isinstance(seen, Begun) or case.now - tried >= case.limits.delete_retry_after
     if seen == Creating():
@@ -347,34 +341,34 @@ def _deleted(
         return followed.with_attempt(each, postponed)
     if not again or (each.retry_at is not None and case.now < each.retry_at):
         return followed.with_attempt(each, replace(why, until=case.now + case.limits.delete_retry_after))
-    slot = each.slot if each.slot is not None else case.slot_for(each.attempt)
+    slot = each.slot if each.slot is not None else case.slot_for(each.number)
     if slot is None:
         return _queued(followed, each, case, why)
     deleting = replace(each, slot=slot, delete_requested_at=case.now)
-    action = DeleteRemains(each.attempt) if isinstance(seen, Begun) else DeletePool(each.attempt)
+    action = DeleteRemains(each.number) if isinstance(seen, Begun) else DeletePool(each.number)
     return followed.with_attempt(deleting, replace(why, until=_resync(case)), action)
 
 
-def _queued(followed: Followed, each: TerminatingAttempt, case: Situation, why: Assessment) -> Followed:
+def _queued(followed: Followed, each: Attempt, case: Situation, why: Assessment) -> Followed:
     """Return the attempt with its deletion waiting for a slot."""
     queued = Assessment(Step.WAIT, Reason.DELETION_QUEUED, "the cluster's limit of operations is reached")
     queued = why if each.refused else queued
-    awaits = slot_awaited(case.record, PoolOperation.DELETE, each.attempt, case.now)
+    awaits = slot_awaited(case.record, PoolOperation.DELETE, each.number, case.now)
     return followed.with_attempt(each, replace(queued, until=_resync(case)), awaited=awaits)
 
 
-def _cancelled(followed: Followed, each: TerminatingAttempt, case: Situation, *, again: bool) -> Followed:
+def _cancelled(followed: Followed, each: Attempt, case: Situation, *, again: bool) -> Followed:
     """Return the attempt with its creation cancelled, if nobody needs it any more and GKE takes that."""
     goes_on = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, f"{case.vendor} is still creating it", _next(case))
     why = told(each, goes_on, case.vendor)
     if each.not_cancellable or not case.owner_ended or not again:
         return followed.with_attempt(each, why)
-    return followed.with_attempt(replace(each, delete_requested_at=case.now), why, CancelCreation(each.attempt))
+    return followed.with_attempt(replace(each, delete_requested_at=case.now), why, CancelCreation(each.number))
 
 
-def held_slot(each: TerminatingAttempt, case: Situation) -> int | None:
+def held_slot(each: Attempt, case: Situation) -> int | None:
     """Return the slot of an attempt if an operation of it runs or may still begin."""
-    seen, requested = case.seen.terminating.get(each.attempt, _UNSEEN), each.delete_requested_at
+    seen, requested = case.seen.terminating.get(each.number, _UNSEEN), each.delete_requested_at
     if isinstance(seen, Absent) and requested is not None:
         return None
     begins = requested is not None and case.now - requested < case.limits.act_window

@@ -29,5 +29,5 @@ def is_known(pool: PoolSeen, record: SliceRecord | None) -> bool:
     """Return whether a record knows a pool as ours."""
     if record is None:
         return False
-    since = {record.attempt: record.ours_since, **{each.attempt: each.ours_since for each in record.terminating}}
+    since = {record.attempt: record.current.ours_since, **{each.number: each.ours_since for each in record.terminating}}
     return since.get(pool.attempt) is not None

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts
+from tpu_slices.domain.records.returning import Returning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,11 +23,28 @@ class Hindrance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TerminatingAttempt:
-    """An attempt that was given up, and whose pool is not known to be gone; its name is never used again."""
+class Relabelling:
+    """What is done about a pool whose labels, or description, somebody replaced by those that do not name its slice."""
 
-    attempt: int
+    lacking: str
+    """What of them is missing."""
+    again_at: datetime
+    """When it is looked at again, and they are put back if they are still missing."""
+    refused: str = ""
+    """Why the vendor last refused to put them back; empty: it did not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """An attempt at a slice, from the decision to make its pool until that is known to be gone.
+
+    The slice has the current one; the others were given up, and their names are never used again.
+    """
+
+    number: int
+    """Of its pool."""
     create_requested_at: datetime | None = None
+    """When its creation was last decided. None: no pool of it can exist."""
     ordered: SliceSpec | None = None
     """What was ordered when its creation was last decided; None: it was never decided, or is not known."""
     ours_since: datetime | None = None
@@ -38,12 +56,20 @@ class TerminatingAttempt:
     hosts: Hosts = NO_HOSTS
     spared_until: datetime | None = None
     """Not deleted before: it is not yet known who uses it."""
-    chips: int = 0
-    """The chips that its hosts have, or would have."""
+
+    hosts_awaited_since: datetime | None = None
+    """Of the current one: since when usable hosts have been missing, whatever the reason that was told."""
+    returning: Returning | None = None
+    """What is known of its hosts that are away and come back; None: none are, or nothing is known."""
+    unreadable_since: datetime | None = None
+    """Since when the vendor has not said how its pool is; None: it did when it was asked last."""
+    relabelling: Relabelling | None = None
+    """None: the labels that name its slice were not replaced, as far as is known."""
+
     empty: bool = False
     """Its creation failed before any host was there."""
     fingerprint: str | None = None
-    """The request that it was created for."""
+    """The request that its pool was made for, as that was seen when it was given up; None: as it was ordered."""
     fits: bool = False
     """It was given up only because nobody needed it, or others used it: it is taken back if it is needed again."""
     delete_requested_at: datetime | None = None
@@ -62,6 +88,16 @@ class TerminatingAttempt:
     """Another operation was in the way of its deletion; None: none was."""
 
     @property
+    def chips(self) -> int:
+        """The chips that its hosts have, or would have, from the decision to create it on; 0: not known."""
+        return self.ordered.chips if self.ordered and self.create_requested_at else 0
+
+    @property
     def chips_bought(self) -> int:
         """Its chips; none if nothing was bought, and no host has joined after all."""
         return 0 if self.empty and not self.hosts.joined else self.chips
+
+    @property
+    def made_for(self) -> str | None:
+        """The fingerprint of the request that its pool was made for; None: not known."""
+        return self.fingerprint or (self.ordered.fingerprint if self.ordered else None)

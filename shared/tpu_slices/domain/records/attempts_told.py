@@ -79,9 +79,9 @@ def ran_out(record: SliceRecord, shortage: Shortage) -> str:
 def _end(record: SliceRecord, vendor: Vendor) -> datetime | None:
     """Return when the vendor gives up the current attempt at the latest; None: it goes on, as for flex-start."""
     flexible = record.made_as is not None and record.made_as.is_flex_start
-    if record.create_requested_at is None or vendor.gives_up_after is None or flexible:
+    if record.current.create_requested_at is None or vendor.gives_up_after is None or flexible:
         return None
-    return record.create_requested_at + vendor.gives_up_after
+    return record.current.create_requested_at + vendor.gives_up_after
 
 
 def _by_reason(records: Collection[SliceRecord]) -> str:

@@ -24,10 +24,9 @@ from tpu_slices.domain.model.slices import (
     slice_id,
 )
 from tpu_slices.domain.model.texts import shortened
-from tpu_slices.domain.records.attempts import TerminatingAttempt
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
-from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts, digest_of
-from tpu_slices.domain.records.returning import Returning
+from tpu_slices.domain.records.hosts import Hosts, digest_of
 
 HISTORY = 20
 """The number of transitions that a record keeps."""
@@ -94,18 +93,6 @@ class SlotAwaited:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relabelling:
-    """What is done about a pool whose labels, or description, somebody replaced by those that do not name its slice."""
-
-    lacking: str
-    """What of them is missing."""
-    again_at: datetime
-    """When it is looked at again, and they are put back if they are still missing."""
-    refused: str = ""
-    """Why the vendor last refused to put them back; empty: it did not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
     """Why a request cannot be served."""
 
@@ -120,6 +107,9 @@ class Rejection:
     reason: Reason
     message: str
     settings_version: str
+
+
+FIRST = Attempt(number=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,39 +151,17 @@ class SliceRecord:
     changed_at: datetime | None = None
     """When its reason or message last changed; None: not since it was made."""
 
-    attempt: int = 1
-    """The number of the current or next pool."""
+    current: Attempt = FIRST
+    terminating: tuple[Attempt, ...] = ()
+    """The earlier attempts whose pools are not known to be gone."""
     attempts: int = 1
     """The highest number that an attempt had: no number is used twice."""
     legacy_pool: str | None = None
     """The name of the adopted pool: attempt 0. TPU Provisioner's node pool, or TPU operator's instance group."""
-    create_requested_at: datetime | None = None
-    """When the creation of this attempt was last decided. None: no pool of this attempt can exist."""
-    ordered: SliceSpec | None = None
-    """Of the current attempt: see TerminatingAttempt."""
-    ours_since: datetime | None = None
-    """Of the current attempt: see TerminatingAttempt."""
-    operation: str | None = None
-    """GKE's operation that creates the current attempt, once it is known."""
-    slot: int | None = None
-    """The slot that the creation of the current attempt holds."""
     slot_awaited: SlotAwaited | None = None
     """The next operation of this slice, if only a slot is missing for it."""
-    hosts: Hosts = NO_HOSTS
-    """Of the current attempt."""
-    spared_until: datetime | None = None
-    """Of the current attempt: see TerminatingAttempt."""
-    hosts_awaited_since: datetime | None = None
-    """Since when usable hosts have been missing in the current pool, whatever the reason that was told."""
-    returning: Returning | None = None
-    """What is known of hosts of the current pool that are away and come back; None: none are, or nothing is known."""
-    unreadable_since: datetime | None = None
-    """Since when the vendor has not said how the current pool is; None: it did when it was asked last."""
     join_asked: JoinAsked | None = None
     """The question for a bootstrap token whose answer the hosts may still have; None: they have none."""
-    relabelling: Relabelling | None = None
-    """Of the current attempt; None: the labels that name its slice were not replaced, as far as is known."""
-    terminating: tuple[TerminatingAttempt, ...] = ()
     runs_on: RunsOn | None = None
     """Where its Job runs, if not on the current attempt."""
     failures: int = 0
@@ -249,6 +217,11 @@ class SliceRecord:
         )
 
     @property
+    def attempt(self) -> int:
+        """The number of the current or next pool."""
+        return self.current.number
+
+    @property
     def pool(self) -> PoolName:
         return self.pool_of(self.attempt)
 
@@ -277,7 +250,7 @@ class SliceRecord:
     @property
     def gone_before(self) -> int:
         """The attempt below whose number no pool exists, nor ever will; 0: there may be one."""
-        return self.attempt if self.phase is Phase.GONE and self.create_requested_at is None else 0
+        return self.attempt if self.phase is Phase.GONE and self.current.create_requested_at is None else 0
 
     @property
     def wanted(self) -> bool:
@@ -287,29 +260,29 @@ class SliceRecord:
     def slots(self) -> frozenset[int]:
         """The slots that its operations hold, or that were handed on to them."""
         handed_on = self.slot_awaited.number if self.slot_awaited else None
-        numbers = (self.slot, *(each.slot for each in self.terminating), handed_on)
+        numbers = (*(each.slot for each in self.all_attempts), handed_on)
         return frozenset(number for number in numbers if number is not None)
 
     @property
     def made_as(self) -> SliceSpec | None:
         """What the pool of the current attempt is: the request may have changed since. None: it is not known."""
-        return (self.ordered if self.create_requested_at else None) or self.spec
+        return (self.current.ordered if self.current.create_requested_at else None) or self.spec
 
     @property
     def own_chips(self) -> int:
         """The chips of the current attempt, from the decision to create it on."""
-        requested = self.create_requested_at is not None and self.phase is not Phase.GONE
+        requested = self.current.create_requested_at is not None and self.phase is not Phase.GONE
         return self.made_as.chips if requested and self.made_as else 0
 
     @property
     def chips_idle(self) -> int:
         """The chips of the current attempt while it is READY and nobody is on its hosts."""
-        return self.own_chips if self.phase is Phase.READY and not self.hosts.occupants else 0
+        return self.own_chips if self.phase is Phase.READY and not self.current.hosts.occupants else 0
 
     @property
     def current_chips_held(self) -> int:
         """The chips of the current attempt, unless other Jobs alone run on its hosts."""
-        return 0 if self.lent(self.hosts) else self.own_chips
+        return 0 if self.lent(self.current.hosts) else self.own_chips
 
     @property
     def chips_bought(self) -> int:
@@ -329,8 +302,12 @@ class SliceRecord:
     @property
     def all_hosts(self) -> Iterator[tuple[int, Hosts]]:
         """The hosts of all its pools, by attempt."""
-        yield self.attempt, self.hosts
-        yield from ((each.attempt, each.hosts) for each in self.terminating)
+        yield from ((each.number, each.hosts) for each in self.all_attempts)
+
+    @property
+    def all_attempts(self) -> tuple[Attempt, ...]:
+        """The current attempt, and the earlier ones."""
+        return self.current, *self.terminating
 
     @property
     def users(self) -> set[WorkloadUid]:
@@ -372,6 +349,12 @@ class SliceRecord:
         if all(getattr(self, name) == value for name, value in changes.items()):
             return self
         return replace(self, **changes)
+
+    def with_current(self, **changes: Any) -> Self:
+        """Return the record with these fields of its current attempt: itself, if that has them already."""
+        if all(getattr(self.current, name) == value for name, value in changes.items()):
+            return self
+        return replace(self, current=replace(self.current, **changes))
 
     def transitioned(self, at: datetime, reason: Reason, message: str) -> Self:
         """Return the record with this reason and its phase; a new reason is a transition, a new message alone not."""

@@ -36,17 +36,17 @@ def paid_since(record: SliceRecord) -> datetime | None:
 
 
 def _times(record: SliceRecord) -> Iterator[datetime]:
-    if record.unreadable_since is not None:
-        yield record.unreadable_since
+    if record.current.unreadable_since is not None:
+        yield record.current.unreadable_since
     if record.wanted or record.reason is Reason.POOL_UNREADABLE:
         yield from (each.lingers_since for each in record.terminating if each.lingers_since is not None)
     if not record.wanted:
         return
-    if record.seen_as in _CREATED and record.create_requested_at is not None:
-        yield record.create_requested_at
-    if record.seen_as in _AWAITED and record.hosts_awaited_since is not None:
-        over_at = record.returning.over_at if record.returning is not None else None
-        yield over_at or record.hosts_awaited_since
+    if record.seen_as in _CREATED and record.current.create_requested_at is not None:
+        yield record.current.create_requested_at
+    if record.seen_as in _AWAITED and record.current.hosts_awaited_since is not None:
+        over_at = record.current.returning.over_at if record.current.returning is not None else None
+        yield over_at or record.current.hosts_awaited_since
     tried_again = record.phase in {Phase.WAITING, Phase.PROVISIONING} or record.reason in IN_LINE
     vain = sum(record.setbacks.get(reason, 0) for reason in VAIN)
     if tried_again and vain >= _IN_VAIN and record.waits_since is not None:

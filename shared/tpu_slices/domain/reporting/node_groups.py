@@ -111,8 +111,8 @@ def status_of(record: SliceRecord, own: WorkloadRecord | None) -> NodeGroupStatu
     A single host needs no policy: it has no condition for one. A template of the user's is not ours to make: its
     condition is True unless Compute Engine refuses what comes of it.
     """
-    nodes = record.made_as.hosts if record.made_as else record.hosts.joined
-    ready = min(record.hosts.usable, nodes) if record.phase in {Phase.READY, Phase.PROVISIONING} else 0
+    nodes = record.made_as.hosts if record.made_as else record.current.hosts.joined
+    ready = min(record.current.hosts.usable, nodes) if record.phase in {Phase.READY, Phase.PROVISIONING} else 0
     missing = nodes - ready
     lost = record.seen_as in _LOST
     return NodeGroupStatus(
@@ -128,7 +128,7 @@ def status_of(record: SliceRecord, own: WorkloadRecord | None) -> NodeGroupStatu
 def reason_of(record: SliceRecord) -> str:
     """Return the reason of the condition Ready."""
     if record.reason is Reason.HOSTS_LOST:
-        return "NodeLost" if record.made_as and record.hosts.joined < record.made_as.hosts else "NodeNotReady"
+        return "NodeLost" if record.made_as and record.current.hosts.joined < record.made_as.hosts else "NodeNotReady"
     if record.reason in _GONE and record.made_as and record.made_as.capacity.kind is CapacityKind.SPOT:
         return "Preempted"
     return _REASONS.get(record.reason, record.reason.value)
@@ -160,7 +160,7 @@ def _done(record: SliceRecord) -> int:
         return 0
     if record.seen_as is Reason.AWAITING_CAPACITY:
         return 2
-    return _STEPS.get((record.operation or "").partition("/")[0], 0)
+    return _STEPS.get((record.current.operation or "").partition("/")[0], 0)
 
 
 def _condition(kind: ConditionType, record: SliceRecord, *, stands: bool) -> Condition:

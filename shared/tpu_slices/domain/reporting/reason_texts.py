@@ -216,7 +216,7 @@ def _known(record: SliceRecord) -> Mapping[str, object]:
         "what": f"{spec.accelerator} {spec.topology}" if spec else "such hosts",
         "hosts": spec.hosts if spec else "its",
         "run_duration": (spec and spec.run_duration) or "their time",
-        "usable": record.hosts.usable,
+        "usable": record.current.hosts.usable,
         "shortage": _shortage(record),
         "held": record.held,
         "reservation": f"the reservation {reservation}" if reservation else "the reservation",
