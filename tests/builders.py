@@ -213,7 +213,7 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
 
 _CURRENT = frozenset(
     {
-        *("create_requested_at", "ordered", "ours_since", "operation", "slot", "hosts", "spared_until"),
+        *("create_requested_at", "ordered", "ours_since", "seen", "operation", "slot", "hosts", "spared_until"),
         *("hosts_awaited_since", "returning", "unreadable_since", "relabelling"),
     }
 )

@@ -22,12 +22,16 @@ from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.flows.reconcile import Told
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.objects import maintenance
 from tpu_slices_simulator.system import STEP, System
+
+ENDED = Told(ended=True)
+"""What is told with GKE's word that an operation ended."""
 
 
 class World(System):

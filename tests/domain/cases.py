@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -38,6 +38,8 @@ from tpu_slices.domain.model.observations import (
     Running,
     Unowned,
     Unreadable,
+    Visible,
+    Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
@@ -46,6 +48,7 @@ from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import RelayHeard
 from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts
+from tpu_slices.domain.records.seen import Seen
 from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
 
 HOUR = timedelta(hours=1)
@@ -83,7 +86,9 @@ def lasting(reason: Reason, since: timedelta, **changes: Any) -> SliceRecord:
     """Return a slice whose pool was requested an hour ago, and that has had this reason for so long."""
     record = requested().transitioned(NOW - since, reason, "")
     awaited_since = NOW - since if reason in HOSTS_AWAITED else None
-    return with_fields(record, **{"since": NOW - since, "hosts_awaited_since": awaited_since, **changes})
+    made = was_seen(Creating()) if reason in {Reason.CREATION_STARTED, Reason.CREATING} else None
+    fields = {"since": NOW - since, "hosts_awaited_since": awaited_since, "seen": made}
+    return with_fields(record, **{**fields, **changes})
 
 
 def ready(since: timedelta = 10 * MINUTE, **changes: Any) -> SliceRecord:
@@ -117,6 +122,10 @@ def with_hosts(attempt: Attempt, **changes: Any) -> Attempt:
     return replace(attempt, hosts=replace(attempt.hosts, **changes))
 
 
+def was_seen(pool: Visible, by: Witness = Witness.LOOK, since: datetime = NOW - 30 * MINUTE) -> Seen:
+    return Seen(pool=pool, since=since, by=by)
+
+
 def seen(current: Observation, **earlier: Observation) -> PoolObservations:
     """Return what is observed; `a1`: of attempt 1, and so on."""
     return PoolObservations(current, {int(name[1:]): observation for name, observation in earlier.items()})
@@ -135,7 +144,7 @@ counted_hosts = st.builds(
 hosts: st.SearchStrategy[Hosts] = st.just(NO_HOSTS) | counted_hosts
 kinds = st.sampled_from([kind for kind in FailureKind if kind is not FailureKind.NAME_TAKEN])  # that is a refusal
 failures = st.builds(Failure, kinds, st.just("why"))
-observations: st.SearchStrategy[Observation] = st.one_of(
+visible: st.SearchStrategy[Visible] = st.one_of(
     st.just(Absent()),
     st.just(Begun("its workload policy")),
     st.builds(Creating, st.booleans()),
@@ -144,8 +153,8 @@ observations: st.SearchStrategy[Observation] = st.one_of(
     st.builds(Broken, failures),
     st.just(Deleting()),
     st.just(Unowned("not ours")),
-    st.just(Unreadable("503")),
 )
+observations: st.SearchStrategy[Observation] = visible | st.just(Unreadable("503"))
 ordinary = st.sampled_from([heard(), *(owned(state) for state in WorkloadState)])
 special = st.sampled_from(
     [owned(WorkloadState.DELETED, stopped="Too many."), GUEST_ENDED, HEARD_AGAIN, SILENT, Known()]
@@ -170,7 +179,7 @@ def asked_hosts(draw: st.DrawFn) -> Hosts:
     asked = asks(draw(moments), number=3) if asks else None
     return replace(
         found,
-        asked=asked and replace(asked, during_creation=draw(rarely)),
+        asked=asked,
         highest=draw(st.sampled_from([3, 3, 4])),
         answered=draw(st.sampled_from([0, 2, 3, 3])),
     )
@@ -185,7 +194,7 @@ def attempts(draw: st.DrawFn) -> Attempt:
         slot=draw(st.none() | st.integers(0, 4)),
         hosts=draw(asked_hosts()),
         spared_until=draw(st.none() | st.just(NOW + MINUTE)),
-        fingerprint=draw(st.sampled_from([a_spec().fingerprint, "v1-other", None, None])),
+        seen=draw(st.none() | st.builds(was_seen, visible, st.sampled_from(Witness))),
         fits=draw(st.booleans()),
         delete_requested_at=draw(maybe_moments),
         not_cancellable=draw(st.booleans()),

@@ -36,7 +36,6 @@ def joining(world: World, slices: int = 1) -> LiveWorkload:
     world.deliver()
     for index in range(slices):
         world.backend.finish(world.record(jobset, index).pool)
-        world.tells_of_creation(world.record(jobset, index).pool)
     world.deliver()
     assert {record.reason for record in world.records.values()} == {Reason.HOSTS_JOINING}
     return jobset

@@ -21,8 +21,10 @@ from tests.builders import (
     hosts_changed,
     some_hosts,
 )
+from tests.domain.cases import was_seen
 from tests.world import World
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.records.slices import Desire, SliceRecord
@@ -105,7 +107,7 @@ def test_an_answer_is_recorded_at_once_while_the_slice_may_be_needed_again() -> 
 def test_hosts_that_join_while_their_pool_is_created_are_counted_and_nothing_is_looked_at_until_all_have() -> None:
     world = World()
     created = {"reason": Reason.CREATING, "phase": Phase.PROVISIONING, "operation": "operation-1"}
-    own = a_record(create_requested_at=NOW, **created)
+    own = a_record(create_requested_at=NOW, seen=was_seen(Creating()), **created)
     world.store.put(own, a_jobset())
     receive(hosts_changed(usable=1, joined=3), CLUSTER, world.deps)
     assert world.records[own.id].current.hosts.joined == 3

@@ -44,7 +44,7 @@ def test_a_slot_is_freed_although_the_record_is_edited_once_its_end_is_saved() -
     world, jobset = a_world_whose_slice_is_created()
     id_ = world.record(jobset).id
     world.store.meanwhile(lambda: None, lambda: edited_meanwhile(world, jobset))
-    reconcile(CLUSTER, id_, world.deps)
+    reconcile(CLUSTER, id_, world.deps, Told(ended=True))
     assert world.store.slots(CLUSTER) == ()
     assert world.record(jobset).note == "seen"
 
@@ -266,7 +266,7 @@ def test_an_unreadable_gke_changes_no_phase_and_the_slice_is_reconciled_again() 
     world, jobset = a_world_whose_slice_is_created()
     before = world.record(jobset)
     world.backend.hide()
-    done = reconcile(CLUSTER, before.id, world.deps)
+    done = reconcile(CLUSTER, before.id, world.deps, Told(ended=True))
     assert done is not None
     assert (done.after.phase, done.after.transitions) == (before.phase, before.transitions)
     assert done.after.next_reconcile_at is not None

@@ -145,15 +145,15 @@ def test_a_failing_publisher_leaves_the_report_due(world: World) -> None:
 
 
 def test_a_change_is_reported_by_the_next_sweep_although_no_report_is_due(world: World) -> None:
-    request_slices(world, "llama")
+    request_slices(world, "llama", slices=2)
     assert reported(world) == ["llama"]
     world.clock.advance(MINUTE)
-    world.operations_end()
+    world.backend.finish(next(iter(world.backend.pools)))
     world.cluster_lives()
     world.deliver()
     world.clock.advance(MINUTE)
     (update,), _ = report_all(world)
-    assert update.report.reason is ReportReason.READY
+    assert (update.report.ready, update.report.requested) == (1, 2)
 
 
 def be_killed() -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_shortage, a_slot, a_spec, settings
-from tests.world import World
+from tests.world import ENDED, World
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out, slot_awaited
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
@@ -65,7 +65,7 @@ def running(world: World, count: int = 5, name: str = "busy") -> list[SliceRecor
 def ends(world: World, record: SliceRecord) -> None:
     """Let a creation end, and the slice be reconciled."""
     world.backend.finish(world.records[record.id].pool)
-    reconcile(CLUSTER, record.id, world.deps)
+    reconcile(CLUSTER, record.id, world.deps, ENDED)
 
 
 def ends_unseen(world: World, record: SliceRecord) -> None:
@@ -101,7 +101,7 @@ def test_a_slot_that_was_handed_on_is_used_by_the_next_reconcile() -> None:
     first = queued(world, 1)
     ends(world, busy)
     number = handed_on_to(world, first)
-    reconcile(CLUSTER, first.id, world.deps)
+    reconcile(CLUSTER, first.id, world.deps, ENDED)
     assert world.records[first.id].current.slot == number is not None
     assert world.records[first.id].slot_awaited is None
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
@@ -112,7 +112,7 @@ def test_who_gets_a_freed_slot_is_reconciled_without_a_message() -> None:
     busy, *_ = running(world)
     first, second = queued(world, 1), queued(world, 2)
     ends_unseen(world, busy)
-    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
+    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)]
     assert [each.after.id for each in done] == [busy.id, first.id]
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
     assert handed_on_to(world, second) is None
@@ -125,7 +125,7 @@ def test_a_slot_is_freed_that_was_taken_while_it_was_read_with_the_slice(monkeyp
     ends_unseen(world, ended)
     together = FakeStore.together
     monkeypatch.setattr(FakeStore, "together", lambda *asked: replace(together(*asked), slots=()))
-    reconcile(CLUSTER, ended.id, world.deps, Told(slots=True))
+    reconcile(CLUSTER, ended.id, world.deps, Told(ended=True, slots=True))
     assert (world.records[ended.id].slots, slots(world)) == (frozenset(), {})
 
 
@@ -135,7 +135,7 @@ def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:
     first, second = queued(world, 1), queued(world, 2)
     with_a_slot_more(world)
     ends_unseen(world, one)
-    done = [*reconcile_in_turn(CLUSTER, one.id, world.deps)]
+    done = [*reconcile_in_turn(CLUSTER, one.id, world.deps, ENDED)]
     assert [each.after.id for each in done] == [one.id, first.id]
     assert world.publisher.take_requests() == [(CLUSTER, second.id)]
     assert {first.id, second.id, other.id} <= {*slots(world).values()}
@@ -153,7 +153,7 @@ def test_who_got_a_slot_is_reconciled_although_the_next_one_cannot_be_given_out(
     with_a_slot_more(world)
     ends_unseen(world, busy)
     world.store.meanwhile(lambda: None, lambda: None, partial(world.store.fail_next, Temporary("Firestore: 503")))
-    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
+    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)]
     assert [each.after.id for each in done] == [busy.id, first.id]
     assert handed_on_to(world, second) is None
 
@@ -166,7 +166,7 @@ def test_who_got_a_slot_does_not_wait_until_others_leave_the_next_one_alone() ->
     ends_unseen(world, busy)
     edits = [partial(world.store.edit_slice, CLUSTER, second.id, note=f"{number}") for number in range(8)]
     world.store.meanwhile(lambda: None, lambda: None, *edits)
-    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())))
+    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())), ENDED)
     assert world.publisher.take_requests() == [(CLUSTER, first.id)]
 
 
@@ -177,7 +177,7 @@ def test_who_gets_a_slot_and_cannot_be_reconciled_is_requested(error: Exception)
     busy, *_ = running(world)
     first = queued(world, 1)
     ends_unseen(world, busy)
-    turns = reconcile_in_turn(CLUSTER, busy.id, world.deps)
+    turns = reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)
     assert next(turns).after.id == busy.id
     world.store.fail_next(error)
     assert [*turns] == []
@@ -191,7 +191,7 @@ def test_who_got_a_slot_is_requested_although_what_freed_it_fails_in_the_end() -
     ends_unseen(world, busy)
     world.store.meanwhile(world.publisher.fail_next)  # what is announced after the slot was handed on
     with pytest.raises(Temporary):
-        [*reconcile_in_turn(CLUSTER, busy.id, world.deps)]
+        [*reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)]
     assert world.publisher.take_requests() == [(CLUSTER, first.id)]
 
 
@@ -201,7 +201,7 @@ def test_two_slots_freed_at_the_same_time_go_to_two_slices() -> None:
     first, second = queued(world, 1), queued(world, 2)
     world.backend.finish(one.pool)
     world.store.meanwhile(lambda: None, lambda: ends(world, other))
-    reconcile(CLUSTER, one.id, world.deps)
+    reconcile(CLUSTER, one.id, world.deps, ENDED)
     assert len(slots(world)) == 5
     assert Counter(slots(world).values())[first.id] == Counter(slots(world).values())[second.id] == 1
 
@@ -225,7 +225,7 @@ def test_a_slot_goes_to_the_next_in_the_queue_at_once_if_others_serve_those_befo
         lambda: world.store.edit_slice(CLUSTER, second.id, note="served"),
     ]
     world.store.meanwhile(*commits)
-    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())))
+    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())), ENDED)
     assert handed_on_to(world, third) is not None
 
 
@@ -251,7 +251,7 @@ def test_a_slot_whose_slice_does_not_use_it_goes_on_to_the_next() -> None:
     world.store.put(a_jobset(uid=stale.owner.uid, demand={stale.id: NOW - 16 * MINUTE}))
     ends(world, busy)
     assert handed_on_to(world, stale) is not None
-    reconcile(CLUSTER, stale.id, world.deps)
+    reconcile(CLUSTER, stale.id, world.deps, ENDED)
     assert world.records[stale.id].reason == "DemandStale"
     assert handed_on_to(world, fresh) is not None
     assert len(slots(world)) == 5
@@ -263,7 +263,7 @@ def test_a_slice_that_is_held_after_it_got_a_slot_gives_it_up() -> None:
     held, other = queued(world, 1), queued(world, 2)
     ends(world, busy)
     world.store.edit_slice(CLUSTER, held.id, hold=True)
-    reconcile(CLUSTER, held.id, world.deps)
+    reconcile(CLUSTER, held.id, world.deps, ENDED)
     assert world.records[held.id].slots == frozenset()
     assert handed_on_to(world, other) is not None
 
@@ -343,7 +343,7 @@ def test_a_pool_that_nobody_needs_any_more_hands_its_slot_on_until_the_relay_has
         world.cluster_lives()
     waiting = queued(world, 1)
     world.backend.finish(busy.pool)
-    reconcile(CLUSTER, busy.id, world.deps)
+    reconcile(CLUSTER, busy.id, world.deps, ENDED)
     assert world.backend.ordered(Verb.DELETE) == [], "hosts may have joined since it answered"
     assert world.records[busy.id].slots == frozenset()
     assert handed_on_to(world, waiting) is not None
@@ -356,7 +356,7 @@ def documents_read_to_hand_on(queue: int) -> int:
         queued(world, number)
     world.backend.finish(busy.pool)
     counting = CountingStore(world.store)
-    reconcile(CLUSTER, busy.id, replace(world.deps, store=cast("Any", counting)))
+    reconcile(CLUSTER, busy.id, replace(world.deps, store=cast("Any", counting)), ENDED)
     assert len(slots(world)) == 5
     return counting.documents
 
@@ -377,10 +377,10 @@ def test_a_walk_round_the_queues_is_bounded_and_reaches_every_namespace() -> Non
     for _ in range(2 * MOST_QUEUES):
         counting = CountingStore(world.store)
         world.backend.finish(world.records[records[0].id].pool)
-        reconcile(CLUSTER, records[0].id, replace(world.deps, store=cast("Any", counting)))
+        reconcile(CLUSTER, records[0].id, replace(world.deps, store=cast("Any", counting)), ENDED)
         assert counting.calls["creations_awaiting_slot"] <= MOST_QUEUES
         ((_, slice_),) = world.publisher.take_requests()
-        reconcile(CLUSTER, slice_, world.deps)
+        reconcile(CLUSTER, slice_, world.deps, ENDED)
         records = [world.records[slice_]]
         served.append(records[0].owner.namespace)
         world.clock.advance(MINUTE / 60)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.builders import CLUSTER
 from tests.world import World
 from tpu_slices.domain.model.observations import Creating, Deleting, Failure, FailureKind, Refused, Running
 from tpu_slices.domain.model.slices import PoolName
@@ -69,4 +68,3 @@ class Seconds:
                 self.world.backend.finish(pool.name)
             else:
                 self.world.backend.fail(pool.name, failure)
-            self.world.publisher.requests.append((CLUSTER, pool.order.slice_id))

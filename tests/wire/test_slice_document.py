@@ -7,10 +7,12 @@ from dataclasses import replace
 from tests.builders import MINUTE, NOW, a_record, a_shortage, a_spec, an_occupant, some_hosts
 from tests.domain.cases import ELSEWHERE, SIBLING
 from tpu_slices.domain.model.clusters import PoolSettings
+from tpu_slices.domain.model.observations import Creating, Witness
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Network, Taint
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import NO_HOSTS, Asked, Departure, digest_of
+from tpu_slices.domain.records.seen import Seen
 from tpu_slices.domain.records.slices import PoolOperation, Rejection, SliceRecord, SlotAwaited
 from tpu_slices.wire.documents import decode, encode
 
@@ -57,7 +59,7 @@ AN_ATTEMPT = {
     "unreadable_since": None,
     "relabelling": None,
     "empty": False,
-    "fingerprint": None,
+    "seen": None,
     "fits": False,
     "delete_requested_at": None,
     "retry_at": None,
@@ -128,6 +130,11 @@ A_SLICE = {
         "number": 2,
         "create_requested_at": NOW - MINUTE,
         "operation": "operation-1-abc",
+        "seen": {
+            "pool": {"kind": "Creating", "operation_runs": True},
+            "since": NOW - MINUTE,
+            "by": "REQUEST",
+        },
         "hosts": {
             "usable": 3,
             "joined": 4,
@@ -168,7 +175,7 @@ A_SLICE = {
                 "departures": [],
                 "vacant_since": None,
                 "sequence": 0,
-                "asked": {"number": 3, "at": NOW, "close": True, "during_creation": False},
+                "asked": {"number": 3, "at": NOW, "close": True},
                 "highest": 3,
                 "answered": 2,
                 "ends_by": None,
@@ -190,6 +197,7 @@ A_SLICE = {
     "blocked_settings_version": None,
     "created_at": NOW - 5 * MINUTE,
     "next_reconcile_at": NOW + MINUTE,
+    "look_at": NOW + MINUTE,
     "unconfirmed_end": None,
     "expire_at": None,
     "transitions": [
@@ -231,11 +239,13 @@ def a_slice() -> SliceRecord:
         pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
         attempt=2,
         operation="operation-1-abc",
+        seen=Seen(pool=Creating(), since=NOW - MINUTE, by=Witness.REQUEST),
         created_at=NOW - 5 * MINUTE,
         awaited_since=NOW - 2 * MINUTE,
         setbacks={Reason.STOCKOUT: 3},
         create_requested_at=NOW - MINUTE,
         next_reconcile_at=NOW + MINUTE,
+        look_at=NOW + MINUTE,
         hosts=hosts,
         terminating=(earlier,),
         runs_on=replace(ELSEWHERE, left_at=NOW),

@@ -222,20 +222,11 @@ class Pools:
                 return backend.fail(pool.name, CREATION_FAILURES[failure])
             if sim.strikes(Kind.OPERATIONS_FORGOTTEN, pool.name):
                 return backend.forget_operation(pool.name)
-            self._told(pool)
         elif isinstance(pool.seen, Deleting) and sim.strikes(Kind.DELETIONS_FAIL, pool.name, sim.minute):
             return backend.fail_deletion(pool.name, UNKNOWN)
         else:
             self._back.pop(pool.name, None)
         return backend.finish(pool.name)
-
-    def _told(self, pool: FakePool) -> None:
-        """Let the log sink tell of a creation that ended well: mostly once and soon, else late, twice or never."""
-        chance = self._of.chance
-        for time in range(chance.between(0, 2, "told", pool.name)):
-            late = chance.happens(0.3, "told late", pool.name, time)
-            minutes = chance.between(1, 90, "told after", pool.name, time) if late else 0
-            self._of.tells_of_creation(pool.name, minutes * MINUTE)
 
     def _failure(self, pool: FakePool, minute: int) -> Kind | None:
         """Return the fault by which a pool's creation fails in this minute."""

@@ -17,6 +17,7 @@ from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
 from tpu_slices_simulator.fakes.clock import FakeClock
+from tpu_slices_simulator.fakes.gke import FakeOperation
 from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
 from tpu_slices_simulator.fuse import EFFECTS, Crash, Fuse
 from tpu_slices_simulator.intruders import Intruders
@@ -248,6 +249,12 @@ class Simulation(Scene):
         is_news = said not in self._told
         self._told.add(said)
         return is_news
+
+    def told_after(self, ended: FakeOperation) -> Iterator[timedelta]:
+        """Yield when GKE's log tells of an operation: mostly once and soon, else late, twice or never."""
+        for time in range(self.chance.between(0, 2, "told", ended.pool, ended.name)):
+            late = self.chance.happens(0.3, "told late", ended.pool, ended.name, time)
+            yield (self.chance.between(1, 90, "told after", ended.pool, ended.name, time) if late else 0) * MINUTE
 
     def loses_request(self) -> bool:
         self._called += 1

@@ -6,7 +6,7 @@ Messages are delivered at least once; one whose handler crashes is delivered aga
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -68,7 +68,7 @@ class System:
         self._late: list[tuple[datetime, datetime, Fact]] = []
         """With the times at which they arrive and were published."""
         self._log_entries: list[tuple[datetime, FakeOperation]] = []
-        """Creations that ended well, and when the entry of each arrives."""
+        """Operations that ended, and when the entry of GKE's audit log on each arrives."""
         self._taken_requests = 0
         self._taken_questions = 0
         self._taken_statuses = 0
@@ -121,10 +121,14 @@ class System:
         """Send a fact."""
         self._facts.append((self.clock.now(), fact))
 
-    def tells_of_creation(self, pool: PoolName, after: timedelta = timedelta(0)) -> None:
-        """Let an entry of GKE's audit log arrive, which says that the last creation of a pool ended well."""
-        creation = [each for each in self.backend.operations.values() if each.pool == pool and each.creates][-1]
-        self._log_entries.append((self.clock.now() + after, creation))
+    def tells_of_change(self, pool: PoolName) -> None:
+        """Let GKE's audit log say that an operation of somebody else on a pool ended."""
+        path = self.settings.path
+        self.backend.ended.append(FakeOperation(name="theirs", pool=pool, cluster_path=path, creates=None, done=True))
+
+    def told_after(self, ended: FakeOperation) -> Iterable[timedelta]:  # noqa: ARG002 - who overrides it asks
+        """Return after which times GKE's audit log tells that an operation ended; none: it does not."""
+        return (timedelta(0),)
 
     def loses_request(self) -> bool:
         """Return whether the next reconcile request never arrives."""
@@ -148,10 +152,12 @@ class System:
         now = self.clock.now()
         self._facts.extend((sent, fact) for at, sent, fact in self._late if at <= now)
         self._late = [each for each in self._late if each[0] > now]
-        logged = [ended for at, ended in self._log_entries if at <= now]
+        ended, self.backend.ended = self.backend.ended, []
+        self._log_entries += ((now + after, each) for each in ended for after in self.told_after(each))
+        logged = [each for at, each in self._log_entries if at <= now]
         self._log_entries = [each for each in self._log_entries if each[0] > now]
-        for ended in logged:
-            self._survive(partial(self._follow_creation, ended))
+        for each in logged:
+            self._survive(partial(self._follow, each))
         for _ in range(1_000_000):
             if not self._delivers_one():
                 return
@@ -189,15 +195,18 @@ class System:
         receive(fact, self.settings.cluster, self.deps, published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
-        waiting = self.publisher.waiting.get(slice_)
-        return [*reconcile_in_turn(cluster, slice_, self.deps, Told(waiting=waiting, slots=waiting is not None))]
+        waiting, ended = self.publisher.waiting.get(slice_), slice_ in self.publisher.ended
+        self.publisher.ended.discard(slice_)
+        told = Told(ended=ended, waiting=waiting, slots=waiting is not None)
+        return [*reconcile_in_turn(cluster, slice_, self.deps, told)]
 
     def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> object:
         return [*reconcile_in_turn(cluster, answer.slice_id, self.deps, Told(answer=answer))]
 
-    def _follow_creation(self, ended: FakeOperation) -> object:
-        slice_ = SliceId(ended.pool.rpartition("-")[0])
-        return [*reconcile_in_turn(self.settings.cluster, slice_, self.deps, Told(created=ended.name, slots=True))]
+    def _follow(self, ended: FakeOperation) -> object:
+        slice_, created = SliceId(ended.pool.rpartition("-")[0]), ended.creates and ended.failure is None
+        told = Told(ended=True, created=ended.name if created else None, slots=True)
+        return [*reconcile_in_turn(self.settings.cluster, slice_, self.deps, told)]
 
     def _sweep(self) -> object:
         return sweep(self.deps)

@@ -64,9 +64,15 @@ class PubSubPublisher:
         self._patience = patience
 
     def request_reconcile(
-        self, cluster: ClusterId, slices: Collection[SliceId], waiting: WorkloadUid | None = None
+        self,
+        cluster: ClusterId,
+        slices: Collection[SliceId],
+        waiting: WorkloadUid | None = None,
+        *,
+        ended: bool = False,
     ) -> None:
-        self._publish(RECONCILE_REQUESTS, (encode_reconcile_request(cluster, slice_, waiting) for slice_ in slices))
+        requests = (encode_reconcile_request(cluster, slice_, waiting, ended=ended) for slice_ in slices)
+        self._publish(RECONCILE_REQUESTS, requests)
 
     def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
         self._publish(RECONCILE_REQUESTS, [encode_answer(cluster, answer)])

@@ -87,8 +87,8 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
                 _follow(ended, deps)
             return
         match decode_reconcile_request(message.data, message.attributes):
-            case ReconcileRequest(cluster, slice_, answer, waiting):
-                told = Told(answer=answer, waiting=waiting, slots=waiting is not None)
+            case ReconcileRequest(cluster, slice_, answer, waiting, has_ended):
+                told = Told(ended=has_ended, answer=answer, waiting=waiting, slots=waiting is not None)
                 _log_each(reconcile_in_turn(cluster, slice_, deps, told))
             case EchoRequest(cluster, asked_at):
                 echo_reconciled(asked_at, cluster, deps)
@@ -112,7 +112,7 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
 
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
     for settings in _clusters_of(ended, deps):
-        told = Told(settings, ended.operation if ended.created else None, slots=True)
+        told = Told(settings, ended=True, created=ended.operation if ended.created else None, slots=True)
         _log_each(reconcile_in_turn(settings.cluster, ended.slice_id, deps, told))
 
 

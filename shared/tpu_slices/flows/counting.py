@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
-from tpu_slices.domain.model.observations import PoolObservations, Running
+from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Reason, ReportReason
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.presumed import stands
+from tpu_slices.domain.reconciling.evidence import on_record
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import is_news, report
@@ -20,6 +19,8 @@ from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.report import Reported, with_announced
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored
+
+_STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     It is looked at again no later than it would have been.
     """
     counted = next((each.after for each in changes if each.before is stored), None)
-    if not isinstance(counted, SliceRecord) or not stands(counted) or counted.owner.kind.declares:
+    if not isinstance(counted, SliceRecord) or not _stands(counted) or counted.owner.kind.declares:
+        return None
+    seen = on_record(counted, deps.clock.now())
+    if seen is None:
         return None
     others = [each for each in changes if each.before is not stored]
     if any(isinstance(each.after, SliceRecord) for each in others):
@@ -58,26 +62,22 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     if read.settings is None or own is None:
         return None
     record = with_current_desire(counted, own)
-    decision = decide(
-        record, PoolObservations(Running(None), {}), deps.clock.now(), read.settings, Known(workloads=workloads)
-    )
+    decision = decide(record, seen, deps.clock.now(), read.settings, Known(workloads=workloads))
     waits = decision.reason is counted.reason is Reason.HOSTS_JOINING and not read.settings.self_managed
     if decision.actions or not (waits or decision.reason is Reason.READY):
         return None
-    after = replace(
-        decision.record,
-        announced_count=stored.value.transition_count,
-        next_reconcile_at=_next_look(stored.value, decision.record),
-    )
+    after = replace(decision.record, announced_count=stored.value.transition_count)
     reported = _reported(own, after, deps) if uid in told and decision.reason is Reason.READY else None
     others = [replace(each, after=reported.workload) if reported and each.after is own else each for each in others]
     return Counted(replace(decision, record=after), (Change(stored, after), *others), reported)
 
 
-def _next_look(before: SliceRecord, after: SliceRecord) -> datetime | None:
-    if after.reason is not before.reason:
-        return after.next_reconcile_at
-    return min((at for at in (before.next_reconcile_at, after.next_reconcile_at) if at is not None), default=None)
+def _stands(record: SliceRecord) -> bool:
+    """Return whether a slice has one pool alone, its own, which was seen to run and of which nothing is under way."""
+    seen = record.current.seen
+    changing = record.terminating or record.runs_on or record.rebuild_allowed or record.current.relabelling
+    undisturbed = not (changing or record.slots) and record.spec is not None and record.reason in _STANDING
+    return undisturbed and seen is not None and isinstance(seen.pool, Running)
 
 
 def _reported(workload: WorkloadRecord, last: SliceRecord, deps: IntakeDeps) -> Reported | None:

@@ -19,6 +19,7 @@ from tpu_slices.domain.model.observations import (
     Refused,
     Running,
     Started,
+    Witness,
 )
 from tpu_slices.domain.model.reasons import IN_LINE, Phase
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
@@ -40,10 +41,10 @@ from tpu_slices.domain.reconciling.decisions import (
     Relabel,
 )
 from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices.domain.reconciling.evidence import on_record
 from tpu_slices.domain.reconciling.limiter import lowered
 from tpu_slices.domain.reconciling.occupancy import is_left, kept_for, slices_of_guests, with_report
 from tpu_slices.domain.reconciling.outcomes import acted
-from tpu_slices.domain.reconciling.presumed import presumed
 from tpu_slices.domain.reconciling.relabelling import known_ours
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD
@@ -67,8 +68,10 @@ class Told:
 
     settings: ClusterSettings | None = None
     """Of the cluster, if they were just read."""
+    ended: bool = False
+    """Whether an operation on one of the slice's pools ended."""
     created: str | None = None
-    """The operation that ended, created a pool, and did not fail."""
+    """That operation, if it created a pool and did not fail."""
     answer: HostsChanged | None = None
     """What the relay answered about the slice's hosts, and is not on record."""
     waiting: WorkloadUid | None = None
@@ -192,13 +195,10 @@ def _once(
     if _settled(looked.record):
         tell_node_group(looked.record, looked.known, deps)
         return None
-    assumed = presumed(
-        looked.record, told.created, answered=told.answer is not None, stopped=looked.known.stopped is not None
-    )
-    looked = replace(looked, seen=assumed) if assumed else _with_pools(looked, deps)
+    looked = _with_known(looked, told) or _with_pools(looked, deps)
     taking = _taking(looked, deps)
     decision = _decide(looked, taking)
-    if assumed and decision.changes_pools:
+    if decision.changes_pools and looked.seen.by is not Witness.LOOK:
         looked = _with_pools(looked, deps)
         decision = _decide(looked, taking)
     if (limit := _limit(looked, decision, deps)) is not None:
@@ -276,6 +276,12 @@ def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDep
             return left
         taken, met = found, met | guests
     return None
+
+
+def _with_known(looked: Looked, told: Told) -> Looked | None:
+    """Return it with what is on record of the slice's pools; None: GKE is to be asked."""
+    seen = on_record(looked.record, looked.at, told.created)
+    return None if seen is None or (told.ended and seen.by is not Witness.EVENT) else replace(looked, seen=seen)
 
 
 def _with_pools(looked: Looked, deps: ReconcileDeps) -> Looked:

@@ -196,7 +196,7 @@ def _settles_slots(of: SweptCluster) -> Did:
         elif stored is not None and has_ended(slot.value, stored.value, operations):
             finished.append(stored.value.id)
     if finished:
-        deps.publisher.request_reconcile(settings.cluster, finished)
+        deps.publisher.request_reconcile(settings.cluster, finished, ended=True)
     if served := slots.hand_on(taken, left, settings, deps):
         deps.publisher.request_reconcile(settings.cluster, [each.id for each in served])
     return Did(requested=len(finished))

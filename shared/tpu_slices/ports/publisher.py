@@ -65,9 +65,17 @@ class Publisher(Protocol):
     """
 
     def request_reconcile(
-        self, cluster: ClusterId, slices: Collection[SliceId], waiting: WorkloadUid | None = None
+        self,
+        cluster: ClusterId,
+        slices: Collection[SliceId],
+        waiting: WorkloadUid | None = None,
+        *,
+        ended: bool = False,
     ) -> None:
-        """Request a reconcile of these slices; `waiting`: whose pods wait for them, if that is why."""
+        """Request a reconcile of these slices.
+
+        `waiting`: whose pods wait for them, if that is why. `ended`: an operation on a pool of each has ended.
+        """
 
     def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
         """Request a reconcile of the slice that an answer of the relay is about, with the answer."""

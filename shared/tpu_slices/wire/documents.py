@@ -9,16 +9,18 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.observations import Visible
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.rejected import RejectedMessage
+from tpu_slices.domain.records.seen import Seen
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import paid_since
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
@@ -55,6 +57,8 @@ R = TypeVar("R", bound=Record)
 
 _NATIVE = frozenset({str, int, bool, float, datetime, type(None)})
 _PAIRS: Mapping[type[Any], str] = {SliceSpec: "node_labels", InstanceRequest: "metadata"}
+_KIND = "kind"
+_SEEN: Mapping[str, type[Any]] = {kind.__name__: kind for kind in get_args(Visible)}
 _ID_BYTES = 1_500
 _RESERVED = re.compile(r"\.|\.\.|__.*__", re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -240,12 +244,18 @@ def _in_seconds(length: timedelta) -> float:
     return int(seconds) if seconds.is_integer() else seconds
 
 
+def _with_kind(seen: Any) -> Fields:
+    """Return the members of what was seen, and what it is."""
+    return {_KIND: type(seen).__name__, **_members(seen)}
+
+
 _BY: Mapping[type[Any], Callable[[Any], Any]] = {
     Topology: str,
     StrEnum: lambda member: member.value,
     timedelta: _in_seconds,
     SliceSpec: _with_pairs,
     InstanceRequest: _with_pairs,
+    **dict.fromkeys(_SEEN.values(), _with_kind),
     Mapping: lambda members: {str(native(name)): native(member) for name, member in members.items()},
     tuple: lambda members: [native(member) for member in members],
 }
@@ -287,13 +297,30 @@ def _with_parsed_specs(document: Any) -> Any:
     """Return the document with its specs as they were before `native`."""
     parsed = {**document, **_parsed_in(document, "spec", "")}
     if isinstance(current := document.get("current"), dict):
-        parsed["current"] = {**current, **_parsed_in(current, "ordered", "current.")}
+        parsed["current"] = _parsed_attempt(current, "current.")
     if isinstance(earlier := document.get("terminating"), list):
         parsed["terminating"] = [
-            {**each, **_parsed_in(each, "ordered", f"terminating.{number}.")} if isinstance(each, dict) else each
+            _parsed_attempt(each, f"terminating.{number}.") if isinstance(each, dict) else each
             for number, each in enumerate(earlier)
         ]
     return parsed
+
+
+def _parsed_attempt(attempt: Fields, path: str) -> Fields:
+    return {**attempt, **_parsed_in(attempt, "ordered", path), "seen": _parsed_seen(attempt.get("seen"))}
+
+
+def _parsed_seen(seen: Any) -> Seen | None:
+    """Return what was seen of a pool; None, so that it is looked at again, if that is of another version or edited."""
+    pool = seen.get("pool") if isinstance(seen, dict) else None
+    kind: Any = _SEEN.get(str(pool.get(_KIND))) if isinstance(pool, dict) else None
+    if kind is None:
+        return None
+    try:
+        parsed: Seen = adapter_of(Seen).validate_python({**seen, "pool": adapter_of(kind).validate_python(pool)})
+    except ValidationError:
+        return None
+    return parsed if beyond_bounds(parsed) is None and beyond_bounds(parsed.pool) is None else None
 
 
 def _parsed_in(document: Fields, name: str, path: str) -> Fields:

@@ -70,6 +70,8 @@ class ReconcileRequest:
     """What the relay answered about the slice's hosts: it is recorded with the decision that it leads to."""
     waiting: WorkloadUid | None = None
     """Whose pods wait for the slice, if that is why: what its creation needs is then read at once."""
+    ended: bool = False
+    """An operation on one of its pools has ended: they are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +120,11 @@ def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
     return fact
 
 
-def encode_reconcile_request(cluster: ClusterId, slice_: SliceId, waiting: WorkloadUid | None = None) -> Message:
+def encode_reconcile_request(
+    cluster: ClusterId, slice_: SliceId, waiting: WorkloadUid | None = None, *, ended: bool = False
+) -> Message:
     """Return a message for one slice, so that Pub/Sub distributes, retries and dead-letters slices one by one."""
-    return _encode(ReconcileRequest(cluster, slice_, waiting=waiting), cluster=cluster, slice=slice_)
+    return _encode(ReconcileRequest(cluster, slice_, waiting=waiting, ended=ended), cluster=cluster, slice=slice_)
 
 
 def encode_answer(cluster: ClusterId, answer: HostsChanged) -> Message:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ def found(record: SliceRecord | None, *pools: PoolSeen, **changes: Any) -> Inven
 def test_one_that_a_settled_record_knows_is_reconciled_and_no_more() -> None:
     record = a_record(**SERVING)
     findings = found(record, nameless())
-    assert findings == InventoryFindings(mended=((record, replace(record, next_reconcile_at=NOW)),))
+    assert findings == InventoryFindings(mended=((record, record.looked_at_again(NOW)),))
 
 
 def test_one_that_is_looked_at_anyway_is_left_to_that() -> None:

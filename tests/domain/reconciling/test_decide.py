@@ -33,6 +33,7 @@ from tests.domain.cases import (
     seen,
     terminating,
     unneeded,
+    was_seen,
     with_hosts,
 )
 from tpu_slices.domain.model.clusters import Limits
@@ -51,6 +52,7 @@ from tpu_slices.domain.model.observations import (
     Running,
     Unowned,
     Unreadable,
+    Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
@@ -73,7 +75,12 @@ LIMITS = Limits()
 SECOND = timedelta(seconds=1)
 GRANTED = heard(slots={1: 0, 2: 2})
 """A slot is granted to the first attempt, and one to the second."""
-JUST = {"create_requested_at": NOW - MINUTE, "slot": 0, "reason": Reason.CREATION_STARTED}
+JUST = {
+    "create_requested_at": NOW - MINUTE,
+    "slot": 0,
+    "reason": Reason.CREATION_STARTED,
+    "seen": was_seen(Creating(), Witness.REQUEST),
+}
 BLOCKED = {"phase": Phase.BLOCKED, "reason": Reason.INVALID_CONFIGURATION}
 OUT_OF_STOCK = {"phase": Phase.WAITING, "reason": Reason.STOCKOUT}
 BY_OWN = some_hosts(occupants=(OWN,))
@@ -588,11 +595,12 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     before = replace(record, hold=True, phase=Phase.READY)
     after = decided(before, found, known).record
     freed = tuple(
-        replace(each, slot=earlier.slot) for each, earlier in zip(after.terminating, before.terminating, strict=True)
+        replace(each, slot=earlier.slot, seen=earlier.seen, unreadable_since=earlier.unreadable_since)
+        for each, earlier in zip(after.terminating, before.terminating, strict=True)
     )
-    times = {"next_reconcile_at", "slot_awaited", "retry_at", "failures", "held_since"}
+    times = {"next_reconcile_at", "look_at", "slot_awaited", "retry_at", "failures", "held_since"}
     times |= {"blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
-    of_pool = {"slot", "hosts_awaited_since", "returning", "unreadable_since"}
+    of_pool = {"slot", "seen", "hosts_awaited_since", "returning", "unreadable_since"}
     if isinstance(found.current if isinstance(found, PoolObservations) else found, Absent):
         of_pool.add("create_requested_at")
     told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}

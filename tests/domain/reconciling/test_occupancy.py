@@ -24,8 +24,9 @@ from tests.builders import (
     self_managed,
     some_hosts,
 )
-from tests.domain.cases import GUEST, OWN, SIBLING
+from tests.domain.cases import GUEST, OWN, SIBLING, was_seen
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.observations import Creating, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.occupancy import (
     MOST_DEPARTURES,
@@ -88,7 +89,12 @@ def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: Host
     assert (known is not None and NewCount(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
 
 
-CREATED: dict[str, Any] = {"reason": Reason.CREATING, "create_requested_at": NOW, "operation": "operation-1"}
+CREATED: dict[str, Any] = {
+    "reason": Reason.CREATING,
+    "create_requested_at": NOW,
+    "operation": "operation-1",
+    "seen": was_seen(Creating()),
+}
 DELETED = {"attempt": 2, "terminating": (an_attempt(1, delete_requested_at=NOW),)}
 
 
@@ -96,10 +102,10 @@ DELETED = {"attempt": 2, "terminating": (an_attempt(1, delete_requested_at=NOW),
     ("record", "usable", "joined", "waits"),
     [
         pytest.param(CREATED, 0, 4, True, id="being created, and hosts join"),
-        pytest.param({**CREATED, "reason": Reason.CREATION_STARTED}, 3, 4, True, id="and one is not ready yet"),
+        pytest.param(CREATED, 3, 4, True, id="and one is not ready yet"),
         pytest.param(CREATED, 4, 4, False, id="and all are usable"),
         pytest.param({**CREATED, "operation": None}, 0, 4, False, id="by an operation that is not known"),
-        pytest.param({**CREATED, "reason": Reason.HOSTS_JOINING}, 0, 4, False, id="created"),
+        pytest.param({**CREATED, "seen": was_seen(Running())}, 0, 4, False, id="created"),
         pytest.param({**CREATED, "pinned_settings": self_managed().pools}, 0, 4, False, id="created in steps"),
         pytest.param({**CREATED, "spec": None}, 0, 4, False, id="nobody knows how many hosts there will be"),
         pytest.param(DELETED, 0, 1, True, id="being deleted, and a host is there"),

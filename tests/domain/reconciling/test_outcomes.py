@@ -179,7 +179,11 @@ def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() 
     ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
     record = after(CreatePool(1), Started("operation-9"), ordered)
     assert record == with_fields(
-        ordered, operation="operation-9", ours_since=NOW, next_reconcile_at=NOW + LIMITS.resync_after
+        ordered,
+        operation="operation-9",
+        ours_since=NOW,
+        next_reconcile_at=NOW + LIMITS.resync_after,
+        look_at=NOW + LIMITS.resync_after,
     )
 
 

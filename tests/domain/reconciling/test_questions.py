@@ -21,7 +21,7 @@ from tests.builders import (
     some_hosts,
     with_fields,
 )
-from tests.domain.cases import GUEST, OURS, in_use, ready, requested, seen, terminating, unneeded, with_hosts
+from tests.domain.cases import GUEST, OURS, in_use, ready, requested, seen, terminating, unneeded, was_seen, with_hosts
 from tests.domain.deleting import UNASKED, Deletion, followed
 from tpu_slices.domain.model.observations import Absent, Creating
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -182,13 +182,15 @@ def test_hosts_that_somebody_else_may_have_closed_are_asked_to_be_opened_once_a_
 
 
 def test_what_was_answered_during_the_creation_is_asked_anew_once_that_has_ended() -> None:
-    asked = followed(with_hosts(UNASKED, joined=0, usable=0), Creating())
+    made = replace(UNASKED, seen=was_seen(Creating()))
+    asked = followed(with_hosts(made, joined=0, usable=0), Creating())
     assert asked.actions == (CloseHosts(1, 1),)
     (attempt,) = asked.attempts
-    assert attempt.hosts.asked == asked_to_close(NOW, during_creation=True)
+    assert attempt.hosts.asked == asked_to_close(NOW)
     answered = reported(attempt, joined=0, closed=0, answers=1, highest=1)
     assert followed(answered).actions == (CloseHosts(1, 2),)
-    assert followed(reported(followed(answered).attempts[0], answers=1, highest=1)).actions == ()
+    anew = replace(followed(answered).attempts[0], seen=was_seen(OURS))
+    assert followed(reported(anew, answers=1, highest=1)).actions == ()
 
 
 @pytest.mark.parametrize("highest", [MOST_BELIEVED, MOST_BELIEVED + 1, 2**62], ids=["at it", "above", "far above"])

@@ -14,6 +14,7 @@ from tests.domain.cases import (
     HOUR,
     LEFT,
     LOST,
+    OTHERS,
     OURS,
     OWN,
     REJECTION,
@@ -23,6 +24,7 @@ from tests.domain.cases import (
     requested,
     seen,
     terminating,
+    was_seen,
     with_hosts,
 )
 from tpu_slices.domain.model.observations import (
@@ -132,7 +134,7 @@ NOT_TAKEN_BACK = (2, ())
         pytest.param(case_of(FITS), TAKEN_BACK, id="fits, and its leader waits"),
         pytest.param(case_of(replace(FITS, hosts=some_hosts())), (1, ()), id="fits, and was not closed"),
         pytest.param(case_of(replace(FITS, fits=False)), NOT_TAKEN_BACK, id="given up for good"),
-        pytest.param(case_of(replace(FITS, fingerprint="v1-other")), NOT_TAKEN_BACK, id="made for another request"),
+        pytest.param(case_of(replace(FITS, seen=was_seen(OTHERS))), NOT_TAKEN_BACK, id="made for another request"),
         pytest.param(case_of(FITS, spec=None), NOT_TAKEN_BACK, id="the request is not known"),
         pytest.param(case_of(FITS, demand_confirmed_at=NOW - HOUR), NOT_TAKEN_BACK, id="its leader does not wait"),
         pytest.param(case_of(FITS, runs_on=ELSEWHERE), NOT_TAKEN_BACK, id="its Job runs elsewhere"),

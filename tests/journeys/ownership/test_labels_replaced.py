@@ -68,7 +68,7 @@ def test_it_is_told_with_what_is_lacking_and_nobody_is_asked_to_delete_it() -> N
 def test_they_are_put_back_at_once_when_gke_says_that_somebody_changed_the_pool() -> None:
     world, jobset, pool = serving()
     world.backend.replace_labels(pool)
-    world.publisher.request_reconcile(CLUSTER, [world.record(jobset).id])
+    world.tells_of_change(pool)
     world.steps()
     assert calls(world, Verb.RELABEL) == 1
     assert world.record(jobset).reason is Reason.LABELS_REPLACED

@@ -95,7 +95,7 @@ def test_a_ready_slice_stays_ready_and_its_message_tells() -> None:
 def test_a_ready_slice_in_use_that_is_read_once_in_vain_is_read_again_and_then_no_more() -> None:
     world, llama = serving()
     world.backend.trouble(Trouble.UNAVAILABLE, Verb.LOOK, calls=1)
-    world.publisher.request_reconcile(world.settings.cluster, [world.record(llama).id])
+    world.tells_of_change(world.record(llama).pool)
     world.deliver()
     assert world.record(llama).current.unreadable_since is not None
     world.settle(minutes=3)

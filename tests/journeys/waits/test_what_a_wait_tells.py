@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from relay.events import event, summary
-from tests.builders import CLUSTER, MINUTE, settings
+from tests.builders import MINUTE, settings
 from tests.cli.stage import Stage
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
@@ -40,7 +40,6 @@ def runs_out(world: World) -> None:
     for pool in creating:
         assert pool.order is not None
         world.backend.fail(pool.name, STOCKOUT)
-        world.publisher.request_reconcile(CLUSTER, [pool.order.slice_id])
     world.steps()
 
 

@@ -99,6 +99,8 @@ class FakeGke:
         self._clock = clock
         self.pools: dict[PoolName, FakePool] = {}
         self.operations: dict[str, FakeOperation] = {}
+        self.ended: list[FakeOperation] = []
+        """The operations that ended, of which GKE's audit log is to tell."""
         self.operation_limit = operation_limit
         self._numbers = count(1)
         self.takes_cancellations = False
@@ -167,6 +169,7 @@ class FakeGke:
             self.finish(pool)
         else:
             self._end(pool, None)
+            self.ended.pop()
 
     def forget_ended_operations(self) -> None:
         """Drop the operations that have ended, as GKE does after a while."""
@@ -260,6 +263,7 @@ class FakeGke:
         if operation is None:
             raise AssertionError(f"no operation runs on {pool}")
         operation.done, operation.failure = True, CANCELLED if operation.aborting else failure
+        self.ended.append(operation)
         self.pools[pool].operation = None
         return operation.failure
 

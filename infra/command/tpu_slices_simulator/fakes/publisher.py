@@ -33,6 +33,8 @@ class FakePublisher:
         self.requests: list[tuple[ClusterId, SliceId]] = []
         self.waiting: dict[SliceId, WorkloadUid | None] = {}
         """Whose pods wait for a slice, as said with the last request for it."""
+        self.ended: set[SliceId] = set()
+        """The slices of which requests say that an operation ended."""
         self.answers: list[tuple[ClusterId, HostsChanged]] = []
         """Reconcile requests with an answer of the relay."""
         self.echoes: list[tuple[ClusterId, datetime]] = []
@@ -49,14 +51,20 @@ class FakePublisher:
         self._refusal: Exception | None = None
 
     def request_reconcile(
-        self, cluster: ClusterId, slices: Collection[SliceId], waiting: WorkloadUid | None = None
+        self,
+        cluster: ClusterId,
+        slices: Collection[SliceId],
+        waiting: WorkloadUid | None = None,
+        *,
+        ended: bool = False,
     ) -> None:
         self._fail_if_asked()
-        check(partial(encode_reconcile_request, cluster, waiting=waiting), slices)
+        check(partial(encode_reconcile_request, cluster, waiting=waiting, ended=ended), slices)
         self.meanwhile()
         in_order = sorted(slices) if isinstance(slices, AbstractSet) else slices  # so that a test goes alike each time
         self.requests.extend((cluster, slice_) for slice_ in in_order)
         self.waiting.update(dict.fromkeys(slices, waiting))
+        self.ended |= {*slices} if ended else set()
 
     def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
         self._fail_if_asked()

@@ -181,9 +181,19 @@ class OperationSeen:
     ended: bool
 
 
+class Witness(StrEnum):
+    """By what something is known of pools."""
+
+    LOOK = "LOOK"  # the vendor was asked
+    EVENT = "EVENT"  # the vendor's log says that an operation ended
+    REQUEST = "REQUEST"  # the vendor accepted a request of ours, or may have
+    RECORD = "RECORD"  # it is on record, and was not looked up again
+
+
 @dataclass(frozen=True, slots=True)
 class PoolObservations:
     """The pools of a slice at one time: the current attempt's, and those of terminating attempts by their number."""
 
     current: Observation
     terminating: Mapping[int, Observation]
+    by: Witness = Witness.LOOK

@@ -121,6 +121,7 @@ def adopted_record(pool: LegacyPool, record: SliceRecord, now: datetime) -> Slic
         refusal=None,
         retry_at=None,
         next_reconcile_at=now,
+        look_at=now,
     )
 
 

@@ -20,6 +20,7 @@ from tpu_slices.domain.model.observations import (
     Running,
     Unowned,
     Unreadable,
+    Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, same_request
@@ -27,6 +28,7 @@ from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, Arm, CreatePool, Decision
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
+from tpu_slices.domain.reconciling.evidence import with_look, with_seen
 from tpu_slices.domain.reconciling.frozen import as_seen, hosts_awaited_since, unchanged, unread, why_frozen
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up, unowned
 from tpu_slices.domain.reconciling.joining import joining
@@ -44,6 +46,7 @@ from tpu_slices.domain.reconciling.terminating import (
 )
 from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.seen import Seen
 from tpu_slices.domain.records.slices import PoolOperation, Refusal, Rejection, SliceRecord
 
 
@@ -107,8 +110,8 @@ def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Ac
 def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
     hosts, labels = joining(case), relabelling(case)
+    record = with_seen(replace(case.record, terminating=followed.attempts), case.seen, case.now)
     changes = {
-        "terminating": followed.attempts,
         "join_asked": hosts.asked,
         **arm.changes,
         "slot_awaited": followed.slot_awaited or arm.slot_awaited,
@@ -121,9 +124,10 @@ def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Actio
         "relabelling": labels.state,
         **arm.current,
     }
-    after = case.record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes).with_current(**current)
+    after = record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes).with_current(**current)
     times = (due(after, followed.assessments, case.now, case.limits), hosts.until, labels.until)
-    after = after.with_changes(next_reconcile_at=min((time for time in times if time is not None), default=None))
+    next_at = min((time for time in times if time is not None), default=None)
+    after = with_look(case.record, after, next_at, case.seen.by)
     return Decision(
         after, (*opened, *followed.actions, *creates, *labels.actions, *hosts.actions), arm.reason, arm.message
     )
@@ -233,6 +237,7 @@ class Case(Situation):
             "ordered": self.record.made_as if begun else spec,
             "slot": slot,
             "operation": None,
+            "seen": Seen(pool=Creating(), since=self.now, by=Witness.REQUEST),
             "ours_since": known.ours_since if begun else None,
             "hosts": Hosts(sequence=known.hosts.sequence, highest=known.hosts.highest),
         }

@@ -10,6 +10,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import Arm, Decision
+from tpu_slices.domain.reconciling.evidence import with_seen
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 from tpu_slices.domain.reconciling.returning import returning
 from tpu_slices.domain.reconciling.terminating import held_slot
@@ -78,14 +79,18 @@ def unchanged(case: Situation, why: tuple[Reason, str], told: Arm | None) -> Dec
         record = replace(record.transitioned(case.now, told.reason, told.message), **told.changes)
         record = record.with_current(**told.current, **(awaited if is_read else {}))
     soon = case.now + case.limits.requeue_after
+    next_at = soon if record.next_reconcile_at or record.slot_awaited or not is_read else None
     after = replace(
-        record,
-        current=replace(record.current, slot=record.current.slot if case.creates_current else None),
+        with_seen(record, case.seen, case.now),
         slot_awaited=None,
-        terminating=tuple(replace(each, slot=held_slot(each, case)) for each in record.terminating),
-        next_reconcile_at=soon if record.next_reconcile_at or record.slot_awaited or not is_read else None,
+        next_reconcile_at=next_at,
+        look_at=next_at,
+    )
+    after = replace(
+        after.with_current(slot=after.current.slot if case.creates_current else None),
+        terminating=tuple(replace(each, slot=held_slot(each, case)) for each in after.terminating),
     )
     queued = record.phase is Phase.QUEUED and record.wanted and isinstance(case.seen.current, Absent)
     if queued and reason.phase is Phase.BLOCKED:
-        after = replace(after.transitioned(case.now, reason, message), next_reconcile_at=soon)
+        after = replace(after.transitioned(case.now, reason, message), next_reconcile_at=soon, look_at=soon)
     return Decision(after, (), reason, message)

@@ -113,7 +113,7 @@ def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
 
 def _failed_before_use(case: Situation) -> bool:
     """Return whether the creation failed before any host was reported."""
-    return case.record.under_creation and not case.record.current.hosts.joined and not case.users
+    return case.record.current.under_creation and not case.record.current.hosts.joined and not case.users
 
 
 def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | None:

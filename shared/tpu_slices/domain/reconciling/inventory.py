@@ -307,6 +307,7 @@ def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord
         attempts=max(record.attempts, *(stray.number for stray in strays), 0),
         current=replace(record.current, create_requested_at=now, ours_since=now) if unrecorded else record.current,
         next_reconcile_at=now,
+        look_at=now,
     )
 
 

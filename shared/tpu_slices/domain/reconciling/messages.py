@@ -7,7 +7,7 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Absent, Cause, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import SliceId, SliceSpec
+from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
@@ -173,10 +173,14 @@ def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
     return f"{text}; by flex-start, so GKE takes them back {ends}."
 
 
+def not_said(pool: PoolName, vendor: Vendor, since: datetime, now: datetime) -> str:
+    """Return since when the vendor has not said how a pool is."""
+    return f"{vendor} has not said since {clock(since, now)} how {vendor.pool} {pool} is, and is asked again"
+
+
 def unreadable(record: SliceRecord, vendor: Vendor, since: datetime, why: str, now: datetime) -> str:
     """Return since when the vendor has not said how a pool is, in its words why, and what that means for the slice."""
-    text = f"{vendor} has not said since {clock(since, now)} how {vendor.pool} {record.pool} is, and is asked again;"
-    text = f"{text} nothing is created or deleted for the slice meanwhile: {why}"
+    text = f"{not_said(record.pool, vendor, since, now)}; nothing is created or deleted for the slice meanwhile: {why}"
     if not record.wanted:
         return f"Releasing ({record.desire_message or 'no longer in demand'}): {text}"
     return f"All hosts were usable when it was last seen. {text}" if record.phase is Phase.READY else text

@@ -10,6 +10,7 @@ from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.reconciling.evidence import contradicts
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Departure, Hosts, digest_of, job_of, jobs, key_of
 from tpu_slices.domain.records.slices import RunsOn, SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -151,10 +152,18 @@ class NewCount:
         if record.made_in_steps or self.before.occupants or self.after.occupants or self.is_answer:
             return False
         if self.attempt == record.attempt:
+            current = record.current
             missing = record.made_as is not None and self.after.usable < record.made_as.hosts
-            return missing and record.under_creation and record.current.operation is not None
+            return missing and current.under_creation and current.operation is not None
         deleted = any(each.number == self.attempt and each.delete_requested_at for each in record.terminating)
         return deleted and self.after.joined > 0
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether what was seen of the pool is not so any more: it is to be looked at."""
+        seen = next(each for each in self.record.all_attempts if each.number == self.attempt)
+        made_as = seen.ordered or self.record.spec
+        return contradicts(seen, self.after, whole=made_as is not None and self.after.usable >= made_as.hosts)
 
     @property
     def arrivals(self) -> tuple[Occupant, ...]:
@@ -211,7 +220,9 @@ def with_hosts(count: NewCount) -> SliceRecord:
     came = record.on(replace(count.after, occupants=count.arrivals))
     place = None if came and not count.is_outdated_for(record) else record.runs_on
     due = record.next_reconcile_at if count.can_wait else count.now
-    return _with(replace(record, runs_on=place, next_reconcile_at=due), count.attempt, count.after)
+    look_at = count.now if count.contradicts else record.look_at
+    changed = replace(record, runs_on=place, next_reconcile_at=due, look_at=look_at)
+    return _with(changed, count.attempt, count.after)
 
 
 def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> SliceRecord:

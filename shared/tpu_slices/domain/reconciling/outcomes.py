@@ -37,9 +37,9 @@ def acted(
                 operation=operation, ours_since=now if operation else record.current.ours_since
             )
         case DeletePool() | DeleteRemains(), Started(None):
-            return replace(record, next_reconcile_at=now + settings.limits.delete_retry_after)
+            return record.looked_at_again(now + settings.limits.delete_retry_after)
         case CreatePool(), Refused(why, begun=True) if why.kind in IN_THE_WAY:
-            return replace(record, next_reconcile_at=now + settings.limits.delete_retry_after)
+            return record.looked_at_again(now + settings.limits.delete_retry_after)
         case CreatePool(), Refused(why, begun):
             record = given_up(record, fits=False, empty=True) if begun else record
             record = failed(record, why, now, settings)
@@ -57,7 +57,7 @@ def acted(
             return _join_ended(record, attempt, outcome, now, settings)
         case _:
             return record
-    return replace(record, next_reconcile_at=due_after(record, now, settings.limits))
+    return record.looked_at_again(due_after(record, now, settings.limits))
 
 
 def _uncancelled(record: SliceRecord, attempt: int, why: Failure) -> SliceRecord:

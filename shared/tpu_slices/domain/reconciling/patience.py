@@ -79,7 +79,7 @@ def failure(record: SliceRecord, why: Failure, now: datetime, settings: ClusterS
         changes["retry_at"] = now + settings.limits.blocked_retry_after
     if reason.phase is Phase.REFUSED:
         changes["rejection"] = Rejection(reason=reason, message=message, settings_version=settings.version)
-    return Arm(reason, message, changes, {"operation": None, "slot": None, "create_requested_at": None})
+    return Arm(reason, message, changes, {"operation": None, "slot": None, "create_requested_at": None, "seen": None})
 
 
 def failed(record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings) -> SliceRecord:

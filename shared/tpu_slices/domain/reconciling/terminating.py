@@ -33,8 +33,10 @@ from tpu_slices.domain.reconciling.decisions import (
     OpenHosts,
 )
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told, with_times
+from tpu_slices.domain.reconciling.evidence import seen_so
 from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
+from tpu_slices.domain.reconciling.messages import not_said
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
@@ -46,28 +48,25 @@ _BESIDE = timedelta(hours=1)
 """How often a deletion is asked for while GKE works on the pool: a repair may run beside other operations."""
 
 
-def given_up(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprint: str | None = None) -> SliceRecord:
+def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRecord:
     """Return the record with its current attempt terminating and the next one, not yet requested, as current.
 
-    `fits`: the attempt is taken back if it is needed again. `empty`: no host of it exists or will. `fingerprint`: that
-    of the pool, if it was seen; else the request is taken for the one that it was made for.
+    `fits`: the attempt is taken back if it is needed again. `empty`: no host of it exists or will.
     """
-    ended = _set_aside(record, fits=fits, empty=empty, fingerprint=fingerprint)
+    ended = _set_aside(record, fits=fits, empty=empty)
     following = Attempt(number=min(record.attempts, LAST_ATTEMPT) + 1)
     return _with_current(record, following, (*record.terminating, ended))
 
 
-def _set_aside(record: SliceRecord, *, fits: bool, empty: bool = False, fingerprint: str | None = None) -> Attempt:
+def _set_aside(record: SliceRecord, *, fits: bool, empty: bool = False) -> Attempt:
     """Return the current attempt as one that was given up."""
     return replace(
         record.current,
         ordered=record.made_as,
         fits=fits,
         empty=empty,
-        fingerprint=fingerprint,
         hosts_awaited_since=None,
         returning=None,
-        unreadable_since=None,
         relabelling=None,
     )
 
@@ -88,9 +87,9 @@ def without_current(case: Situation, ended: GivingUp) -> Situation:
     hosts = case.record.current.hosts
     failed = ended.failure is not None and isinstance(case.seen.current, Broken)
     nothing_bought = failed and not hosts.joined and not hosts.occupants
-    made_for = case.seen.current.fingerprint if isinstance(case.seen.current, Running) else None
-    record = given_up(case.record, fits=ended.fits, empty=nothing_bought, fingerprint=made_for)
-    seen = PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current})
+    as_seen = seen_so(case.record.current, case.seen.current, case.now, case.seen.by)
+    record = given_up(replace(case.record, current=as_seen), fits=ended.fits, empty=nothing_bought)
+    seen = PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current}, case.seen.by)
     return replace(
         case.with_record(record, seen), known=_known_beside(case, 0 if nothing_bought else case.record.own_chips)
     )
@@ -124,7 +123,7 @@ def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
         others, now_seen = (*others, _set_aside(record, fits=True)), {**now_seen, record.attempt: seen.current}
     offered_again = _taken_back(best, case.now)
     after = case.with_record(
-        _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.number], now_seen)
+        _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.number], now_seen, seen.by)
     )
     return _with_current_opened(after)
 
@@ -136,6 +135,7 @@ def _taken_back(each: Attempt, now: datetime) -> Attempt:
         create_requested_at=each.create_requested_at,
         ordered=each.ordered,
         ours_since=each.ours_since,
+        seen=each.seen,
         operation=each.operation,
         slot=each.slot,
         hosts=replace(each.hosts, vacant_since=each.hosts.vacant_since and now, ends_by=None),
@@ -218,7 +218,9 @@ def _followed(followed: Followed, each: Attempt, observations: Mapping[int, Obse
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, message, until))
         case Absent() | Unowned():
             return followed
-        case Unreadable(message):
+        case Unreadable(says):
+            pool, since = case.record.pool_of(each.number), each.unreadable_since or case.now
+            message = f"{not_said(pool, case.vendor, since, case.now)}: {says}"
             return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.POOL_UNREADABLE, message))
         case Deleting(what):
             message = f"{case.vendor} is deleting {what or 'it'}"
@@ -246,8 +248,8 @@ def _advanced(followed: Followed, each: Attempt, seen: Observation, case: Situat
 
     What the relay answered during the creation counts no longer once that has ended: it is asked again.
     """
-    closing = each.hosts.closing
-    if closing is not None and closing.during_creation and seen != Creating():
+    was_created = each.seen is not None and each.seen.pool == Creating() != seen
+    if was_created and each.hosts.closing is not None:
         each = replace(each, hosts=replace(each.hosts, asked=None))
     why = told(each, assess(each, case.evidence(each.hosts, each.made_for), case.now, case.limits), case.vendor)
     if why.reason in _OPEN:
@@ -260,17 +262,17 @@ def _advanced(followed: Followed, each: Attempt, seen: Observation, case: Situat
         case Step.WAIT:
             return followed.with_attempt(each, why, awaited=_in_hand(each, why, case))
         case Step.CLOSE:
-            return _closed(followed, each, seen, case, why)
+            return _closed(followed, each, case, why)
         case Step.DELETE:
             return _deleted(followed, each, seen, case, why)
 
 
-def _closed(followed: Followed, each: Attempt, seen: Observation, case: Situation, why: Assessment) -> Followed:
+def _closed(followed: Followed, each: Attempt, case: Situation, why: Assessment) -> Followed:
     """Return the attempt with its hosts to be closed; if its deletion waits for a slot, once it has that in hand."""
     waits = case.record.slot_awaited if followed.slot_awaited is None else None  # one of a slice is in line
     if waits is not None and _is_for(waits, each) and case.slot_for(each.number) is None:
         return _queued(followed, each, case, why)
-    asking = _asked_to_close(each.hosts, case.now, during_creation=seen == Creating())
+    asking = _asked_to_close(each.hosts, case.now)
     close = CloseHosts(each.number, asking.highest, case.evict_by)
     kept, why = replace(each, hosts=asking), replace(why, until=_next(case))
     return followed.with_attempt(kept, why, close, awaited=_in_hand(each, why, case))
@@ -289,15 +291,15 @@ def opening(attempt: int, hosts: Hosts, case: Situation) -> tuple[Hosts, tuple[O
     return asking, (OpenHosts(attempt, asking.highest),)
 
 
-def _asked_to_close(hosts: Hosts, now: datetime, *, during_creation: bool) -> Hosts:
+def _asked_to_close(hosts: Hosts, now: datetime) -> Hosts:
     """Return hosts that are asked to be closed: once more by the same question, or by a new one if that has an answer.
 
     It has none, either, if the relay has seen a later one.
     """
     asked = hosts.closing
     if asked is None or hosts.overtaken or hosts.answered >= asked.number:
-        return hosts.asked_to(close=True, now=now, during_creation=during_creation)
-    return replace(hosts, asked=replace(asked, during_creation=during_creation))
+        return hosts.asked_to(close=True, now=now)
+    return hosts
 
 
 def _in_hand(each: Attempt, why: Assessment, case: Situation) -> SlotAwaited | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from tpu_slices.domain.model.observations import Creating, Running
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts
 from tpu_slices.domain.records.returning import Returning
+from tpu_slices.domain.records.seen import Seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Attempt:
     """What was ordered when its creation was last decided; None: it was never decided, or is not known."""
     ours_since: datetime | None = None
     """Since when its pool is known to be ours, whatever labels people give it; None: only its labels can prove that."""
+    seen: Seen | None = None
+    """What was last seen of its pool; None: nothing yet, or a request of ours may have changed it since."""
     operation: str | None = None
     """GKE's operation that creates its pool, until it is seen to have ended: the pool may be listed only later."""
     slot: int | None = None
@@ -68,8 +72,6 @@ class Attempt:
 
     empty: bool = False
     """Its creation failed before any host was there."""
-    fingerprint: str | None = None
-    """The request that its pool was made for, as that was seen when it was given up; None: as it was ordered."""
     fits: bool = False
     """It was given up only because nobody needed it, or others used it: it is taken back if it is needed again."""
     delete_requested_at: datetime | None = None
@@ -100,4 +102,11 @@ class Attempt:
     @property
     def made_for(self) -> str | None:
         """The fingerprint of the request that its pool was made for; None: not known."""
-        return self.fingerprint or (self.ordered.fingerprint if self.ordered else None)
+        seen = self.seen.pool if self.seen else None
+        told = seen.fingerprint if isinstance(seen, Running) else None
+        return told or (self.ordered.fingerprint if self.ordered else None)
+
+    @property
+    def under_creation(self) -> bool:
+        """Whether its pool was last seen to be created, or we asked for that."""
+        return self.seen is not None and isinstance(self.seen.pool, Creating)

@@ -28,8 +28,6 @@ class Asked:
     """When it was first asked: an answer to it is as old as that."""
     close: bool
     """Whether they are to be closed to new pods, rather than opened again."""
-    during_creation: bool = False
-    """Their pool was still being created: others may have joined since the answer."""
 
 
 MOST_BELIEVED = 10**12
@@ -74,9 +72,9 @@ class Hosts:
         """Whether the relay has seen a later question than the latest on record, and will not answer that."""
         return self.asked is not None and self.highest > self.asked.number
 
-    def asked_to(self, *, close: bool, now: datetime, during_creation: bool = False) -> Hosts:
+    def asked_to(self, *, close: bool, now: datetime) -> Hosts:
         """Return the hosts with a new question; its number is above all that are known."""
-        asked = Asked(number=self.highest + 1, at=now, close=close, during_creation=during_creation)
+        asked = Asked(number=self.highest + 1, at=now, close=close)
         return replace(self, asked=asked, highest=asked.number)
 
 

@@ -172,6 +172,8 @@ class SliceRecord:
 
     created_at: datetime
     next_reconcile_at: datetime | None
+    look_at: datetime | None = None
+    """From when on what was seen of its pools counts no more, so that they are looked at; None: not by itself."""
     unconfirmed_end: UnconfirmedEnd | None = None
     """None: there was none."""
     expire_at: datetime | None = None
@@ -230,11 +232,6 @@ class SliceRecord:
         if attempt == 0 and self.legacy_pool is not None:
             return PoolName(self.legacy_pool)
         return pool_name(self.id, attempt)
-
-    @property
-    def under_creation(self) -> bool:
-        """Whether the current attempt's pool was last seen, or said, to be created."""
-        return self.seen_as in {Reason.CREATION_STARTED, Reason.CREATING}
 
     @property
     def seen_as(self) -> Reason:
@@ -349,6 +346,10 @@ class SliceRecord:
         if all(getattr(self, name) == value for name, value in changes.items()):
             return self
         return replace(self, **changes)
+
+    def looked_at_again(self, at: datetime | None) -> Self:
+        """Return the record that is reconciled then, when its pools are looked at; None: not by itself."""
+        return self.with_changes(next_reconcile_at=at, look_at=at)
 
     def with_current(self, **changes: Any) -> Self:
         """Return the record with these fields of its current attempt: itself, if that has them already."""
