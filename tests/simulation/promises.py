@@ -26,12 +26,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NoReturn
 
+from relay.objects import Pool, PoolKey
 from tests.builders import a_spec
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Begun, Busy, Creating, Deleting, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, pool_name
 from tpu_slices.domain.reconciling.brake import too_many
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.slices import SliceRecord
@@ -146,13 +147,23 @@ class Watch:
             self._break(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}")
 
     def _most_chips(self, workload: LiveWorkload) -> int:
-        """Return the most chips that a workload holds: groups may run on the shape that it had before it was edited.
+        """Return the most chips that a workload holds: each Job those that it asks for, or those of the pool it is on.
 
-        A group holds them as long as one of its pods runs, whether its leader does or not.
+        A group runs on the shape that it had before it was edited; it holds that as long as one of its pods runs,
+        whether its leader does or not.
         """
         shapes = (Topology.parse(request.topology or "").chips for request in workload.requests if workload.asks)
-        followed = {pod.index for pod in self._world.cluster.followers.values() if pod.jobset is workload}
-        return max(workload.slices, len(workload.bound | followed)) * max((a_spec().chips, *shapes))
+        chips = dict.fromkeys(range(workload.slices), max((a_spec().chips, *shapes)))
+        for pod in (*self._world.cluster.pods.values(), *self._world.cluster.followers.values()):
+            if pod.jobset is workload and pod.node in self._world.cluster.nodes:
+                on = self._world.cluster.nodes[pod.node].pool
+                chips[pod.index] = max(chips.get(pod.index, 0), self._chips_of(on))
+        return sum(chips.values())
+
+    def _chips_of(self, on: Pool) -> int:
+        """Return the chips of a pool on whose nodes a pod is; those of a slice of these stories, if it is gone."""
+        pool = self._world.backend.pools.get(pool_name(*on)) if isinstance(on, PoolKey) else None
+        return pool.order.spec.chips if pool and pool.order and pool.order.spec else a_spec().chips
 
     def reports(self) -> None:
         """Check, in calm, that each JobSet's report, as the relay shows it, says what it has."""
