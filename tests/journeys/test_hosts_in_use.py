@@ -149,14 +149,16 @@ def test_a_silent_relay_keeps_what_would_be_released_and_says_so() -> None:
     assert world.pools == []
 
 
-def test_after_a_silence_nothing_is_deleted_before_a_restart_would_have_been_seen() -> None:
+def test_after_a_silence_a_slice_is_released_as_soon_as_the_records_agree_with_what_the_relay_sees() -> None:
     world, llama = serving()
     world.ends(llama)
     world.relay_is_dead = True
     world.settle(minutes=30)
     world.relay_is_dead = False
-    world.settle(minutes=8)
-    assert (reason(world, llama), deletions(world)) == (Reason.USERS_UNKNOWN, [])
+    world.settle(minutes=1)
+    assert deletions(world) == []
+    world.settle(minutes=4)
+    assert (reason(world, llama), world.pools) == (Reason.RELEASED, [])
 
 
 def test_a_person_can_force_a_release_while_the_relay_is_dead_and_the_record_says_so() -> None:

@@ -122,6 +122,24 @@ WAIT, CLOSE, DELETE = Step.WAIT, Step.CLOSE, Step.DELETE
             id="the relay has been heard again for as long as a restart takes",
         ),
         pytest.param(
+            ANSWERED,
+            evidence(relay=replace(HEARD, since=NOW - 2 * MINUTE, confirmed_at=NOW - MINUTE)),
+            (DELETE, Reason.DELETION_STARTED),
+            id="the records have been found to agree with what the relay sees since its silence",
+        ),
+        pytest.param(
+            ANSWERED,
+            evidence(relay=replace(HEARD, since=NOW - 2 * MINUTE, confirmed_at=NOW - 2 * MINUTE)),
+            (WAIT, Reason.USERS_UNKNOWN),
+            id="they were by its first heartbeat, before it told of hosts",
+        ),
+        pytest.param(
+            ANSWERED,
+            evidence(relay=replace(HEARD, since=NOW - 2 * MINUTE, confirmed_at=NOW - 9 * MINUTE)),
+            (WAIT, Reason.USERS_UNKNOWN),
+            id="they were before its silence",
+        ),
+        pytest.param(
             replace(ANSWERED, create_requested_at=NOW - 8 * MINUTE),
             evidence(relay=replace(HEARD, since=NOW - 9 * MINUTE)),
             (DELETE, Reason.DELETION_STARTED),

@@ -88,8 +88,9 @@ def assess(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> 
     | a live Job's leader is on the hosts                       | wait: Occupied                                    |
     | a live Job's leader left less than `restart_grace` ago    | wait: RestartPossible                             |
     | the pool was found, or is in doubt (`spared_until`)       | wait: UsersUnknown                                |
-    | the relay was silent since its creation, until less than  | wait: UsersUnknown                                |
-    | `restart_grace` ago                                       |                                                   |
+    | the relay was silent since its creation, the records of   | wait: UsersUnknown                                |
+    | hosts were not found to agree with what it sees since,    |                                                   |
+    | and it has been heard for less than `restart_grace`       |                                                   |
     | too many slices lost their workloads at once, which       | wait: ReleasesStopped                             |
     | nobody confirmed                                          |                                                   |
     | the relay was not asked, or has seen a later one, or      | close: ClosingHosts                               |
@@ -140,8 +141,14 @@ def _in_use(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) ->
 
 
 def known_after_silence(pool: Attempt, relay: RelayHeard, limits: Limits) -> datetime | None:
-    """Return when it is known who uses a pool that existed while the relay was silent; None: it did not."""
+    """Return when it is known who uses a pool that existed while the relay was silent; None: it is known.
+
+    Who left meanwhile has left when that was told, so that nothing is unknown any more once the records agree with what
+    the relay sees. Its first heartbeat may agree before it has told of hosts.
+    """
     if relay.since is None or (pool.create_requested_at is not None and pool.create_requested_at >= relay.since):
+        return None
+    if relay.confirmed_at is not None and relay.confirmed_at > relay.since:
         return None
     return relay.since + limits.restart_grace
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
@@ -19,6 +19,8 @@ class RelayHeard:
     last_at: datetime | None = None
     since: datetime | None = None
     """Since when it has been heard without a gap of SILENT_AFTER."""
+    confirmed_at: datetime | None = None
+    """When the records of hosts last agreed with what it sees; None: they never did."""
 
     def silent(self, now: datetime) -> bool:
         return self.last_at is None or now - self.last_at > SILENT_AFTER
@@ -91,4 +93,5 @@ class RelayHeartbeat:
 
     @property
     def relay(self) -> RelayHeard:
-        return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since)
+        heard = RelayHeard(last_at=self.received_at, since=self.uninterrupted_since)
+        return replace(heard, confirmed_at=self.hosts_confirmed_at)
