@@ -110,6 +110,8 @@ def _smaller(story: Story) -> Iterator[Story]:
         yield replace(story, operated=False)
     if story.flapping:
         yield replace(story, flapping=False)
+    if story.set_back is not None:
+        yield replace(story, set_back=None)
     if story.settings.policy.chips_per_cluster is not None:
         yield replace(story, settings=_without_limit(story.settings))
     last = max([1, *(each.at + each.lasts for each in story.faults), *(plot.at for plot in story.jobsets)])

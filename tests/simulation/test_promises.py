@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.infra.sources import ROOT
 from tests.simulation.drawn import a_plot, a_story, from_yaml, level, story_of, to_yaml
 from tests.simulation.played import played, shrunk
 from tpu_slices_simulator.chance import Chance
+from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Fault, Kind, Story
 
 pytestmark = pytest.mark.slow
@@ -41,6 +43,18 @@ def test_repetition_and_the_sweep_alone_keep_every_promise(seed: int) -> None:
     done = played(level(story_of(seed)))
     assert done.promise is None, done.seen
     assert done.struck[Kind.NEWS_LOST]
+
+
+def test_the_database_is_what_it_was_ten_minutes_before_in_the_minute_in_which_a_story_says_so() -> None:
+    story = replace(story_of(1), set_back=40, operated=False, faults=())
+    simulation, backups = Simulation(story), {}
+    for minute in range(1, 41):
+        backups[minute] = simulation.store.backup()
+        simulation.until(minute)
+    assert backups[31] != simulation.store.backup()
+    simulation._sets_the_scene(40)
+    assert simulation.was_set_back_at == 40
+    assert simulation.store.backup() == backups[31]
 
 
 def test_a_story_is_the_same_as_yaml() -> None:

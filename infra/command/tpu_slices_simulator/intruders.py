@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from relay.objects import PoolKey
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.wire.documents import SCHEMA
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.wire.documents import COLLECTIONS, SCHEMA
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind
@@ -36,6 +37,16 @@ class Intruders:
             self._of.cluster.stranger_goes(uid)
         for slice_ in list(self.edited):
             self._repairs(slice_)
+
+    def repeat(self, minute: int) -> None:
+        """Know, after the database was set back, which records cannot be read again: each is repaired in its time."""
+        store, cluster = self._of.store, self._of.settings.cluster
+        known, self.edited = self.edited, {}
+        for place in store.places():
+            document = store.document(place) if place.collection == COLLECTIONS[SliceRecord] else None
+            if document is not None and document.get("schema") == UNREADABLE:
+                slice_ = SliceId(place.id.removeprefix(f"{cluster}."))
+                self.edited[slice_] = known.get(slice_, minute + 1)
 
     def _strangers(self, minute: int) -> None:
         """Let pods come that say they lead the Job that a pool is for, from another namespace; they go again."""

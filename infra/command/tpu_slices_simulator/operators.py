@@ -41,14 +41,30 @@ class Operators:
         for slice_ in list(self.held):
             self._resumes(slice_)
 
+    def repeat(self) -> None:
+        """Pause and hold, after the database was set back, what is to be, and let all else go on."""
+        if self.paused is not None:
+            self._puts_pause()
+        elif self._of.store.document(pause_key(self._of.settings.cluster)) is not None:
+            self._goes_on()
+        self.held = {slice_: span for slice_, span in self.held.items() if slice_ in self._of.records}
+        for slice_, record in self._of.records.items():
+            if slice_ in self.held:
+                self._edit(slice_, self._hold())
+            elif record.hold:
+                self._edit(slice_, resume)
+
     def _pauses(self, minute: int) -> None:
         sim = self._of
         if self.paused is not None and minute >= self.paused[1]:
             self._goes_on()
         elif self.paused is None and sim.chance.happens(PAUSES, "paused", minute):
             self.paused = minute, minute + sim.chance.between(1, LONGEST, "paused for", minute)
-            pause = {"message": "maintenance", "paused_at": sim.clock.now()}
-            sim.store.put_document(pause_key(sim.settings.cluster), pause)
+            self._puts_pause()
+
+    def _puts_pause(self) -> None:
+        pause = {"message": "maintenance", "paused_at": self._of.clock.now()}
+        self._of.store.put_document(pause_key(self._of.settings.cluster), pause)
 
     def _goes_on(self) -> None:
         sim = self._of
@@ -66,8 +82,11 @@ class Operators:
         for slice_ in [] if sim.store.unavailable else sim.records:
             if slice_ not in self.held and sim.chance.happens(HOLDS, "held", slice_, minute):
                 until = minute + sim.chance.between(1, LONGEST, "held for", slice_, minute)
-                if self._edit(slice_, hold("for a look", "operator@example.com", sim.clock.now())):
+                if self._edit(slice_, self._hold()):
                     self.held[slice_] = minute, until
+
+    def _hold(self) -> Edit:
+        return hold("for a look", "operator@example.com", self._of.clock.now())
 
     def _resumes(self, slice_: SliceId) -> None:
         if self._edit(slice_, resume):

@@ -5,7 +5,8 @@ Production code runs unchanged, through its ports. What the story does not say i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +17,7 @@ from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, SlicesWant
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
+from tpu_slices.wire.documents import Fields, Key
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.gke import FakeOperation
 from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
@@ -32,6 +34,8 @@ from tpu_slices_simulator.users import Users
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 RELAY_LIVES = 2
 """Minutes, in a story whose relays are flapping."""
+SET_BACK_BY = 10
+"""Minutes, in a story whose database is set back."""
 TRIES = 3
 """Within how many tries a contended commit succeeds."""
 READ_EVERY = 16
@@ -89,6 +93,9 @@ class Simulation(Scene):
         """By watch that shows nothing, until when."""
         self._ended_first: dict[tuple[WorkloadUid, int], int] = {}
         """By Job whose leader ended first, when its other pods do, and it starts again."""
+        self._backups: deque[Mapping[Key, Fields]] = deque(maxlen=SET_BACK_BY)
+        """What the database was in each of the last minutes."""
+        self.was_set_back_at: int | None = None
         self._skewed = SkewedClock(self.clock)
         self.deps = replace(
             self.deps,
@@ -142,6 +149,7 @@ class Simulation(Scene):
 
     def _sets_the_scene(self, minute: int) -> None:
         before, self.on = self.on, self.story.on(minute)
+        self._keeps_a_backup(minute)
         self.store.unavailable = self.strikes(Kind.STORE_DOWN, minute)
         if self.settings.gke_id and self.strikes(Kind.CLUSTER_RECREATED, minute):
             self._recreates_cluster(minute)
@@ -160,6 +168,19 @@ class Simulation(Scene):
         if self.strikes(Kind.REQUESTS_OLD, minute):
             past = self.publisher.requests[:: max(1, len(self.publisher.requests) // 5)]
             self.publisher.requests.extend(past[-5:])
+
+    def _keeps_a_backup(self, minute: int) -> None:
+        """Set the database back in the minute in which the story says so, and keep what it was until then."""
+        if self.story.set_back is None or self.was_set_back_at is not None:
+            return
+        if minute == self.story.set_back and self._backups:
+            self.was_set_back_at = minute
+            self.store.set_back(self._backups[0])
+            self._backups.clear()
+            self.intruders.repeat(minute)
+            self.operators.repeat()
+        else:
+            self._backups.append(self.store.backup())
 
     def _recreates_cluster(self, minute: int) -> None:
         """Let the cluster be another one, with the same workloads; it is deployed to within half an hour."""

@@ -194,6 +194,8 @@ class Story:
     """Whether each leader is unschedulable for a moment, also where its hosts are free."""
     flapping: bool = False
     """Whether no relay lives for more than two minutes."""
+    set_back: int | None = None
+    """The minute in which the database is set back by ten minutes; None: it never is."""
     operated: bool = False
     """Whether operators pause the cluster now and then, and hold slices."""
     jobsets: tuple[Plot, ...] = ()

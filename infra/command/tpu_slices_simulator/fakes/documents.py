@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -124,6 +124,18 @@ class FakeDocuments:
         with self._lock:
             self._documents = {known: it for known, it in self._documents.items() if known != place}
             self._unlist(place.collection)
+
+    def backup(self) -> Mapping[Key, Fields]:
+        """Return all documents as they are now, as a point in time to which Firestore can set a database back."""
+        return {place: kept.fields for place, kept in self._documents.items()}
+
+    def set_back(self, backup: Mapping[Key, Fields]) -> None:
+        """Let all documents be as they were then, and those be gone that came since."""
+        for place in self.places() - backup.keys():
+            self.remove_document(place)
+        for place, fields in backup.items():
+            if self.document(place) != fields:
+                self.put_document(place, fields)
 
     # What a test looks at
 
