@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.bench import counters
+from tests.bench.arriving import Arriving
 from tests.bench.queue import Case, Served, release_behind, serve
 
 SHORT = timedelta(seconds=5)
@@ -42,6 +43,18 @@ def test_what_a_slice_takes_does_not_grow_with_the_length_of_the_queue() -> None
         for counted, most in ((counters.RECEIVE, 6.5), (counters.RECONCILE, 5.5)):
             assert long[counted] / 60 <= most
             assert long[counted] / 60 <= 1.2 * short[counted] / 15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("late", [0, 5, 25])
+def test_a_big_jobset_whose_leaders_come_one_after_the_other_is_linear_however_late_who_reconciles_is(
+    late: int,
+) -> None:
+    few, many = Arriving(64, late).serve(), Arriving(256, late).serve()
+    assert many[counters.RECONCILE] / 256 <= 2.5
+    assert many[counters.RECEIVE] / 256 <= 1.5
+    assert many[counters.GKE_READS] / 256 <= 0.1
+    assert many[counters.WRITES] / 256 <= 1.1 * few[counters.WRITES] / 64
 
 
 def test_slices_are_created_in_the_order_in_which_they_wait_round_the_namespaces() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, a_record, a_request, leaders_wait
+from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_request, leaders_wait
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -45,6 +45,17 @@ def test_repeated_demand_makes_up_for_the_lost_requests_of_new_slices() -> None:
     slices_wait(world, 2)
     assert world.backend.calls == []
     slices_wait(world, 2)
+    assert world.backend.calls == [], "they may be under way"
+    world.clock.advance(MINUTE / 2)
+    slices_wait(world, 2)
+    assert len(world.backend.ordered(Verb.CREATE)) == 2
+
+
+def test_the_sweep_makes_up_for_the_lost_requests_of_new_slices_within_a_minute() -> None:
+    world = World()
+    world.publisher.fail_next()
+    slices_wait(world, 2)
+    world.settle(minutes=1)
     assert len(world.backend.ordered(Verb.CREATE)) == 2
 
 
@@ -72,4 +83,4 @@ def test_a_slice_that_waits_for_a_slot_is_not_due_by_itself() -> None:
     ],
 )
 def test_confirmed_demand_may_change_every_slice_but_those_in_progress(changes: dict[str, Any], *, waits: bool) -> None:
-    assert in_progress(a_record(**changes)) is waits
+    assert in_progress(a_record(**changes), NOW + MINUTE) is waits

@@ -1,6 +1,7 @@
 """Records a fact from the relay, and requests a reconcile of the slices that it affects.
 
 Whoever fails between the two has the fact delivered again, which requests the same: nothing is marked as not requested.
+Slices that are new are not requested again within half a minute: who reconciles them may be late. Then the sweep does.
 """
 
 from __future__ import annotations
@@ -142,15 +143,16 @@ def _slices_wanted(
             f"the {fact.workload.owner.kind} {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices"
         )
     demanded = {*waiting, *(slice_id(each.job) for each in demand.demands(fact, cluster, records))}
-    requests = {id_ for id_ in demanded if _has_news(id_, change, records)}
+    now = deps.clock.now()
+    requests = {id_ for id_ in demanded if _has_news(id_, change, records, now)}
     changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
     deps.store.commit(Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in changed))
     deps.publisher.request_reconcile(cluster, sorted(requests), fact.workload.owner.uid)
 
 
-def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord]) -> bool:
+def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord], now: datetime) -> bool:
     """Return whether a waiting leader may change what is decided about a slice."""
-    return id_ in change.slices or id_ not in records or not demand.in_progress(records[id_])
+    return id_ in change.slices or id_ not in records or not demand.in_progress(records[id_], now)
 
 
 def _changed(

@@ -20,6 +20,7 @@ from tpu_slices.domain.reconciling.decisions import (
     Decision,
     DeletePool,
     DeleteRemains,
+    OpenHosts,
 )
 from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
 
@@ -187,6 +188,17 @@ def test_deciding_again_changes_nothing_more(case: Situation) -> None:
         assert pools_of(second.record) == pools_of(first.record)
         assert set(second.actions) <= set(first.actions)
     assert decided(again(case, second.record)).record == second.record
+
+
+@given(situations())
+def test_the_number_of_each_question_is_on_record(case: Situation) -> None:
+    decision = decided(case)
+    asked = {attempt: hosts.asked for attempt, hosts in decision.record.all_hosts}
+    for action in decision.actions:
+        if isinstance(action, CloseHosts | OpenHosts):
+            question = asked[action.attempt]
+            assert question is not None
+            assert (question.number, question.close) == (action.number, isinstance(action, CloseHosts))
 
 
 @given(situations())

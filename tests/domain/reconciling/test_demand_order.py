@@ -45,7 +45,7 @@ from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
 
 DELETED, MISSING = WorkloadState.DELETED, WorkloadState.MISSING
 ACTIVE, SUSPENDED, COMPLETED = WorkloadState.ACTIVE, WorkloadState.SUSPENDED, WorkloadState.COMPLETED
-SINCE, LATER = NOW - MINUTE, NOW + MINUTE
+SINCE, LATER, SECOND = NOW - MINUTE, NOW + MINUTE, MINUTE / 60
 
 
 def after(known: WorkloadState, generation: int, to: WorkloadState, **changes: Any) -> WorkloadRecord | None:
@@ -140,6 +140,7 @@ def test_the_number_of_groups_is_that_of_the_latest_generation(generation: int, 
     [
         ({"phase": Phase.WAITING, "reason": Reason.STOCKOUT}, True),
         ({"phase": Phase.PROVISIONING, "reason": Reason.CREATING}, True),
+        ({"phase": Phase.PROVISIONING, "reason": Reason.CREATION_STARTED}, True),
         ({"phase": Phase.QUEUED, "reason": Reason.OPERATION_LIMIT}, True),
         ({"phase": Phase.QUEUED, "reason": Reason.REQUESTED}, False),
         ({"phase": Phase.READY, "reason": Reason.READY}, False),
@@ -151,7 +152,13 @@ def test_the_number_of_groups_is_that_of_the_latest_generation(generation: int, 
 def test_demand_that_is_confirmed_again_is_no_news_to_a_slice_that_is_in_progress(
     changes: dict[str, Any], *, progresses: bool
 ) -> None:
-    assert in_progress(replace(a_record(next_reconcile_at=NOW), **changes)) is progresses
+    assert in_progress(replace(a_record(next_reconcile_at=NOW), **changes), LATER) is progresses
+
+
+@pytest.mark.parametrize(("seconds", "progresses"), [(-1, False), (0, True), (29, True), (30, False)])
+def test_a_slice_that_was_requested_just_now_is_not_requested_again_at_once(seconds: int, *, progresses: bool) -> None:
+    """The message may be lost: then the demand that is confirmed later requests it, or the sweep."""
+    assert in_progress(a_record(), NOW + seconds * SECOND) is progresses
 
 
 def test_a_slice_that_is_needed_again_is_awaited_since_its_leader_waited_or_its_jobset_came_back() -> None:

@@ -97,6 +97,12 @@ def test_numbers_go_on_when_a_pool_is_created_anew_under_its_name_and_earlier_an
     assert asked.actions == (CloseHosts(1, 10),)
 
 
+def test_nobody_is_asked_to_open_the_hosts_of_a_pool_that_is_made_anew() -> None:
+    vanished = requested(hosts=some_hosts(usable=0, closed=4), slot=0)
+    decision = decide(vanished, seen(Absent()), NOW, settings(), heard(slots={1: 0}))
+    assert decision.actions == (CreatePool(1),)
+
+
 # asked about a pool that is to be deleted
 
 

@@ -33,7 +33,11 @@ from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
 
-_IN_PROGRESS = frozenset({*IN_LINE, Reason.CREATING, Reason.AWAITING_FLEX_START, Reason.AWAITING_CAPACITY})
+_IN_PROGRESS = frozenset(
+    {*IN_LINE, Reason.CREATION_STARTED, Reason.CREATING, Reason.AWAITING_FLEX_START, Reason.AWAITING_CAPACITY}
+)
+_MOMENTS = timedelta(seconds=30)
+"""How long a slice that was just requested may take to be looked at first."""
 
 _DESIRE_MESSAGES: Mapping[WorkloadState, str] = {
     WorkloadState.ACTIVE: "is active",
@@ -281,12 +285,13 @@ def is_overtaken(record: SliceRecord, own: WorkloadRecord) -> bool:
     return record.next_reconcile_at is None and with_current_desire(record, own).desire is not record.desire
 
 
-def in_progress(record: SliceRecord) -> bool:
-    """Return whether a slice only waits for a slot, for its next attempt or for its pool.
+def in_progress(record: SliceRecord, now: datetime) -> bool:
+    """Return whether a slice only waits for a slot, for its next attempt or for its pool, or was requested just now.
 
     What ends that requests a reconcile, or else the sweep does; demand that is confirmed again changes nothing.
     """
-    awaits = record.phase is Phase.WAITING or record.reason in _IN_PROGRESS
+    just_now = record.reason is Reason.REQUESTED and record.created_at <= now < record.created_at + _MOMENTS
+    awaits = just_now or record.phase is Phase.WAITING or record.reason in _IN_PROGRESS
     due = record.next_reconcile_at is not None or record.reason in IN_LINE
     return awaits and record.wanted and due
 

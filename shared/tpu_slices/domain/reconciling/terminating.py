@@ -144,6 +144,9 @@ def _taken_back(each: Attempt, now: datetime) -> Attempt:
 
 
 def _with_current_opened(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
+    """Return the case with the hosts of its pool to be open, if there is one: one that is made anew has others."""
+    if isinstance(case.seen.current, Absent | Begun):
+        return case, ()
     hosts, opened = opening(case.record.attempt, case.record.current.hosts, case)
     return replace(case, record=case.record.with_current(hosts=hosts)) if opened else case, opened
 
