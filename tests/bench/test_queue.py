@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.bench import counters
-from tests.bench.arriving import Arriving
-from tests.bench.queue import Case, Served, release_behind, serve
+from tests.bench.queue import Arriving, Case, Served, release_behind, serve
 
 SHORT = timedelta(seconds=5)
 BURST = Case(jobsets=64, operations=9, lasts=SHORT)
@@ -47,7 +46,7 @@ def test_what_a_slice_takes_does_not_grow_with_the_length_of_the_queue() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 5, 25])
-def test_a_big_jobset_whose_leaders_come_one_after_the_other_is_linear_however_late_who_reconciles_is(
+def test_a_big_jobset_whose_leaders_come_one_after_the_other_is_linear_however_late_reconcile_is(
     late: int,
 ) -> None:
     few, many = Arriving(64, late).serve(), Arriving(256, late).serve()
