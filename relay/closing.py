@@ -111,7 +111,7 @@ class Closing:
 
         After a restart, the latest is only known by the hosts that were closed for it, perhaps by another relay.
         """
-        key, latest, highest = key_of(question), self._asked.get(pool), self.highest(pool, hosts)
+        key, latest, highest = pool_key(question), self._asked.get(pool), self.highest(pool, hosts)
         again = question.number == highest and (latest is None or (latest.key, latest.close) == (key, question.close))
         if not again and question.number <= highest:
             self._overtaken[pool] = question
@@ -159,7 +159,7 @@ class Closing:
         if asked is not None and outcome is not None:
             self._asked[pool] = replace(asked, progress=outcome)
             return Reply(highest, asked.key, answers=asked)
-        return Reply(highest) if overtaken is None else Reply(highest, key_of(overtaken), overtaken=overtaken.number)
+        return Reply(highest) if overtaken is None else Reply(highest, pool_key(overtaken), overtaken=overtaken.number)
 
     def unproven(self, pool: Pool, now: datetime) -> datetime:
         """Let a question be unanswered again whose answer could not be proven; return when to look at it once more.
@@ -177,8 +177,8 @@ class Closing:
     def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
         """Return when hosts that are being closed are told of at the latest: with the answer, which says all at once.
 
-        None: none are being closed, or somebody came onto them, so that what is seen of them is told as it comes; or it
-        is to be told that a question counts no more.
+        None: none are being closed; or somebody came onto them, so that what is seen of them is told as it comes; or
+        the functions are to be told that a question of theirs counts no more.
         """
         asked = None if pool in self._overtaken else self._asked.get(pool)
         if asked is None or not asked.close or asked.progress is not Progress.ASKED or count.hosts.occupants:
@@ -241,7 +241,7 @@ class Closing:
         return None
 
 
-def key_of(question: HostsQuestion) -> PoolKey:
+def pool_key(question: HostsQuestion) -> PoolKey:
     return PoolKey(question.slice_id, question.attempt)
 
 

@@ -45,7 +45,7 @@ from relay.agenda import (
     Timing,
     WatchProgress,
 )
-from relay.closing import Closing, Cordons, Reply
+from relay.closing import Closing, Cordons, Reply, pool_key
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_volumes
 from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
@@ -128,7 +128,7 @@ class FactQueue:
             self._agenda.drop(HostsList(begun=True))
             self._agenda.schedule(HostsList(), now)
             return
-        pool = self._pool(PoolKey(question.slice_id, question.attempt), question.legacy_pool)
+        pool = self._pool(pool_key(question), question.legacy_pool)
         if pool is None:
             return
         self.closing.ask(pool, question, self.cache.hosts.of(pool), now)

@@ -99,13 +99,8 @@ class Pools:
     def _known_ours(self, pool: FakePool) -> bool:
         """Return whether a record knows that a pool is its slice's: until then its labels alone say so."""
         record = self._of.records.get(pool.order.slice_id) if pool.order is not None else None
-        if record is None or pool.order is None:
-            return False
-        attempts = {
-            record.attempt: record.current.ours_since,
-            **{each.number: each.ours_since for each in record.terminating},
-        }
-        return attempts.get(pool.order.attempt) is not None
+        known = record.numbered(pool.order.attempt) if record is not None and pool.order is not None else None
+        return known is not None and known.ours_since is not None
 
     def _cordons(self, minute: int) -> None:
         """Let somebody cordon hosts, and uncordon them again."""

@@ -48,8 +48,9 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     counted = next((each.after for each in changes if each.before is stored), None)
     if not isinstance(counted, SliceRecord) or not _stands(counted) or counted.owner.kind.declares:
         return None
-    seen = on_record(counted, deps.clock.now())
-    if seen is None:
+    now = deps.clock.now()
+    seen = on_record(counted, now)
+    if seen is None or not isinstance(seen.current, Running):
         return None
     others = [each for each in changes if each.before is not stored]
     if any(isinstance(each.after, SliceRecord) for each in others):
@@ -62,7 +63,7 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     if read.settings is None or own is None:
         return None
     record = with_current_desire(counted, own)
-    decision = decide(record, seen, deps.clock.now(), read.settings, Known(workloads=workloads))
+    decision = decide(record, seen, now, read.settings, Known(workloads=workloads))
     waits = decision.reason is counted.reason is Reason.HOSTS_JOINING and not read.settings.self_managed
     if decision.actions or not (waits or decision.reason is Reason.READY):
         return None
@@ -73,11 +74,9 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
 
 
 def _stands(record: SliceRecord) -> bool:
-    """Return whether a slice has one pool alone, its own, which was seen to run and of which nothing is under way."""
-    seen = record.current.seen
+    """Return whether a slice has one pool alone, its own, of which nothing is under way."""
     changing = record.terminating or record.runs_on or record.rebuild_allowed or record.current.relabelling
-    undisturbed = not (changing or record.slots) and record.spec is not None and record.reason in _STANDING
-    return undisturbed and seen is not None and isinstance(seen.pool, Running)
+    return not (changing or record.slots) and record.spec is not None and record.reason in _STANDING
 
 
 def _reported(workload: WorkloadRecord, last: SliceRecord, deps: IntakeDeps) -> Reported | None:

@@ -13,9 +13,8 @@ from tpu_slices.ports.deps import ReconcileDeps
 
 def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:
     """Return the order about one attempt of a slice."""
-    earlier = next((each for each in record.terminating if each.number == attempt), None)
-    known = record.current if attempt == record.attempt else earlier
-    made_as = (earlier.ordered or record.spec) if earlier else record.made_as
+    known = record.numbered(attempt)
+    made_as = record.made_as if known is None or known is record.current else known.ordered or record.spec
     return PoolOrder(
         cluster_path=settings.path,
         cluster_gke_id=settings.gke_id,
@@ -52,7 +51,8 @@ def observed(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps
 
 def question_of(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQuestion:
     """Return the question to the relay that closes the hosts of an attempt, or opens them."""
-    asked = dict(record.all_hosts)[action.attempt].asked
+    known = record.numbered(action.attempt)
+    asked = known.hosts.asked if known is not None else None
     assert asked is not None, "it was saved with its number"
     return HostsQuestion(
         slice_id=record.id,

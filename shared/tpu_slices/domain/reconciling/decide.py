@@ -29,7 +29,7 @@ from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, Arm, CreatePool, Decision
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
 from tpu_slices.domain.reconciling.evidence import with_look, with_seen
-from tpu_slices.domain.reconciling.frozen import as_seen, hosts_awaited_since, unchanged, unread, why_frozen
+from tpu_slices.domain.reconciling.frozen import as_held, hosts_awaited_since, unchanged, unread, why_frozen
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up, unowned
 from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.limiter import slot_awaited
@@ -85,7 +85,7 @@ def decide(
     again (`terminating`). While an operator holds the slice, or the cluster is paused, nothing is created or deleted,
     and what is seen of its pool is told.
     """
-    case = Case(as_seen(record, seen.current, now), seen, now, settings, known or Known())
+    case = Case(as_held(record, now), seen, now, settings, known or Known())
     frozen = why_frozen(case)
     if frozen is not None:
         return unchanged(case, frozen, case.told_while_frozen(*frozen))

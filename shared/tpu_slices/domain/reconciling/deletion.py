@@ -143,8 +143,8 @@ def _in_use(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) ->
 def known_after_silence(pool: Attempt, relay: RelayHeard, limits: Limits) -> datetime | None:
     """Return when it is known who uses a pool that existed while the relay was silent; None: it is known.
 
-    Who left meanwhile has left when that was told, so that nothing is unknown any more once the records agree with what
-    the relay sees. Its first heartbeat may agree before it has told of hosts.
+    A leader that left during the silence counts as having left when the relay tells of it: once the records agree with
+    what the relay sees, nothing is unknown. Its first heartbeat may agree before the relay has told of hosts.
     """
     if relay.since is None or (pool.create_requested_at is not None and pool.create_requested_at >= relay.since):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from tpu_slices.domain.model.observations import Absent, Observation, Unreadable
+from tpu_slices.domain.model.observations import Absent, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Situation
@@ -20,16 +20,12 @@ _UNREAD = frozenset({Phase.QUEUED, Phase.PROVISIONING, Phase.READY, Phase.RELEAS
 """The phases of slices that wait for what the vendor would say; those in another one wait for something else."""
 
 
-def as_seen(record: SliceRecord, seen: Observation, now: datetime) -> SliceRecord:
-    """Return the record with the times since when it is held, and its pool cannot be read.
-
-    People edit the hold alone in the console, too.
-    """
-    unreadable_since = (record.current.unreadable_since or now) if isinstance(seen, Unreadable) else None
+def as_held(record: SliceRecord, now: datetime) -> SliceRecord:
+    """Return the record with the time since when it is held: people edit the hold alone in the console, too."""
     return record.with_changes(
         held_by=record.held_by if record.hold else "",
         held_since=(record.held_since or now) if record.hold else None,
-    ).with_current(unreadable_since=unreadable_since)
+    )
 
 
 def why_frozen(case: Situation) -> tuple[Reason, str] | None:

@@ -161,9 +161,10 @@ class NewCount:
     @property
     def contradicts(self) -> bool:
         """Whether what was seen of the pool is not so any more: it is to be looked at."""
-        seen = next(each for each in self.record.all_attempts if each.number == self.attempt)
-        made_as = seen.ordered or self.record.spec
-        return contradicts(seen, self.after, whole=made_as is not None and self.after.usable >= made_as.hosts)
+        counted = self.record.numbered(self.attempt)
+        made_as = (counted.ordered if counted is not None else None) or self.record.spec
+        whole = made_as is not None and self.after.usable >= made_as.hosts
+        return counted is not None and contradicts(counted, self.after, whole=whole)
 
     @property
     def arrivals(self) -> tuple[Occupant, ...]:

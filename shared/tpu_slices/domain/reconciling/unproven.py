@@ -27,7 +27,5 @@ def unproven(
 
 def is_known(pool: PoolSeen, record: SliceRecord | None) -> bool:
     """Return whether a record knows a pool as ours."""
-    if record is None:
-        return False
-    since = {record.attempt: record.current.ours_since, **{each.number: each.ours_since for each in record.terminating}}
-    return since.get(pool.attempt) is not None
+    known = record.numbered(pool.attempt) if record is not None else None
+    return known is not None and known.ours_since is not None

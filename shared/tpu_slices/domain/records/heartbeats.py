@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Self
 
@@ -93,5 +93,5 @@ class RelayHeartbeat:
 
     @property
     def relay(self) -> RelayHeard:
-        heard = RelayHeard(last_at=self.received_at, since=self.uninterrupted_since)
-        return replace(heard, confirmed_at=self.hosts_confirmed_at)
+        since, confirmed_at = self.uninterrupted_since, self.hosts_confirmed_at
+        return RelayHeard(last_at=self.received_at, since=since, confirmed_at=confirmed_at)

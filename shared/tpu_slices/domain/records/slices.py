@@ -306,6 +306,10 @@ class SliceRecord:
         """The current attempt, and the earlier ones."""
         return self.current, *self.terminating
 
+    def numbered(self, number: int) -> Attempt | None:
+        """Return the attempt of this number; None: it is not on record."""
+        return next((each for each in self.all_attempts if each.number == number), None)
+
     @property
     def users(self) -> set[WorkloadUid]:
         """The workloads that it is of, that are on its hosts, and that lately left them."""
