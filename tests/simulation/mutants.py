@@ -64,7 +64,10 @@ def _forgets_what_it_gave_up(record: SliceRecord, **how: Any) -> SliceRecord:
 
 
 def _uses_two_names_in_turn(record: SliceRecord, **how: Any) -> SliceRecord:
-    return with_fields(_GIVEN_UP(record, **how), attempt=1 if record.attempt > 1 else 2)
+    after: SliceRecord = _GIVEN_UP(record, **how)
+    other = 1 if record.attempt > 1 else 2
+    on_record = any(each.number == other for each in after.terminating)
+    return after if on_record else with_fields(after, attempt=other)
 
 
 def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None) -> SliceRecord:
