@@ -18,7 +18,7 @@ from tests.simulation.played import played
 from tests.simulation.promises import Promise
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.reconciling import terminating
+from tpu_slices.domain.reconciling.binding import given_up
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.records.attempts import Attempt
@@ -60,11 +60,11 @@ def _deletes_at_once(*_: object) -> Assessment:
 
 
 def _forgets_what_it_gave_up(record: SliceRecord, **how: Any) -> SliceRecord:
-    return replace(_GIVEN_UP(record, **how), terminating=record.terminating)
+    return replace(given_up(record, **how), terminating=record.terminating)
 
 
 def _uses_two_names_in_turn(record: SliceRecord, **how: Any) -> SliceRecord:
-    after: SliceRecord = _GIVEN_UP(record, **how)
+    after: SliceRecord = given_up(record, **how)
     other = 1 if record.attempt > 1 else 2
     on_record = any(each.number == other for each in after.terminating)
     return after if on_record else with_fields(after, attempt=other)
@@ -98,14 +98,21 @@ def crowded(story: Story) -> Story:
 
 
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
-_GIVEN_UP = terminating.given_up
 MUTANTS = (
     Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.terminating.assess", _deletes_at_once, seed=45),
     Mutant(
-        "uses two names in turn", Promise.NO_DOUBLE, f"{DOMAIN}.terminating.given_up", _uses_two_names_in_turn, seed=13
+        "uses two names in turn",
+        Promise.NO_DOUBLE,
+        f"{DOMAIN}.binding.given_up",
+        _uses_two_names_in_turn,
+        seed=13,
     ),
     Mutant(
-        "forgets what it gave up", Promise.NO_STRAY, f"{DOMAIN}.terminating.given_up", _forgets_what_it_gave_up, seed=49
+        "forgets what it gave up",
+        Promise.NO_STRAY,
+        f"{DOMAIN}.binding.given_up",
+        _forgets_what_it_gave_up,
+        seed=49,
     ),
     Mutant(
         "buys for whoever waited once",

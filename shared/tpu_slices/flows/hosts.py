@@ -11,7 +11,7 @@ from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, W
 from tpu_slices.domain.model.questions import HostsListQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling import occupancy
-from tpu_slices.domain.reconciling.hosts_list import hosts_awaited, hosts_to_be_listed
+from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
 from tpu_slices.domain.reconciling.occupancy import NewCount
 from tpu_slices.domain.records.hosts import digest_of, key_of
 from tpu_slices.domain.records.slices import SliceRecord

@@ -26,11 +26,11 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE
+from tpu_slices.domain.reconciling.binding import given_up
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import CreatePool, Relabel
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.relabelling import Relabelled, known_ours, labels_replaced, relabelling
-from tpu_slices.domain.reconciling.terminating import given_up
 from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.slices import SliceRecord
 

@@ -22,6 +22,7 @@ from tpu_slices.domain.reconciling.decisions import (
     DeleteRemains,
     OpenHosts,
 )
+from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
 
 SETTLED = {Phase.READY, Phase.REFUSED, Phase.GONE}
@@ -47,17 +48,26 @@ def again(case: Situation, after: SliceRecord) -> Situation:
 
 
 def may_exist(case: Situation) -> set[int]:
-    """Return the attempts whose pools exist, or may come into being without another decision."""
+    """Return the attempts whose pools exist, or may come into being without another decision.
+
+    The creation of one that had hosts and was deleted has taken its effect.
+    """
     record, pools = case.record, found(case)
+    deleted = {each.number for each in record.terminating if each.delete_requested_at and had_hosts(each)}
     requested = {each.number: each.create_requested_at for each in record.terminating}
     if record.current.create_requested_at:
         requested[record.attempt] = record.current.create_requested_at
     gone = {
         attempt
         for attempt, at in requested.items()
-        if isinstance(pools[attempt], Unowned) or (isinstance(pools[attempt], Absent) and not case.order_may_arrive(at))
+        if isinstance(pools[attempt], Unowned)
+        or (isinstance(pools[attempt], Absent) and (attempt in deleted or not case.order_may_arrive(at)))
     }
     return set(requested) - gone
+
+
+def had_hosts(attempt: Attempt) -> bool:
+    return bool(attempt.hosts.joined or attempt.hosts.occupants or attempt.hosts.departures)
 
 
 @given(situations(), st.booleans(), st.booleans(), st.sampled_from([None, None, "an upgrade"]))

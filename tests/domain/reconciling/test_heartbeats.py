@@ -10,8 +10,7 @@ import pytest
 from tests.builders import CLUSTER, MINUTE, NOW, a_heartbeat
 from tpu_slices.domain.model.facts import Heartbeat
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.reconciling.hosts_list import hosts_to_be_listed
-from tpu_slices.domain.reconciling.inventory import silent_since, with_heartbeat
+from tpu_slices.domain.reconciling.inventory import hosts_to_be_listed, silent_since, with_heartbeat
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
 from tpu_slices.domain.records.standings import digest_of
 

@@ -12,6 +12,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import WorkloadUid, pool_name
+from tpu_slices.domain.reconciling.binding import given_up
 from tpu_slices.domain.reconciling.inventory import (
     MISREPORTED,
     OWNERLESS_AFTER,
@@ -20,7 +21,6 @@ from tpu_slices.domain.reconciling.inventory import (
     Records,
     check_inventory,
 )
-from tpu_slices.domain.reconciling.terminating import given_up
 from tpu_slices.domain.records.slices import RunsOn, SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 

@@ -20,91 +20,65 @@ from tpu_slices.domain.model.observations import (
     Running,
     Unowned,
     Unreadable,
-    Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceSpec, same_request
+from tpu_slices.domain.model.slices import SliceSpec, same_request
 from tpu_slices.domain.reconciling import messages
+from tpu_slices.domain.reconciling.binding import bind, elsewhere
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, Arm, CreatePool, Decision
 from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
 from tpu_slices.domain.reconciling.evidence import with_look, with_seen
 from tpu_slices.domain.reconciling.frozen import as_held, hosts_awaited_since, unchanged, unread, why_frozen
-from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up, unowned
+from tpu_slices.domain.reconciling.giving_up import unowned
 from tpu_slices.domain.reconciling.joining import joining
-from tpu_slices.domain.reconciling.limiter import slot_awaited
-from tpu_slices.domain.reconciling.patience import due, failure
-from tpu_slices.domain.reconciling.refusals import refusal_of
+from tpu_slices.domain.reconciling.patience import due
 from tpu_slices.domain.reconciling.relabelling import labels_replaced, relabelling
 from tpu_slices.domain.reconciling.returning import reason_of, returning
-from tpu_slices.domain.reconciling.terminating import (
-    Followed,
-    follow,
-    unreadable_attempt,
-    with_best_attempt,
-    without_current,
-)
+from tpu_slices.domain.reconciling.terminating import Followed, follow
 from tpu_slices.domain.records.attempts import Relabelling
-from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.seen import Seen
-from tpu_slices.domain.records.slices import PoolOperation, Refusal, Rejection, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 def decide(
     record: SliceRecord, seen: PoolObservations, now: datetime, settings: ClusterSettings, known: Known | None = None
 ) -> Decision:
-    """Return the decision on a slice. Pure, so that `slices explain` can show it at any time.
+    """Return the decision on a claim and its slices. Pure, so that `slices explain` can show it at any time.
 
-    | seen, by desire   | PRESENT                                               | ABSENT                        |
-    |-------------------|-------------------------------------------------------|-------------------------------|
-    | Absent            | its Job runs elsewhere: READY; an earlier pool that   | GONE once no create request   |
-    |                   | could serve is Unreadable: wait; demand fresh,        | can arrive                    |
-    |                   | allowed, and a slot: create; else REFUSED, QUEUED ... |                               |
-    | Begun             | as Absent: create goes on, in its slot                | given up                      |
-    | Creating          | wait while its operation runs                         | given up                      |
-    | Running           | READY when every host is usable                       | given up                      |
-    | - its hosts are   | wait, however long it takes                           | given up                      |
-    |   awaited         |                                                       |                               |
-    | - others on it    | READY; its Job waits: for the slice that they left,   | given up                      |
-    |                   | else given up, next attempt                           |                               |
-    | - other request   | rebuilt if changed while suspended and unused,        | given up                      |
-    |                   | else SPEC_DRIFTED                                     |                               |
-    | Busy              | every host usable: as Running; else wait, for as long | given up                      |
-    |                   | as the cause of the work has patience                 |                               |
-    | - its hosts come  | wait likewise                                         | given up                      |
-    |   back            |                                                       |                               |
-    | Broken            | every host usable: as Running; in use: kept;          | given up                      |
-    |                   | else given up, next attempt by kind of failure        |                               |
-    | Deleting          | next attempt                                          | wait                          |
-    | - its labels were | READY, and they are put back                          | given up                      |
-    |   replaced        |                                                       |                               |
-    | Unowned           | next attempt; never touched                           | as Absent; never touched      |
-    | Unreadable        | change nothing, and tell it after `resync_after`      | likewise                      |
+    | the case                                                              | decided by                          |
+    |-----------------------------------------------------------------------|-------------------------------------|
+    | an operator holds it, the cluster is paused, or the vendor does not   | `frozen`: nothing is created or     |
+    | say how its slice is                                                  | deleted; what is seen is told       |
+    | else: which slice it has, and whether one is made                     | `binding.bind`                      |
+    | - each slice that it had before: what is done for its end             | `terminating.follow`, `deletion`    |
+    | - the slice that it has: what it says                                 | the arms of `Case`, below           |
 
-    What is given up (`giving_up` has the table) is deleted by the rule in `deletion`, or taken back if it is needed
-    again (`terminating`). While an operator holds the slice, or the cluster is paused, nothing is created or deleted,
-    and what is seen of its pool is told.
+    | its slice is seen | then                                                                                    |
+    |-------------------|-----------------------------------------------------------------------------------------|
+    | Creating          | wait while its operation runs                                                           |
+    | Running           | READY when every host is usable                                                         |
+    | - its hosts are   | wait, however long it takes                                                             |
+    |   awaited         |                                                                                         |
+    | - others on it    | READY; its Job waits: for the slice that they left                                      |
+    | - other request   | SPEC_DRIFTED                                                                            |
+    | - its labels were | READY, and they are put back                                                            |
+    |   replaced        |                                                                                         |
+    | Busy              | every host usable: as Running; else wait, for as long as the cause of the work has      |
+    |                   | patience                                                                                |
+    | Broken            | every host usable: as Running; in use: kept                                             |
+    | Unowned           | its Job runs there: told, and never touched                                             |
+
+    A claim that needs none is RELEASING while slices of it stand or may still come, and GONE then.
     """
     case = Case(as_held(record, now), seen, now, settings, known or Known())
     frozen = why_frozen(case)
     if frozen is not None:
         return unchanged(case, frozen, case.told_while_frozen(*frozen))
-    rest, ended, opened = _with_attempt(case)
+    bound = bind(case)
+    rest = bound.case
     followed = follow(rest)
-    arm = Case(rest.record, rest.seen, now, settings, rest.known).arm(ended, followed.assessments)
-    return _decision(rest, arm, followed, opened)
-
-
-def _with_attempt(case: Situation) -> tuple[Situation, GivingUp | None, tuple[Action, ...]]:
-    """Return the case with the attempt that is current from now on, how the last ended, and what opens its hosts."""
-    best, opened = with_best_attempt(case)
-    ended = giving_up(best)
-    if ended is None:
-        return best, None, opened
-    rest, reopened = with_best_attempt(without_current(best, ended))
-    taken_back = rest.record.current.create_requested_at is not None
-    still = (each for each in opened if each.attempt == rest.record.attempt)
-    return rest, None if taken_back else ended, (*still, *reopened)
+    arm = bound.waits or Case(rest.record, rest.seen, now, settings, rest.known).arm(followed.assessments)
+    return _decision(rest, arm, followed, bound.opened)
 
 
 def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
@@ -152,22 +126,12 @@ class Case(Situation):
         current = {"create_requested_at": None} if self.nothing_stands and self.record.attempt else {}
         return Arm(Reason.HELD, f"{message} {messages.held_course(self)}", changes, current)
 
-    def arm(self, ended: GivingUp | None, assessments: tuple[Assessment, ...]) -> Arm:
-        if not self.record.wanted:
-            return self._releasing(assessments)
-        if ended is not None and ended.failure is not None and not self.runs_elsewhere:
-            return self._failed(ended.failure)
-        if ended is not None and ended.rejection is not None:
-            return self._rejected(ended.rejection)
-        if ended is not None and ended.unowned and not self.runs_elsewhere:
-            told = f"{ended.unowned} The next attempt has another name."
-            return Arm(Reason.UNOWNED_POOL, told, {"retry_at": self.now})
-        return self._serving()
+    def arm(self, assessments: tuple[Assessment, ...]) -> Arm:
+        """Return what a slice says that is needed, or those whose ends were assessed, if none is."""
+        return self._serving() if self.record.wanted else self._releasing(assessments)
 
     def _serving(self) -> Arm:
         match self.seen.current:
-            case Absent() | Begun():
-                return self._absent()
             case Creating():
                 return self._creating()
             case Running(lacking=lacking) if lacking and self.whole and not self.runs_elsewhere:
@@ -181,80 +145,10 @@ class Case(Situation):
             case Unowned(message):
                 told = f"{unowned(self, message)} Its Job runs there."
                 return Arm(Reason.UNOWNED_POOL, told, {"retry_at": self.now + self.limits.resync_after})
-            case Deleting() | Unreadable():
-                raise AssertionError(f"{self.seen.current} is no case of a pool that is kept")
+            case Absent() | Begun() | Deleting() | Unreadable():
+                raise AssertionError(f"{self.seen.current} is no case of a slice that stands")
             case _:
                 assert_never(self.seen.current)
-
-    # PRESENT
-
-    def _absent(self) -> Arm:
-        if self.runs_elsewhere:
-            return self._elsewhere()
-        refusal = refusal_of(self.record, self.settings, self.known.held, self.known.limited)
-        if refusal is not None and (refusal.reason is not Reason.CHIP_LIMIT_REACHED or not self.unawaited):
-            changes = {"retry_at": None, "blocked_settings_version": None}
-            return Arm(refusal.reason, refusal.message, changes)
-        if self._has_to_wait():
-            return Arm(self.record.reason, self.record.message)
-        if not self.waiting or self.record.spec is None:
-            return Arm(Reason.DEMAND_STALE, messages.demand_stale(self.record))
-        if self.record.attempt > LAST_ATTEMPT:
-            message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the {self.record.owner.kind}."
-            return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
-        if (unread := unreadable_attempt(self)) is not None:
-            earlier, seen = unread
-            pool = f"{self.vendor.pool} {self.record.pool_of(earlier.number)}"
-            message = f"{self.vendor} does not say whether {pool} stands, which could serve: {seen.message}"
-            return Arm(Reason.EARLIER_POOL_UNREADABLE, message)
-        slot = self.record.current.slot if self.record.current.slot is not None else self.slot_for(self.record.attempt)
-        return self._without_slot() if slot is None else self._create(slot)
-
-    def _has_to_wait(self) -> bool:
-        """Return whether to wait for `retry_at`; a slice blocked under other settings is retried at once."""
-        if self.record.phase not in {Phase.WAITING, Phase.BLOCKED}:
-            return False
-        if self.record.blocked_settings_version not in {None, self.settings.version}:
-            return False
-        return self.record.retry_at is not None and self.now < self.record.retry_at
-
-    def _without_slot(self) -> Arm:
-        awaits = slot_awaited(self.record, PoolOperation.CREATE, self.record.attempt, self.now)
-        shortage = self.known.shortage
-        if shortage is None:
-            message = "Waiting for another operation to end: the cluster's limit is reached."
-            return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
-        awaits = replace(awaits, shortage=shortage)
-        return Arm(Reason.AWAITING_TURN, messages.awaiting_turn(self.record, shortage, self.now), slot_awaited=awaits)
-
-    def _create(self, slot: int) -> Arm:
-        spec = self.record.spec
-        what = messages.created(spec) if spec else "hosts"
-        first, begun = self.record.current.create_requested_at is None, isinstance(self.seen.current, Begun)
-        known = self.record.current
-        current = {
-            "create_requested_at": self.now,
-            "ordered": self.record.made_as if begun else spec,
-            "slot": slot,
-            "operation": None,
-            "seen": Seen(pool=Creating(), since=self.now, by=Witness.REQUEST),
-            "ours_since": known.ours_since if begun else None,
-            "hosts": Hosts(sequence=known.hosts.sequence, highest=known.hosts.highest),
-        }
-        changes = {
-            "retry_at": None,
-            "blocked_settings_version": None,
-            "rejection": None,
-            "expire_at": None,
-            "pinned_settings": self.settings.pools if first else self.record.pinned_settings,
-        }
-        noun, seen = self.vendor.pool, self.seen.current
-        if isinstance(seen, Begun):
-            message = f"Creating {noun} {self.record.pool} goes on, {seen.message} stands."
-            return Arm(Reason.CREATING, message, changes, current, creates=True)
-        ahead = messages.attempt_ahead(self.record.with_current(create_requested_at=self.now), self.vendor, self.now)
-        message = f"Creating {noun} {self.record.pool}: {what}{ahead}."
-        return Arm(Reason.CREATION_STARTED, message, changes, current, creates=True)
 
     def _creating(self) -> Arm:
         return Arm(Reason.CREATING, messages.creating(self.record, self.settings, self.now))
@@ -263,7 +157,7 @@ class Case(Situation):
         record, spec = self.record, self.record.made_as
         served = {"failures": 0, "retry_at": None}
         if self.runs_elsewhere:
-            return self._elsewhere()
+            return elsewhere(self.record)
         if record.spec is None or spec is None or (record.attempt == 0 and not record.current.hosts.known):
             return Arm(Reason.ADOPTED, messages.adopted(record))
         if self.unfilled:
@@ -319,24 +213,9 @@ class Case(Situation):
         message = messages.hosts_awaited(record, spec)
         return Arm(Reason.HOSTS_LOST if lost else Reason.HOSTS_JOINING, f"{message}{labels}")
 
-    def _elsewhere(self) -> Arm:
-        place = self.record.runs_on
-        assert place is not None
-        verb = "runs" if place.left_at is None else "ran moments ago, and may restart,"
-        return Arm(Reason.RUNS_ELSEWHERE, f"Its Job {verb} on the hosts of slice {place.slice_id}.")
-
     def _broken(self, why: Failure) -> Arm:
         reports = f"{self.vendor} reports an error for the {self.vendor.pool}"
         return Arm(Reason.POOL_BROKEN, f"{reports}, which may be in use: {why.message}")
-
-    def _failed(self, why: Failure) -> Arm:
-        return failure(self.record, why, self.now, self.settings)
-
-    def _rejected(self, why: Refusal) -> Arm:
-        rejection = Rejection(reason=why.reason, message=why.message, settings_version=self.settings.version)
-        return Arm(why.reason, why.message, {"rejection": rejection})
-
-    # ABSENT
 
     def _releasing(self, assessments: tuple[Assessment, ...]) -> Arm:
         """Return RELEASING, or GONE once neither a pool nor a late create request is left."""

@@ -14,7 +14,7 @@ from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import Owner, SliceId, SliceSpec, WorkloadJob, WorkloadUid, slice_id
-from tpu_slices.domain.reconciling.terminating import given_up
+from tpu_slices.domain.reconciling.binding import given_up
 from tpu_slices.domain.reconciling.unproven import is_known, unproven
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
@@ -95,6 +95,20 @@ def list_is_called_for(recorded: Mapping[WorkloadUid, str], heartbeat: RelayHear
     A relay that does not run proves nothing.
     """
     return not heartbeat.relay.silent(now) and heartbeat.digest != digest_of(recorded)
+
+
+def hosts_to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> bool:
+    """Return whether to ask the relay for all hosts: they have differed from the records for longer than facts take."""
+    if heartbeat.relay.silent(now):
+        return False
+    times = (heartbeat.hosts_confirmed_at or heartbeat.uninterrupted_since, heartbeat.hosts_asked_at)
+    return all(at is None or now - at > SILENT_AFTER for at in times)
+
+
+def hosts_awaited(heartbeat: RelayHeartbeat, now: datetime) -> bool:
+    """Return whether the relay was asked for all hosts lately, and they have not agreed with the records since."""
+    asked, confirmed = heartbeat.hosts_asked_at, heartbeat.hosts_confirmed_at
+    return asked is not None and now - asked <= SILENT_AFTER and (confirmed is None or confirmed < asked)
 
 
 def next_check(recorded: int, heartbeat: RelayHeartbeat, now: datetime) -> datetime:

@@ -11,6 +11,7 @@ from tpu_slices.domain.model.joining import TOKEN_LIVES
 from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused, Started
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.texts import shortened
+from tpu_slices.domain.reconciling.binding import given_up
 from tpu_slices.domain.reconciling.decisions import (
     Action,
     CancelCreation,
@@ -22,7 +23,6 @@ from tpu_slices.domain.reconciling.decisions import (
 )
 from tpu_slices.domain.reconciling.patience import IN_THE_WAY, due_after, failed
 from tpu_slices.domain.reconciling.relabelling import labels_replaced
-from tpu_slices.domain.reconciling.terminating import given_up
 from tpu_slices.domain.records.attempts import Attempt, Hindrance
 from tpu_slices.domain.records.slices import SliceRecord
 

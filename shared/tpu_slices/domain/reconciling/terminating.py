@@ -16,14 +16,12 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     FailureKind,
     Observation,
-    PoolObservations,
     Running,
     Unowned,
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
-from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import (
     Action,
     CancelCreation,
@@ -33,154 +31,17 @@ from tpu_slices.domain.reconciling.decisions import (
     OpenHosts,
 )
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told, with_times
-from tpu_slices.domain.reconciling.evidence import seen_so
-from tpu_slices.domain.reconciling.giving_up import GivingUp
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.messages import not_said
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import PoolOperation, SlotAwaited
 
 _OPEN = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE, Reason.RELEASES_STOPPED})
 """The reasons to keep a pool with which its hosts are opened again: they serve whoever is scheduled to them."""
-_UNSEEN = Unreadable("it was not observed")
+UNSEEN = Unreadable("it was not observed")
 _BESIDE = timedelta(hours=1)
 """How often a deletion is asked for while GKE works on the pool: a repair may run beside other operations."""
-
-
-def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRecord:
-    """Return the record with its current attempt terminating and the next one, not yet requested, as current.
-
-    `fits`: the attempt is taken back if it is needed again. `empty`: no host of it exists or will.
-    """
-    ended = _set_aside(record, fits=fits, empty=empty)
-    following = Attempt(number=min(record.attempts, LAST_ATTEMPT) + 1)
-    return _with_current(record, following, (*record.terminating, ended))
-
-
-def _set_aside(record: SliceRecord, *, fits: bool, empty: bool = False) -> Attempt:
-    """Return the current attempt as one that was given up."""
-    return replace(
-        record.current,
-        ordered=record.made_as,
-        fits=fits,
-        empty=empty,
-        hosts_awaited_since=None,
-        returning=None,
-        relabelling=None,
-    )
-
-
-def _with_current(record: SliceRecord, current: Attempt, terminating: tuple[Attempt, ...]) -> SliceRecord:
-    return replace(
-        record,
-        current=current,
-        attempts=max(record.attempts, current.number),
-        terminating=terminating,
-        rebuild_allowed=False,
-        rejection=None,
-    )
-
-
-def without_current(case: Situation, ended: GivingUp) -> Situation:
-    """Return the case after its current attempt was given up."""
-    hosts = case.record.current.hosts
-    failed = ended.failure is not None and isinstance(case.seen.current, Broken)
-    nothing_bought = failed and not hosts.joined and not hosts.occupants
-    as_seen = seen_so(case.record.current, case.seen.current, case.now, case.seen.by)
-    record = given_up(replace(case.record, current=as_seen), fits=ended.fits, empty=nothing_bought)
-    seen = PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current}, case.seen.by)
-    return replace(
-        case.with_record(record, seen), known=_known_beside(case, 0 if nothing_bought else case.record.own_chips)
-    )
-
-
-def _known_beside(case: Situation, chips: int) -> Known:
-    """Return what is known, the chips of the attempt that was given up among those that other pools hold."""
-    if case.known.held is None or case.record.lent(case.record.current.hosts):  # then they are among them
-        return case.known
-    return replace(case.known, held=case.known.held.plus(chips))
-
-
-def with_best_attempt(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
-    """Return the case with that attempt as current which serves the slice's Job best, and what opens its hosts again.
-
-    | an earlier attempt                                      | current if                                        |
-    |---------------------------------------------------------|---------------------------------------------------|
-    | whose hosts the Job runs on                             | the Job is not on the current one                 |
-    | that fits, is not being deleted, and nobody else uses   | a leader waits, and the current does not exist,   |
-    |                                                         | nor may it still come                             |
-
-    One whose deletion GKE did not accept, or failed to carry out, is not being deleted.
-    """
-    best = _best(case)
-    if best is None:
-        return _with_current_opened(case) if case.record.wanted else (case, ())
-    record, seen = case.record, case.seen
-    others = tuple(each for each in record.terminating if each is not best)
-    now_seen = {each.number: seen.terminating[each.number] for each in others if each.number in seen.terminating}
-    if record.current.create_requested_at is not None:
-        others, now_seen = (*others, _set_aside(record, fits=True)), {**now_seen, record.attempt: seen.current}
-    offered_again = _taken_back(best, case.now)
-    after = case.with_record(
-        _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.number], now_seen, seen.by)
-    )
-    return _with_current_opened(after)
-
-
-def _taken_back(each: Attempt, now: datetime) -> Attempt:
-    """Return an earlier attempt as the current one: what was done about its end counts no more."""
-    return Attempt(
-        number=each.number,
-        create_requested_at=each.create_requested_at,
-        ordered=each.ordered,
-        ours_since=each.ours_since,
-        seen=each.seen,
-        operation=each.operation,
-        slot=each.slot,
-        hosts=replace(each.hosts, vacant_since=each.hosts.vacant_since and now, ends_by=None),
-        spared_until=each.spared_until,
-    )
-
-
-def _with_current_opened(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
-    """Return the case with the hosts of its pool to be open, if there is one: one that is made anew has others."""
-    if isinstance(case.seen.current, Absent | Begun):
-        return case, ()
-    hosts, opened = opening(case.record.attempt, case.record.current.hosts, case)
-    return replace(case, record=case.record.with_current(hosts=hosts)) if opened else case, opened
-
-
-def unreadable_attempt(case: Situation) -> tuple[Attempt, Unreadable] | None:
-    """Return an earlier attempt that is to be current if its pool stands, which is not known; None: there is none."""
-    unread = ((each, seen) for each, seen in _kept(case) if isinstance(seen, Unreadable))
-    return next(((each, seen) for each, seen in unread if _serves_again(each, seen, case)), None)
-
-
-def _kept(case: Situation) -> list[tuple[Attempt, Observation]]:
-    """Return the earlier attempts whose deletion is not under way, latest first, and what is seen of them."""
-    return [
-        (each, case.seen.terminating.get(each.number, _UNSEEN))
-        for each in reversed(case.record.terminating)
-        if not case.order_may_arrive(each.delete_requested_at)
-    ]
-
-
-def _best(case: Situation) -> Attempt | None:
-    if not case.record.wanted or case.record.on(case.record.current.hosts):
-        return None
-    useful = [(each, seen) for each, seen in _kept(case) if isinstance(seen, Creating | Running | Busy | Broken)]
-    in_use = (each for each, _ in useful if case.record.on(each.hosts))
-    return next(in_use, next((each for each, seen in useful if _serves_again(each, seen, case)), None))
-
-
-def _serves_again(each: Attempt, seen: Observation, case: Situation) -> bool:
-    if not (each.fits and case.waiting and not case.runs_elsewhere and case.nothing_stands):
-        return False
-    fits = case.record.spec is not None and same_request(each.made_for, case.record.spec)
-    others = [user for user in case.users_of(each.hosts, each.made_for).jobs if user.owner.uid != case.record.owner.uid]
-    free = not others and (not each.hosts.occupants or case.record.on(each.hosts))
-    return fits and free and seen != Creating(operation_runs=False) and not isinstance(seen, Broken)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +73,7 @@ def follow(case: Situation) -> Followed:
 
 
 def _followed(followed: Followed, each: Attempt, observations: Mapping[int, Observation], case: Situation) -> Followed:
-    seen = observations.get(each.number, _UNSEEN)
+    seen = observations.get(each.number, UNSEEN)
     kept = replace(each, slot=held_slot(each, case))
     match seen:
         case Absent() | Begun() if case.order_may_arrive(each.create_requested_at) and not _was_deleted(each, seen):
@@ -373,7 +234,7 @@ def _cancelled(followed: Followed, each: Attempt, case: Situation, *, again: boo
 
 def held_slot(each: Attempt, case: Situation) -> int | None:
     """Return the slot of an attempt if an operation of it runs or may still begin."""
-    seen, requested = case.seen.terminating.get(each.number, _UNSEEN), each.delete_requested_at
+    seen, requested = case.seen.terminating.get(each.number, UNSEEN), each.delete_requested_at
     if isinstance(seen, Absent) and requested is not None:
         return None
     begins = requested is not None and case.now - requested < case.limits.act_window

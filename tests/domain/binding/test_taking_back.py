@@ -38,9 +38,9 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
+from tpu_slices.domain.reconciling.binding import bind, given_up
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, OpenHosts
-from tpu_slices.domain.reconciling.terminating import given_up, with_best_attempt
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import Desire
 
@@ -155,8 +155,8 @@ NOT_TAKEN_BACK = (2, ())
 def test_an_earlier_attempt_is_taken_back_if_it_serves_the_job_best(
     case: Situation, expected: tuple[int, tuple[Action, ...]]
 ) -> None:
-    after, actions = with_best_attempt(case)
-    assert (after.record.attempt, actions) == expected
+    bound = bind(case)
+    assert (bound.case.record.attempt, bound.opened) == expected
 
 
 @pytest.mark.parametrize(
@@ -179,17 +179,17 @@ def test_an_earlier_attempt_is_taken_back_only_from_what_can_serve(
 ) -> None:
     for attempt, expected in ((FITS, serves), (OWN_ON_IT, in_use_too)):
         case = replace(case_of(attempt), seen=seen(Absent(), a1=found))
-        assert (with_best_attempt(case)[0].record.attempt == 1) is expected
+        assert (bind(case).case.record.attempt == 1) is expected
 
 
 def test_the_attempt_on_which_its_job_runs_comes_before_one_that_would_serve() -> None:
     case = case_of(OWN_ON_IT, replace(FITS, number=2), attempt=3, attempts=3)
-    assert with_best_attempt(case)[0].record.attempt == 1
+    assert bind(case).case.record.attempt == 1
 
 
 def test_what_is_taken_back_is_the_attempt_as_it_was_and_its_hosts_are_asked_to_be_opened() -> None:
     attempt = replace(FITS, operation="operation-1", slot=3, spared_until=NOW)
-    case, _ = with_best_attempt(case_of(attempt, retry_at=NOW + MINUTE))
+    case = bind(case_of(attempt, retry_at=NOW + MINUTE)).case
     hosts = some_hosts(usable=0, closed=4, vacant_since=NOW, asked=asked_to_open(NOW, number=2), answered=1)
     after = requested(operation="operation-1", slot=3, spared_until=NOW, hosts=hosts, attempts=2, ordered=a_spec())
     assert replace(case.record, retry_at=None, phase=after.phase) == after
@@ -198,11 +198,11 @@ def test_what_is_taken_back_is_the_attempt_as_it_was_and_its_hosts_are_asked_to_
 
 def test_the_current_attempt_stays_on_record_when_another_takes_its_place() -> None:
     case = case_of(OWN_ON_IT, terminating(number=3), current=OURS, create_requested_at=NOW - MINUTE, attempts=4)
-    after, _ = with_best_attempt(replace(case, seen=seen(OURS, a1=Running(), a3=Deleting())))
+    after = bind(replace(case, seen=seen(OURS, a1=Running(), a3=Deleting()))).case
     assert [(each.number, each.fits) for each in after.record.terminating] == [(3, False), (2, True)]
     assert after.seen == seen(Running(), a2=OURS, a3=Deleting())
     assert given_up(after.record, fits=True).attempt == 5
 
 
 def test_a_slice_whose_job_uses_it_after_all_is_no_longer_rejected() -> None:
-    assert with_best_attempt(case_of(OWN_ON_IT, rejection=REJECTION))[0].record.rejection is None
+    assert bind(case_of(OWN_ON_IT, rejection=REJECTION)).case.record.rejection is None
