@@ -50,7 +50,6 @@ _WARNINGS = frozenset(
         Reason.PREEMPTED,
         Reason.POOL_BROKEN,
         Reason.POOL_UNREADABLE,
-        Reason.EARLIER_POOL_UNREADABLE,
         Reason.LEADER_STILL_WAITING,
         Reason.DELETION_REFUSED,
     }

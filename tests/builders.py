@@ -27,15 +27,17 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     WorkloadUid,
     slice_id,
+    unclaimed_id,
 )
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 from tpu_slices.domain.records.heartbeats import RelayHeard, RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Hosts
 from tpu_slices.domain.records.limiters import Slot
-from tpu_slices.domain.records.slices import PoolOperation, Shortage, SliceRecord
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.standings import digest_of
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
@@ -214,7 +216,8 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
 _CURRENT = frozenset(
     {
         *("create_requested_at", "ordered", "ours_since", "seen", "operation", "slot", "hosts", "spared_until"),
-        *("hosts_awaited_since", "returning", "unreadable_since", "relabelling"),
+        *("hosts_awaited_since", "returning", "unreadable_since", "relabelling", "empty", "delete_requested_at"),
+        *("not_cancellable", "cancel_refused", "refused", "hindered"),
     }
 )
 """The fields of a slice's current attempt, by which tests change it."""
@@ -230,18 +233,29 @@ def an_attempt(number: int = 1, chips: int | None = None, **changes: Any) -> Att
 
 
 def with_fields(record: SliceRecord, **changes: Any) -> SliceRecord:
-    """Return a slice with these fields, among them those of its current attempt, and its number as `attempt`."""
+    """Return a slice with these fields, among them those of its current attempt.
+
+    Its number is `attempt`; since when its deletion is tried again `delete_again_at`.
+    """
     current = {name: changes.pop(name) for name in list(changes) if name in _CURRENT}
-    number = {"number": changes.pop("attempt")} if "attempt" in changes else {}
-    return replace(record, **changes).with_current(**current, **number)
+    named = {"attempt": "number", "delete_again_at": "retry_at"}
+    current |= {field: changes.pop(name) for name, field in named.items() if name in changes}
+    return replace(record, **changes).with_current(**current)
 
 
 def a_record(**changes: Any) -> SliceRecord:
     """Return a slice that is in demand, and nothing done about it yet; its fields as in `with_fields`."""
     made = SliceRecord.of(changes.pop("job", a_job()), NOW, a_spec())
-    numbers = [each.number for each in changes.get("terminating", ())]
-    attempts = max(changes.get("attempt", 1), changes.get("attempts", 1), *numbers, 1)
+    attempts = max(changes.get("attempt", 1), changes.get("attempts", 1), *changes.get("earlier", ()), 1)
     return with_fields(made, **{"demand_confirmed_at": NOW, **changes, "attempts": attempts})
+
+
+def unclaimed(record: SliceRecord, **changes: Any) -> SliceRecord:
+    """Return a slice like this one that no claim has; its fields as in `with_fields`."""
+    number = changes.get("attempt", record.attempt)
+    why = "its creation failed"
+    gone = {"desire": Desire.ABSENT, "desire_message": why, "let_go": why, "attempts": number}
+    return with_fields(record, **{**gone, "id": unclaimed_id(record.claim, number), **changes})
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:

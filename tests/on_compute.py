@@ -45,7 +45,7 @@ class OnCompute(World):
 
     def hosts_join(self, jobset: LiveWorkload) -> None:
         record = self.record(jobset)
-        self.cluster.has_nodes(order_of(record, record.attempt, self.settings))
+        self.cluster.has_nodes(order_of(record, self.settings))
         self.steps()
         self.steps()
 

@@ -22,7 +22,7 @@ from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.flows.reconcile import Told
+from tpu_slices.flows.looking import Told
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fuse import Fuse

@@ -40,7 +40,7 @@ def _books(store: SliceStore, cluster: ClusterId) -> Books:
 
 def may_stand(record: SliceRecord) -> bool:
     """Return whether a node pool of the slice may stand, of any attempt."""
-    return record.current.create_requested_at is not None or bool(record.terminating)
+    return record.current.create_requested_at is not None
 
 
 def dropped(books: Books, files: Collection[str], project: str) -> Iterator[Finding]:

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, settings, some_hosts
-from tests.domain.cases import ELSEWHERE, GUEST, REJECTION, terminating
+from tests.domain.cases import ELSEWHERE, GUEST, REJECTION, going
 from tpu_slices.adapters import firestore_queries
 from tpu_slices.adapters.firestore_queries import EXPIRING, INDEXED, QUERIES, Query
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter
-from tpu_slices.domain.records.slices import PoolOperation, Refusal, SlotAwaited
+from tpu_slices.domain.records.slices import Refusal
 from tpu_slices.ports.store import Record
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.documents import encode, key_of
@@ -84,12 +85,13 @@ def test_every_collection_with_maps_and_arrays_indexes_chosen_fields_alone() -> 
             attempt=2,
             pinned_settings=settings().pools,
             hosts=some_hosts(occupants=(GUEST,)),
-            terminating=(terminating(),),
             runs_on=ELSEWHERE,
             rejection=REJECTION,
             refusal=Refusal(reason=Reason.DOES_NOT_FIT, message="No."),
             slot_awaited=SlotAwaited(operation=PoolOperation.CREATE, attempt=2, since=NOW),
+            earlier=(1,),
         ),
+        going(),
         a_jobset(),
         ConcurrencyLimiter(cluster=CLUSTER, limit=5, changed_at=NOW, shortages={}),
     ]

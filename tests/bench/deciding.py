@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.bench.measures import RUNS, Measure, measure
 from tests.builders import NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.observations import Absent, PoolObservations, Running
+from tpu_slices.domain.model.observations import Absent, Observed, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
@@ -42,7 +42,7 @@ def rows() -> Iterator[Measure]:
 
 
 def _per_second(record: SliceRecord, seen: Absent | Running, known: Known) -> float:
-    pools, of_cluster = PoolObservations(seen, {}), settings()
+    pools, of_cluster = Observed(seen), settings()
     began = time.process_time()
     for _ in range(EACH):
         decide(record, pools, NOW, of_cluster, known)

@@ -181,8 +181,8 @@ class MeteredWorld(World):
     def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> None:
         self._push("reconcile-requests", encode_reconcile_request(cluster, slice_, self.publisher.waiting.get(slice_)))
 
-    def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> None:
-        self._push("reconcile-requests", encode_answer(cluster, answer))
+    def _reconcile_with(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
+        self._push("reconcile-requests", encode_answer(cluster, slice_, answer))
 
     def _sweep(self) -> None:
         """Publish what is scheduled each minute."""

@@ -18,7 +18,8 @@ from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import slot_awaited
-from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
+from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices_simulator.fakes.troubles import Verb
 

@@ -10,8 +10,9 @@ from google.cloud.firestore import Client
 
 from tests.builders import CLUSTER, NOW, a_job, a_record
 from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.ports.store import Change, Record, SliceStore, Stored
 from tpu_slices.wire.documents import Fields, Key, key_of

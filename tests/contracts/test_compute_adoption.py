@@ -38,7 +38,7 @@ def an_adopted(owner: Owner = OWNER, manifest: Json | None = None) -> PoolOrder:
     assert isinstance(spec, SliceSpec)
     record = SliceRecord.of(job, NOW, spec)
     legacy = with_fields(record, attempt=0, legacy_pool=operator_names(owner).group, pinned_settings=settings.pools)
-    return order_of(legacy, 0, settings)
+    return order_of(legacy, settings)
 
 
 def stands(place: LocalCompute) -> dict[str, set[str]]:

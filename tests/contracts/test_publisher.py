@@ -23,6 +23,7 @@ from tpu_slices.domain.model.slices import (
     WorkloadUid,
     pool_name,
     slice_id,
+    unclaimed_id,
 )
 from tpu_slices.domain.records.slices import Transition
 from tpu_slices.domain.reporting.node_groups import status_of
@@ -52,7 +53,7 @@ class Setup:
     publisher: Publisher
     requests: Callable[[], list[tuple[ClusterId, SliceId]]]
     waiting: Callable[[], dict[SliceId, WorkloadUid | None]]
-    answers: Callable[[], list[tuple[ClusterId, HostsChanged]]]
+    answers: Callable[[], list[tuple[ClusterId, SliceId, HostsChanged]]]
     echoes: Callable[[], list[tuple[ClusterId, datetime]]]
     updates: Callable[[], list[SliceUpdate]]
     reports: Callable[[], list[WorkloadUpdate]]
@@ -135,7 +136,9 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         lambda: [(each.cluster, each.slice_id) for each in requests() if isinstance(each, ReconcileRequest)],
         lambda: {each.slice_id: each.waiting for each in requests() if isinstance(each, ReconcileRequest)},
         lambda: [
-            (each.cluster, each.answer) for each in requests() if isinstance(each, ReconcileRequest) and each.answer
+            (each.cluster, each.slice_id, each.answer)
+            for each in requests()
+            if isinstance(each, ReconcileRequest) and each.answer
         ],
         lambda: [(each.cluster, each.asked_at) for each in requests() if isinstance(each, EchoRequest)],
         lambda: [update for _, update in published() if isinstance(update, SliceUpdate)],
@@ -187,8 +190,13 @@ def test_a_request_says_whose_pods_wait(setup: Setup) -> None:
 
 def test_an_answer_is_passed_on_with_the_request(setup: Setup) -> None:
     answer = hosts_changed(usable=0, joined=4, closed=4, answers=2, highest=2)
-    setup.publisher.pass_on(DEMO, answer)
-    assert setup.answers() == [(DEMO, answer)]
+    let_go = unclaimed_id(answer.slice_id, answer.attempt)
+    setup.publisher.pass_on(DEMO, answer.slice_id, answer)
+    setup.publisher.pass_on(DEMO, let_go, answer)
+    assert sorted(setup.answers(), key=lambda each: each[1]) == [
+        (DEMO, answer.slice_id, answer),
+        (DEMO, let_go, answer),
+    ]
 
 
 def test_a_request_for_an_echo_arrives(setup: Setup) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, a_heartbeat, a_jobset, a_record, a_slot, settings
+from tests.builders import CLUSTER, a_heartbeat, a_job, a_jobset, a_record, a_slot, settings
 from tests.contracts.stores import REAL, Console, FirestoreConsole
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_settings import FirestoreSettings
@@ -112,7 +112,7 @@ def test_a_cluster_that_is_forgotten_leaves_no_document_and_others_theirs(setup:
         setup.written.write(cluster, DOCUMENT, None)
         setup.written.retire(cluster, "moved.")
         of_it = (
-            a_record(cluster=cluster),
+            a_record(job=a_job(cluster=cluster)),
             a_jobset(cluster=cluster),
             a_heartbeat(cluster=cluster),
             a_slot(cluster=cluster),

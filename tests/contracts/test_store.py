@@ -14,10 +14,11 @@ from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, CapacityPool, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import Shortage, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState

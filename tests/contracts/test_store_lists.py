@@ -15,8 +15,9 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import behind_all_of
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import CapacityPool
-from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
@@ -380,11 +381,11 @@ def test_the_slice_that_has_been_paid_for_without_use_longest_is_found(bench: Be
 
 def test_the_digests_of_hosts_are_summed_up_by_cluster(bench: Bench) -> None:
     lent = a_record(hosts=some_hosts(occupants=(an_occupant("guest"),)), create_requested_at=NOW)
-    earlier = a_record(job=a_job(job_index=1), attempt=2, terminating=(in_use(an_occupant()),))
-    bench.create(lent, earlier, a_record(job=a_job(job_index=2)))
+    let_go = in_use(an_occupant(), attempt=2)
+    bench.create(lent, let_go, a_record(job=a_job(job_index=2)))
     bench.create(a_record(job=a_job(cluster=ELSEWHERE), hosts=some_hosts(), create_requested_at=NOW))
 
-    assert bench.store.hosts_digest(CLUSTER) == lent.hosts_digest + earlier.hosts_digest != 0
+    assert bench.store.hosts_digest(CLUSTER) == lent.hosts_digest + let_go.hosts_digest != 0
     assert bench.store.hosts_digest(ClusterId("empty")) == 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -21,6 +20,7 @@ from tests.builders import (
     heard,
     settings,
     some_hosts,
+    unclaimed,
     with_fields,
 )
 from tpu_slices.domain.model.facts import WorkloadState
@@ -34,7 +34,7 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Observation,
-    PoolObservations,
+    Observed,
     Running,
     Unowned,
     Unreadable,
@@ -45,11 +45,11 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
-from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.heartbeats import RelayHeard
-from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts
+from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, RunsOn
 from tpu_slices.domain.records.seen import Seen
-from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, Rejection, RunsOn, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import Desire, Refusal, Rejection, SliceRecord
 
 HOUR = timedelta(hours=1)
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
@@ -101,34 +101,34 @@ def unneeded(record: SliceRecord) -> SliceRecord:
     return replace(record, desire=Desire.ABSENT, desire_message="the JobSet completed")
 
 
-def terminating(**changes: Any) -> Attempt:
-    """Return an attempt with hosts that was created an hour ago, and of which the relay says that nobody uses it."""
+def going(**changes: Any) -> SliceRecord:
+    """Return a slice that no claim has, of an hour ago, of which the relay says that nobody uses it."""
     fields = {
-        "number": 1,
+        "attempt": 1,
         "create_requested_at": NOW - HOUR,
         "ordered": a_spec(),
-        "lingers_since": NOW - MINUTE,
+        "demand_confirmed_at": None,
+        "phase": Phase.RELEASING,
         "hosts": some_hosts(usable=0, closed=4, asked=asked_to_close(), answered=1),
     }
-    return Attempt(**{**fields, **changes})
+    return unclaimed(a_record(), **{**fields, **changes})
 
 
-def in_use(*occupants: Any, **changes: Any) -> Attempt:
-    """Return an attempt whose hosts these Jobs use; the relay was not asked to close them."""
-    return terminating(**{"hosts": some_hosts(occupants=occupants), **changes})
+def in_use(*occupants: Any, **changes: Any) -> SliceRecord:
+    """Return a slice that no claim has, and whose hosts these Jobs use; the relay was not asked to close them."""
+    return going(**{"hosts": some_hosts(occupants=occupants), **changes})
 
 
-def with_hosts(attempt: Attempt, **changes: Any) -> Attempt:
-    return replace(attempt, hosts=replace(attempt.hosts, **changes))
+def with_hosts(record: SliceRecord, **changes: Any) -> SliceRecord:
+    return record.with_current(hosts=replace(record.current.hosts, **changes))
 
 
 def was_seen(pool: Visible, by: Witness = Witness.LOOK, since: datetime = NOW - 30 * MINUTE) -> Seen:
     return Seen(pool=pool, since=since, by=by)
 
 
-def seen(current: Observation, **earlier: Observation) -> PoolObservations:
-    """Return what is observed; `a1`: of attempt 1, and so on."""
-    return PoolObservations(current, {int(name[1:]): observation for name, observation in earlier.items()})
+def seen(pool: Observation) -> Observed:
+    return Observed(pool)
 
 
 moments = st.integers(-90, 0).map(lambda minutes: NOW + minutes * MINUTE)
@@ -163,13 +163,6 @@ knowledge = ordinary | ordinary | special
 
 
 rarely = st.integers(0, 4).map(lambda number: number == 0)
-free_attempts = st.builds(
-    terminating,
-    number=st.integers(1, 3),
-    slot=st.none() | st.just(3),
-    fits=st.booleans(),
-    delete_requested_at=st.sampled_from([None, NOW - MINUTE]),
-)
 
 
 @st.composite
@@ -185,52 +178,44 @@ def asked_hosts(draw: st.DrawFn) -> Hosts:
     )
 
 
-@st.composite
-def attempts(draw: st.DrawFn) -> Attempt:
-    return Attempt(
-        number=draw(st.integers(1, 3)),
-        ordered=draw(st.sampled_from([a_spec(), replace(a_spec(), fingerprint="v1-other"), None])),
-        create_requested_at=draw(moments),
-        slot=draw(st.none() | st.integers(0, 4)),
-        hosts=draw(asked_hosts()),
-        spared_until=draw(st.none() | st.just(NOW + MINUTE)),
-        seen=draw(st.none() | st.builds(was_seen, visible, st.sampled_from(Witness))),
-        fits=draw(st.booleans()),
-        delete_requested_at=draw(maybe_moments),
-        not_cancellable=draw(st.booleans()),
-        cancel_refused=draw(st.sampled_from(["", "missing permission"])),
-        refused=draw(st.sampled_from(["", "missing permission"])),
-    )
+_ENDS = {
+    "not_cancellable": st.booleans(),
+    "cancel_refused": st.sampled_from(["", "missing permission"]),
+    "refused": st.sampled_from(["", "missing permission"]),
+    "delete_requested_at": maybe_moments,
+}
+"""The fields of a slice that goes."""
 
 
-def lines(attempt: int, earlier: Sequence[Attempt]) -> st.SearchStrategy[SlotAwaited]:
-    """Return the operations of a slice that may wait for a slot, or have it in hand."""
-    orders = [(PoolOperation.CREATE, attempt), *((PoolOperation.DELETE, each.number) for each in earlier)]
+def lines(attempt: int, *, goes: bool) -> st.SearchStrategy[SlotAwaited]:
+    """Return the operation of a slice that may wait for a slot, or have it in hand."""
+    operation = PoolOperation.DELETE if goes else PoolOperation.CREATE
     return st.builds(
-        lambda order, number: SlotAwaited(operation=order[0], attempt=order[1], since=NOW - MINUTE, number=number),
-        st.sampled_from(orders),
+        lambda number: SlotAwaited(operation=operation, attempt=attempt, since=NOW - MINUTE, number=number),
         st.none() | st.just(7),
     )
 
 
 @st.composite
 def records(draw: st.DrawFn) -> SliceRecord:
+    """Draw a claim, and the slice that it has, which may go; or a slice that no claim has."""
     record = lasting(draw(st.sampled_from(Reason)), draw(st.integers(0, 90)) * MINUTE)
-    earlier = draw(st.lists(free_attempts | attempts(), max_size=2, unique_by=lambda each: each.number))
-    requested_at = draw(maybe_moments)
-    number = draw(st.integers(4, 6))
-    return with_fields(
+    requested_at, number = draw(maybe_moments), draw(st.integers(4, 6))
+    lets_go = requested_at is not None and draw(st.booleans())
+    claim = with_fields(
         record,
-        slot_awaited=draw(st.none() | lines(number, earlier)),
+        slot_awaited=draw(st.none() | lines(number, goes=lets_go)),
         desire=draw(st.sampled_from(Desire)),
         demand_confirmed_at=draw(st.just(NOW) | maybe_moments),
         attempt=number,
         attempts=draw(st.integers(6, 8)),
         create_requested_at=requested_at,
+        ordered=draw(st.sampled_from([a_spec(), replace(a_spec(), fingerprint="v1-other"), None])),
         slot=draw(st.none() | st.integers(0, 4)),
         hosts=draw(asked_hosts()) if requested_at else NO_HOSTS,
         spared_until=NOW + MINUTE if draw(rarely) else None,
-        terminating=tuple(earlier),
+        let_go="nobody used it" if lets_go else "",
+        earlier=draw(st.sampled_from([(), (), (1,), (1, 3)])),
         failures=draw(st.integers(0, 40)),
         retry_at=draw(st.none() | st.integers(-5, 5).map(lambda minutes: NOW + minutes * MINUTE)),
         runs_on=draw(st.sampled_from([ELSEWHERE, replace(ELSEWHERE, left_at=NOW - MINUTE)])) if draw(rarely) else None,
@@ -240,6 +225,12 @@ def records(draw: st.DrawFn) -> SliceRecord:
         refusal=Refusal(reason=Reason.DOES_NOT_FIT, message="No.") if draw(rarely) else None,
         rejection=REJECTION if draw(rarely) else None,
     )
+    if not lets_go:
+        return claim
+    seen_before = draw(st.none() | st.builds(was_seen, visible, st.sampled_from(Witness)))
+    claim = with_fields(claim, seen=seen_before, **{name: draw(drawn) for name, drawn in _ENDS.items()})
+    alone = {"earlier": (), "runs_on": None, "release_requested": False, "demand_confirmed_at": None}
+    return unclaimed(claim, **alone) if draw(st.booleans()) else claim
 
 
 REJECTION = Rejection(reason=Reason.LEADER_UNSCHEDULABLE, message="No.", settings_version="settings-1")
@@ -256,10 +247,8 @@ def situations(
     current: st.SearchStrategy[Observation] = observations,
 ) -> Situation:
     record, beside = draw(slices), draw(known)
-    record = replace(record, desire=_desire(record, beside))
-    found = PoolObservations(draw(current), {each.number: draw(observations) for each in record.terminating})
-    if record.current.create_requested_at is None:
-        found = replace(found, current=Absent())
+    record = record if record.unclaimed else replace(record, desire=_desire(record, beside))
+    found = Observed(draw(current) if record.current.create_requested_at is not None else Absent())
     granted = {number: number for number in range(9)} if draw(st.booleans()) else {}
     return Situation(record, found, NOW, settings(), replace(beside, slots=granted))
 
@@ -275,4 +264,5 @@ def _desire(record: SliceRecord, known: Known) -> Desire:
 def wanted(record: SliceRecord) -> SliceRecord:
     """Return the slice as it is while its JobSet needs it and its pool was requested."""
     requested_at = record.current.create_requested_at or NOW - HOUR
-    return with_fields(record, desire=Desire.PRESENT, release_requested=False, create_requested_at=requested_at)
+    kept = {"id": record.claim, "let_go": "", "delete_requested_at": None}
+    return with_fields(record, **kept, desire=Desire.PRESENT, release_requested=False, create_requested_at=requested_at)

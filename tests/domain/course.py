@@ -17,14 +17,16 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Observation,
+    Observed,
     Outcome,
-    PoolObservations,
     Refused,
     Running,
     Started,
 )
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reconciling import occupancy
-from tpu_slices.domain.reconciling.case import Known
+from tpu_slices.domain.reconciling.binding import may_be_regained, regained
+from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import (
     Action,
@@ -38,6 +40,7 @@ from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
 
 @dataclass(slots=True)
@@ -62,6 +65,9 @@ class Course:
 
     now: datetime = NOW
     record: SliceRecord = field(default_factory=a_record)
+    """Of the claim."""
+    others: dict[int, SliceRecord] = field(default_factory=dict)
+    """The slices that it has no more, by their numbers."""
     pools: dict[int, Pool] = field(default_factory=dict)
     state: WorkloadState = WorkloadState.ACTIVE
     uninterrupted_since: datetime | None = NOW - HOUR
@@ -89,11 +95,11 @@ class Course:
         if self.uninterrupted_since is None:
             return
         self.heard_at = self.now
-        for attempt, before in list(self.record.all_hosts):
-            pool = self.pools.get(attempt, Pool(Absent()))
+        for record in self.records:
+            pool = self.pools.get(record.attempt, Pool(Absent()))
             self.sequence += 1
             fact = hosts_changed(
-                attempt=attempt,
+                attempt=record.attempt,
                 usable=0 if pool.closed else max(pool.hosts - pool.lost, 0),
                 joined=pool.hosts,
                 closed=pool.hosts if pool.closed else 0,
@@ -103,10 +109,10 @@ class Course:
                 asked_at=pool.asked_at,
                 highest=pool.asked,
             )
-            after = occupancy.counted(before, fact, self.now)
-            report = occupancy.NewCount(self.record, attempt, before, after, self.now) if after else None
+            after = occupancy.counted(record.current.hosts, fact, self.now)
+            report = occupancy.NewCount(record, after, self.now) if after else None
             if report is not None and report.is_news:
-                self.record = occupancy.with_hosts(report)
+                self.save(occupancy.with_hosts(report))
         if self.state is WorkloadState.ACTIVE and not self.runs:
             self.record = replace(self.record, demand_confirmed_at=self.now)
 
@@ -114,31 +120,71 @@ class Course:
     def runs(self) -> bool:
         return any(OWN.owner in [pod.owner for pod in pool.pods] for pool in self.pools.values())
 
+    @property
+    def records(self) -> list[SliceRecord]:
+        return [self.record, *self.others.values()]
+
+    def save(self, record: SliceRecord) -> None:
+        if record.unclaimed:
+            self.others[record.attempt] = record
+        else:
+            self.record = record
+
     def reconcile(self) -> None:
         own = a_jobset(state=self.state, demand={self.record.id: self.record.demand_confirmed_at})
+        self.record = with_current_desire(self.record, own)
+        for record in self.records:
+            if (
+                record.unclaimed
+                and may_be_regained(record)
+                and (found := regained(self.record, self.case(record, own)))
+            ):
+                before = self.records
+                self.record, meanwhile = found
+                del self.others[record.attempt]
+                self.others |= {} if meanwhile is None else {meanwhile.attempt: meanwhile}
+                self.remember(before)
+                return self.reconcile()
+        for record in self.records:
+            self.decide(record, own)
+        return None
+
+    def case(self, record: SliceRecord, own: WorkloadRecord) -> Situation:
         relay = RelayHeard(last_at=self.heard_at, since=self.uninterrupted_since or NOW - HOUR)
         known = Known(workloads={own.owner.uid: own}, relay=relay, slots={number: number for number in range(99)})
-        before = with_current_desire(self.record, own)
-        seen = {attempt: pool.seen for attempt, pool in self.pools.items()}
-        current = seen.get(before.attempt, Absent()) if before.current.create_requested_at else Absent()
-        earlier = {each.number: seen.get(each.number, Absent()) for each in before.terminating}
-        decision = decide(before, PoolObservations(current, earlier), self.now, settings(), known)
-        self.record = decision.record
-        self.remember(before, self.record)
+        pool = self.pools.get(record.attempt)
+        seen = pool.seen if pool is not None and record.current.create_requested_at else Absent()
+        return Situation(record, Observed(seen), self.now, settings(), known)
+
+    def decide(self, record: SliceRecord, own: WorkloadRecord) -> None:
+        case, before = self.case(record, own), self.records
+        decision = decide(record, case.seen, self.now, case.settings, case.known)
+        after = decision.record
+        self.save(after)
+        if decision.let_go is not None:
+            self.save(decision.let_go)
+        if after.unclaimed and after.phase is Phase.GONE:
+            del self.others[after.attempt]
+            earlier = tuple(number for number in self.record.earlier if number != after.attempt)
+            self.record = replace(self.record, earlier=earlier)
+        self.remember(before)
         for action in decision.actions:
-            self.record = acted(self.record, action, self.perform(action), self.now, settings())
+            after = acted(after, action, self.perform(action, after), self.now, settings())
+            self.save(after)
 
     # what must never happen
 
-    def remember(self, before: SliceRecord, after: SliceRecord) -> None:
-        on_record = {after.attempt, *(each.number for each in after.terminating)}
-        assert len(on_record) == len(after.terminating) + 1, "one attempt is on record twice"
+    def remember(self, before: list[SliceRecord]) -> None:
+        on_record = {each.attempt for each in self.records}
+        assert len(on_record) == len(self.records), "one attempt is on record twice"
         assert not on_record & self.ended, "a number was used twice"
         assert set(self.pools) <= on_record, "a pool is not on record"
-        assert after.current.create_requested_at or after.attempt not in self.pools, "a pool counts as never requested"
-        self.ended |= {each.number for each in before.terminating} - on_record
+        requested = {each.attempt for each in self.records if each.current.create_requested_at}
+        assert set(self.pools) <= requested, "a pool counts as never requested"
+        assert set(self.record.earlier) == self.others.keys(), "a claim does not know what it had"
+        self.ended |= {each.attempt for each in before} - on_record
 
-    def perform(self, action: Action) -> Outcome:
+    def perform(self, action: Action, record: SliceRecord) -> Outcome:
         pool = self.pools.get(action.attempt)
         match action:
             case CreatePool(attempt):
@@ -150,7 +196,7 @@ class Course:
             case CloseHosts(_, number) | OpenHosts(_, number) if pool is not None:
                 assert number >= pool.asked, "the relay heeds no earlier question than the latest"
                 pool.closed, pool.asked = isinstance(action, CloseHosts) and not pool.pods, number
-                asked = dict(self.record.all_hosts)[action.attempt].asked
+                asked = record.current.hosts.asked
                 pool.asked_at = asked.at if asked else None
             case DeletePool() if pool is not None:
                 assert not pool.pods, "a pool was deleted under a live Job"

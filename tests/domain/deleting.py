@@ -6,35 +6,35 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from tests.builders import MINUTE, NOW, a_record, hosts_changed, settings, some_hosts
-from tests.domain.cases import GUEST, OURS, owned, seen, terminating
+from tests.builders import MINUTE, NOW, hosts_changed, settings, some_hosts, with_fields
+from tests.domain.cases import GUEST, OURS, going, owned
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
-from tpu_slices.domain.model.observations import Absent, Observation
+from tpu_slices.domain.model.observations import Observation, Observed
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import CloseHosts, DeletePool, OpenHosts
+from tpu_slices.domain.reconciling.ending import Ending, ending
 from tpu_slices.domain.reconciling.occupancy import counted
-from tpu_slices.domain.reconciling.terminating import Followed, follow
-from tpu_slices.domain.records.attempts import Attempt
-from tpu_slices.domain.records.hosts import Asked
+from tpu_slices.domain.records.hosts import Asked, Hosts
+from tpu_slices.domain.records.slices import SliceRecord
 
 ENDED = owned(WorkloadState.COMPLETED)
 GRANTED = replace(ENDED, slots={1: 7})
 LIMITS = Limits()
-UNASKED = terminating(hosts=some_hosts())
+UNASKED = going(hosts=some_hosts())
 
 
 def followed(
-    attempt: Attempt,
+    record: SliceRecord,
     found: Observation = OURS,
     known: Known = GRANTED,
     at: datetime = NOW,
     **changes: object,
-) -> Followed:
-    record = replace(a_record(attempt=2, terminating=(attempt,)), **changes)  # type: ignore[arg-type]
+) -> Ending:
+    """Return a slice that goes, a step nearer to its end."""
     if at != NOW:
         known = replace(known, relay=replace(known.relay, last_at=at))
-    return follow(Situation(record, seen(Absent(), a1=found), at, settings(), known))
+    return ending(Situation(with_fields(record, **changes), Observed(found), at, settings(), known))
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ class Deletion:
     """Questions and reports that are under way arrive when the test says so, late and twice; the relay is honest."""
 
     now: datetime = NOW
-    pool: Attempt = UNASKED
+    record: SliceRecord = UNASKED
     deleted: bool = False
     """Its deletion was requested: GKE may refuse that, so that the story goes on."""
-    backups: list[Attempt] = field(default_factory=lambda: [UNASKED])
+    backups: list[SliceRecord] = field(default_factory=lambda: [UNASKED])
     """The pool as it was on record, the first at the beginning."""
     asked: list[Asked] = field(default_factory=list)
     """The questions that are under way."""
@@ -57,12 +57,16 @@ class Deletion:
     closed: bool = False
     used: bool = False
 
+    @property
+    def hosts(self) -> Hosts:
+        return self.record.current.hosts
+
     def look(self) -> None:
         """Let the functions decide; what must never happen is asserted."""
-        before = self.pool.hosts
-        after = followed(self.pool, at=self.now)
-        (self.pool,) = after.attempts
-        asked = self.pool.hosts.asked
+        before = self.hosts
+        after = followed(self.record, at=self.now)
+        self.record = replace(self.record, current=after.attempt)
+        asked = self.hosts.asked
         for action in after.actions:
             if isinstance(action, CloseHosts | OpenHosts):
                 assert asked is not None
@@ -73,10 +77,10 @@ class Deletion:
                 assert asked is not None
                 assert asked.close, "the latest question opens the hosts"
                 assert (asked.number, asked.at) in self.answers, "the latest question was not answered"
-                assert asked.number == self.pool.hosts.highest, "the relay heeds a later one"
+                assert asked.number == self.hosts.highest, "the relay heeds a later one"
                 assert not self.used, "somebody is on the hosts"
                 self.deleted = True
-        self.backups.append(self.pool)
+        self.backups.append(self.record)
 
     def question_arrives(self, late: int = 0) -> None:
         """Let a question reach the relay: the latest, or one that was asked before it.
@@ -107,10 +111,10 @@ class Deletion:
         """Let a report reach the functions: the latest, or an earlier one."""
         if self.reports:
             fact = self.reports[-1 - late % len(self.reports)]
-            hosts, known = counted(self.pool.hosts, fact, self.now), self.pool.hosts.highest
+            hosts, known = counted(self.hosts, fact, self.now), self.hosts.highest
             if hosts is not None:
                 assert hosts.highest >= known, "the numbers go down"
-                self.pool = replace(self.pool, hosts=hosts)
+                self.record = self.record.with_current(hosts=hosts)
                 self.answers.add((fact.answers, fact.asked_at))
 
     # what tests let happen
@@ -126,7 +130,7 @@ class Deletion:
 
         That takes longer than an answer counts, and until all questions that were under way have arrived.
         """
-        self.pool = self.backups[backup % len(self.backups)]
+        self.record = self.backups[backup % len(self.backups)]
         self.now += LIMITS.restart_grace + MINUTE
         self.asked.clear()
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record, an_attempt
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record, unclaimed
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.brake import MOST, enough, found, too_many, why_kept, why_not_bought
@@ -39,14 +39,19 @@ def test_only_a_missing_workload_is_an_end_that_nobody_confirmed(state: Workload
     [
         ({}, False),
         (STANDS, True),
-        ({"attempt": 2, "terminating": (an_attempt(1, create_requested_at=NOW),)}, True),
+        ({"attempt": 2, "earlier": (1,)}, True),
         ({**STANDS, "release_requested": True}, False),
     ],
-    ids=["nothing was ever bought", "a pool", "an earlier pool", "an operator releases it"],
+    ids=["nothing was ever bought", "a pool", "one that it had before", "an operator releases it"],
 )
 def test_only_slices_with_a_pool_that_no_operator_releases_count(record: dict[str, Any], *, counts: bool) -> None:
     assert (found(a_record(**record), MISSING, NOW, None) is not None) is counts
     assert found(a_record(**record), None, NOW, None) is None
+
+
+def test_a_slice_and_one_that_its_claim_had_before_count_once() -> None:
+    claim, before = a_record(**STANDS, attempt=2, earlier=(1,)), unclaimed(a_record(**STANDS))
+    assert [found(each, MISSING, NOW, None) is not None for each in (claim, before)] == [True, False]
 
 
 def test_an_end_is_found_once_and_stays_as_it_was() -> None:

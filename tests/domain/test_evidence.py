@@ -13,14 +13,24 @@ from tests.builders import (
     NOW,
     a_record,
     a_spec,
-    an_attempt,
     asked_to_close,
     heard,
     self_managed,
     settings,
     some_hosts,
 )
-from tests.domain.cases import LOST, OTHERS, OURS, every_record, observations, requested, seen, situations, was_seen
+from tests.domain.cases import (
+    LOST,
+    OTHERS,
+    OURS,
+    every_record,
+    going,
+    observations,
+    requested,
+    seen,
+    situations,
+    was_seen,
+)
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -31,7 +41,7 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Observation,
-    PoolObservations,
+    Observed,
     Running,
     Unowned,
     Unreadable,
@@ -43,7 +53,7 @@ from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CloseHosts, CreatePool
 from tpu_slices.domain.reconciling.evidence import contradicts, on_record, seen_so
 from tpu_slices.domain.records.attempts import Attempt
-from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 
 CREATION = "operation-1"
@@ -68,22 +78,19 @@ def is_created(by: Witness = Witness.REQUEST, **changes: Any) -> SliceRecord:
 
 @pytest.mark.parametrize("pool", [OURS, OTHERS, Running(), REPAIR, Creating()], ids=str)
 def test_a_pool_that_was_seen_to_stand_or_to_be_made_is_known_to(pool: Visible) -> None:
-    assert on_record(stands(pool), NOW) == PoolObservations(pool, {}, Witness.RECORD)
-    earlier = an_attempt(1, create_requested_at=NOW, seen=was_seen(pool))
-    record = a_record(attempt=2, terminating=(earlier,))
-    assert on_record(record, NOW) == PoolObservations(Absent(), {1: pool}, Witness.RECORD)
+    known = Observed(pool, Witness.RECORD)
+    assert on_record(stands(pool), NOW) == on_record(going(seen=was_seen(pool)), NOW) == known
 
 
 @pytest.mark.parametrize("pool", NOT_KNOWN, ids=str)
 def test_of_a_pool_that_was_seen_otherwise_the_vendor_is_asked(pool: Visible) -> None:
     assert on_record(stands(pool), NOW) is None
-    earlier = an_attempt(1, create_requested_at=NOW, seen=was_seen(pool))
-    assert on_record(stands(attempt=2, terminating=(earlier,)), NOW) is None
+    assert on_record(going(seen=was_seen(pool)), NOW) is None
 
 
 def test_what_was_never_requested_is_absent_as_if_it_were_looked_at() -> None:
-    assert on_record(a_record(), NOW) == PoolObservations(Absent(), {}, Witness.LOOK)
-    assert on_record(a_record(attempt=2, terminating=(an_attempt(1),)), NOW) == seen(Absent(), a1=Absent())
+    assert on_record(a_record(), NOW) == Observed(Absent(), Witness.LOOK)
+    assert on_record(a_record(attempt=2, earlier=(1,)), NOW) == Observed(Absent(), Witness.LOOK)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +103,7 @@ def test_the_vendor_is_asked_of_a_pool_about_which_there_is_a_doubt(changes: dic
 
 
 def test_the_vendor_is_asked_of_a_pool_whose_deletion_was_requested() -> None:
-    pool = an_attempt(1, create_requested_at=NOW, seen=was_seen(OURS), delete_requested_at=NOW)
-    assert on_record(a_record(attempt=2, terminating=(pool,)), NOW) is None
+    assert on_record(going(seen=was_seen(OURS), delete_requested_at=NOW), NOW) is None
 
 
 def test_the_vendor_is_asked_of_a_pool_whose_creation_may_not_have_been_requested_after_all() -> None:
@@ -110,7 +116,7 @@ def test_the_vendor_is_asked_of_a_pool_whose_creation_may_not_have_been_requeste
 
 
 def test_a_pool_whose_creation_is_said_to_have_ended_well_is_known_to_run() -> None:
-    runs = PoolObservations(Running(a_spec().fingerprint), {}, Witness.EVENT)
+    runs = Observed(Running(a_spec().fingerprint), Witness.EVENT)
     for by in (Witness.REQUEST, Witness.LOOK):
         assert on_record(is_created(by), NOW, CREATION) == runs
     assert on_record(is_created(look_at=NOW), NOW, CREATION) == runs, "it need not be asked for that"
@@ -158,13 +164,12 @@ def test_what_is_seen_is_kept_unless_it_is_that_the_pool_could_not_be_read(
 @given(situations())
 def test_a_decision_keeps_what_it_saw_but_for_a_creation_that_it_requests(case: Situation) -> None:
     decision = decide(case.record, case.seen, NOW, case.settings, case.known)
-    found = {case.record.attempt: case.seen.current, **case.seen.terminating}
-    for each in decision.record.all_attempts:
-        pool, kept = found.get(each.number), each.seen.pool if each.seen else None
+    for record in [decision.record, *([decision.let_go] if decision.let_go else [])]:
+        each, kept = record.current, record.current.seen.pool if record.current.seen else None
         if CreatePool(each.number) in decision.actions:
             assert kept == Creating()
-        elif each.create_requested_at is not None and pool is not None and not isinstance(pool, Unreadable):
-            assert kept == pool
+        elif each.create_requested_at is not None and not isinstance(case.seen.pool, Unreadable):
+            assert (each.number, kept) == (case.record.attempt, case.seen.pool)
 
 
 @given(situations())
@@ -177,11 +182,10 @@ def test_a_decision_by_the_record_postpones_no_look(case: Situation) -> None:
 
 
 def test_what_the_relay_answered_while_a_pool_was_created_counts_no_more_once_that_was_seen_to_have_ended() -> None:
-    pool = an_attempt(1, create_requested_at=NOW - MINUTE, seen=was_seen(Creating()), operation=CREATION)
-    record = a_record(attempt=2, terminating=(pool,), release_requested=True)
-    asked = decide(record, seen(Absent(), a1=Creating()), NOW, settings(), heard()).record
-    assert asked.terminating[0].hosts.closing is not None
-    ended = decide(asked, seen(Absent(), a1=OURS), NOW, settings(), heard())
+    record = going(create_requested_at=NOW - MINUTE, seen=was_seen(Creating()), operation=CREATION, hosts=NO_HOSTS)
+    asked = decide(record, seen(Creating()), NOW, settings(), heard()).record
+    assert asked.current.hosts.closing is not None
+    ended = decide(asked, seen(OURS), NOW, settings(), heard())
     assert ended.actions == (CloseHosts(1, 2),)
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, a_record, settings, some_hosts
-from tests.domain.cases import HOUR, OURS, lasting, ready, requested, terminating, unneeded
+from tests.domain.cases import HOUR, OURS, going, lasting, ready, requested, unneeded
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
     Creating,
     Deleting,
     Observation,
-    PoolObservations,
+    Observed,
     Unowned,
     Unreadable,
 )
@@ -30,10 +30,9 @@ POOL = a_record().pool
 UNNEEDED = "It is not needed: the JobSet completed. "
 
 
-def decided(record: SliceRecord, found: Observation, *earlier: Observation) -> SliceRecord:
-    seen = PoolObservations(found, {each.number: seen for each, seen in zip(record.terminating, earlier, strict=True)})
-    decision = decide(record, seen, NOW, settings(), Known())
-    assert decision.actions == ()
+def decided(record: SliceRecord, found: Observation) -> SliceRecord:
+    decision = decide(record, Observed(found), NOW, settings(), Known())
+    assert (decision.actions, decision.let_go) == ((), None)
     assert decision.reason is Reason.HELD
     return decision.record
 
@@ -54,6 +53,8 @@ def decided(record: SliceRecord, found: Observation, *earlier: Observation) -> S
         (unneeded(requested()), Creating(), Reason.HELD, f"{UNNEEDED}There is node pool {POOL}."),
         (unneeded(ready()), Absent(), Reason.HELD, f"{UNNEEDED}No node pool of it stands."),
         (unneeded(a_record(phase=Phase.RELEASING)), Absent(), Reason.HELD, f"{UNNEEDED}No node pool of it stands."),
+        (ready(let_go="unused"), OURS, Reason.HELD, f"There is node pool {POOL} with 4 usable hosts."),
+        (ready(let_go="unused"), Absent(), Reason.HELD, "No node pool of it stands."),
     ],
 )
 def test_a_held_slice_says_who_holds_it_whether_it_is_needed_and_what_stands(
@@ -65,10 +66,11 @@ def test_a_held_slice_says_who_holds_it_whether_it_is_needed_and_what_stands(
     assert after.retry_at is None
 
 
-def test_a_pool_of_an_earlier_attempt_that_stands_is_told() -> None:
-    record = unneeded(a_record(phase=Phase.RELEASING, attempt=2, terminating=(terminating(),), **BY_ADA))
-    assert decided(record, Absent(), OURS).message == f"{HELD}{UNNEEDED}There is node pool {record.pool_of(1)}."
-    assert decided(record, Absent(), Absent()).message == f"{HELD}{UNNEEDED}No node pool of it stands."
+def test_a_slice_that_no_claim_has_is_held_like_any_other() -> None:
+    record, why = going(**BY_ADA), "It is not needed: its creation failed. "
+    assert decided(record, OURS).message == f"{HELD}{why}There is node pool {POOL} with 0 usable hosts."
+    assert decided(record, Creating()).message == f"{HELD}{why}There is node pool {POOL}."
+    assert decided(record, Absent()).message == f"{HELD}{why}No node pool of it stands."
 
 
 def test_a_pool_that_is_gone_is_no_longer_counted_as_bought() -> None:
@@ -90,13 +92,13 @@ def test_a_hold_that_was_set_in_the_console_has_the_time_when_it_was_first_seen(
     seen = decided(ready(hold=True), OURS)
     assert (seen.held_by, seen.held_since) == ("", NOW)
     assert seen.message.startswith("Held by an operator since 2026-03-01 12:00 UTC: ")
-    again = decide(seen, PoolObservations(OURS, {}), NOW + HOUR, settings(), Known()).record
+    again = decide(seen, Observed(OURS), NOW + HOUR, settings(), Known()).record
     assert again.held_since == NOW
 
 
 def test_a_hold_that_was_ended_in_the_console_is_told_no_more() -> None:
     held = decided(unneeded(ready(**BY_ADA)), OURS)
-    freed = decide(replace(held, hold=False), PoolObservations(OURS, {}), NOW, settings(), Known()).record
+    freed = decide(replace(held, hold=False), Observed(OURS), NOW, settings(), Known()).record
     assert (freed.held_by, freed.held_since, freed.phase) == ("", None, Phase.RELEASING)
     assert "eld by" not in freed.message
 
@@ -105,4 +107,10 @@ def test_a_slice_that_waited_is_tried_at_once_when_its_hold_ends() -> None:
     waiting = a_record(phase=Phase.WAITING, retry_at=NOW + HOUR, demand_confirmed_at=NOW, **BY_ADA)
     freed = replace(decided(waiting, Absent()), hold=False)
     known = Known(slots={1: 0})
-    assert decide(freed, PoolObservations(Absent(), {}), NOW, settings(), known).creates
+    assert decide(freed, Observed(Absent()), NOW, settings(), known).creates
+
+
+def test_the_name_of_a_slice_that_was_to_go_and_went_while_it_was_held_is_not_used_again() -> None:
+    held = decided(unneeded(requested(delete_requested_at=NOW - MINUTE, **BY_ADA)), Absent())
+    assert (held.attempt, held.attempts, held.earlier) == (2, 2, ())
+    assert decided(requested(**BY_ADA), Absent()).attempt == 1, "one that is needed is made again under its name"

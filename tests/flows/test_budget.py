@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,19 +15,21 @@ from tests.builders import (
     a_jobset,
     a_record,
     a_spec,
-    an_attempt,
     an_occupant,
     heard,
     settings,
     some_hosts,
+    unclaimed,
+    with_fields,
 )
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
-from tpu_slices.domain.model.observations import Absent, Failure, FailureKind, PoolObservations, Running
+from tpu_slices.domain.model.observations import Absent, Failure, FailureKind, Observed, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.records.slices import Desire, Refusal, RunsOn, SliceRecord
+from tpu_slices.domain.records.hosts import RunsOn
+from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
 from tpu_slices.flows.reconcile import reconcile
 
 SLICE = 16  # chips of the world's slices
@@ -79,24 +81,27 @@ def test_two_concurrent_decisions_do_not_both_take_the_last_chips() -> None:
 
 def standing(**changes: Any) -> SliceRecord:
     """Return a slice that is not needed any more, and whose pool stands."""
-    pool = an_attempt(1, chips=SLICE, **changes)
     job = a_job(name="ended", uid=WorkloadUid("uid-ended"))
-    return a_record(job=job, attempt=2, desire=Desire.ABSENT, phase=Phase.RELEASING, terminating=(pool,))
+    made = {"create_requested_at": NOW - 60 * MINUTE, "ordered": a_spec(), "phase": Phase.RELEASING}
+    return a_record(job=job, desire=Desire.ABSENT, **made, **changes)
 
 
+@pytest.mark.parametrize("whose", [lambda record: record, unclaimed], ids=["a claim's", "no claim's"])
 @pytest.mark.parametrize(
     "changes",
     [{"refused": "no permission"}, {"hosts": some_hosts()}, {"hosts": some_hosts(occupants=(an_occupant("ended"),))}],
     ids=["refused", "closing", "occupied"],
 )
-def test_a_pool_that_is_to_be_deleted_counts_as_long_as_it_stands(changes: dict[str, Any]) -> None:
+def test_a_pool_that_is_to_be_deleted_counts_as_long_as_it_stands(
+    changes: dict[str, Any], whose: Callable[[SliceRecord], SliceRecord]
+) -> None:
     world = World()
     world.store.put_settings(at_most(SLICE))
-    ended, next_ = standing(**changes), a_record()
+    ended, next_ = whose(standing(**changes)), a_record()
     world.store.put(ended, next_, a_jobset(demand={next_.id: NOW}))
     reconcile(CLUSTER, next_.id, world.deps)
     assert world.records[next_.id].reason is Reason.CHIP_LIMIT_REACHED
-    world.store.put(replace(ended, terminating=()))
+    world.store.put(with_fields(ended, phase=Phase.GONE))
     reconcile(CLUSTER, next_.id, world.deps)
     assert world.pools == [next_.pool]
 
@@ -146,7 +151,7 @@ def test_chips_count_in_the_namespace_of_the_guest_that_uses_them() -> None:
 def test_an_order_that_led_to_no_pool_does_not_count(changes: dict[str, Any], reason: Reason) -> None:
     ordered = a_record(create_requested_at=NOW - 5 * MINUTE, **changes)
     assert ordered.chips_held == SLICE
-    after = decide(ordered, PoolObservations(Absent(), {}), NOW, settings(), heard()).record
+    after = decide(ordered, Observed(Absent()), NOW, settings(), heard()).record
     assert (after.reason, after.chips_held) == (reason, 0)
 
 
@@ -157,8 +162,10 @@ def test_a_pool_whose_hosts_never_became_usable_counts_until_it_is_deleted() -> 
         reason=Reason.HOSTS_JOINING,
         hosts_awaited_since=NOW - 40 * MINUTE,
     )
-    after = decide(record, PoolObservations(Running(a_spec().fingerprint), {}), NOW, settings(), heard()).record
-    assert (after.reason, after.chips_held) == (Reason.HOSTS_NOT_USABLE, SLICE)
+    decision = decide(record, Observed(Running(a_spec().fingerprint)), NOW, settings(), heard())
+    after, let_go = decision.record, decision.let_go
+    assert let_go is not None
+    assert (after.reason, after.chips_held, let_go.chips_held) == (Reason.HOSTS_NOT_USABLE, 0, SLICE)
 
 
 def test_without_a_chip_limit_no_budget_is_kept() -> None:

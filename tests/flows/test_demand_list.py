@@ -15,7 +15,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows import demand_list
+from tpu_slices.flows import lists
 from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -101,7 +101,7 @@ def test_a_part_of_a_list_says_nothing_beyond_its_range_and_confirms_only_with_a
 
 
 def test_a_list_that_differs_in_very_much_confirms_nothing_yet(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demand_list, "MOST_FORGOTTEN", 1)
+    monkeypatch.setattr(lists, "MOST_FORGOTTEN", 1)
     world.store.put(waiting("a"), waiting("b"))
     receive(a_list(), CLUSTER, world.deps, LATER)
     assert [demand_of(world, "a"), demand_of(world, "b")] == [[None], [NOW]]

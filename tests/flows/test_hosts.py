@@ -15,11 +15,11 @@ from tests.builders import (
     a_job,
     a_jobset,
     a_record,
-    an_attempt,
     an_occupant,
     asked_to_close,
     hosts_changed,
     some_hosts,
+    unclaimed,
 )
 from tests.domain.cases import was_seen
 from tests.world import World
@@ -28,8 +28,9 @@ from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.records.slices import Desire, SliceRecord
+from tpu_slices.flows.looking import Told
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import Told, reconcile
+from tpu_slices.flows.reconcile import reconcile
 
 HOUR = 60 * MINUTE
 JOBS = [a_job(name=name, uid=WorkloadUid(f"uid-{name}")) for name in ("gemma", "llama", "phi")]
@@ -72,36 +73,73 @@ def test_reports_of_several_pools_in_any_order_end_with_the_place_where_the_job_
     assert world.store.chips_bought(CLUSTER) == 48, "each pool is counted once, whoever runs on it"
 
 
-def closing(state: WorkloadState) -> tuple[World, HostsChanged]:
-    """Return a world whose relay was asked about hosts of a workload in this state, and its answer: nobody is there."""
+ANSWER = hosts_changed(usable=0, closed=4, sequence=9, answers=1, highest=1)
+"""That nobody is there."""
+ASKED = a_record(
+    desire=Desire.ABSENT,
+    create_requested_at=NOW - HOUR,
+    hosts=some_hosts(occupants=(an_occupant(),), asked=asked_to_close()),
+    phase=Phase.RELEASING,
+)
+LET_GO = unclaimed(ASKED)
+
+
+def closing(*records: SliceRecord, state: WorkloadState = WorkloadState.ACTIVE) -> World:
+    """Return a world whose relay was asked about hosts of a workload in this state."""
     world = World()
-    hosts = some_hosts(occupants=(an_occupant(),), asked=asked_to_close())
-    asked = an_attempt(1, create_requested_at=NOW - HOUR, hosts=hosts)
-    record = a_record(desire=Desire.ABSENT, attempt=2, terminating=(asked,), phase=Phase.RELEASING)
-    world.store.put(record, a_jobset(state=state))
-    return world, hosts_changed(usable=0, closed=4, sequence=9, answers=1, highest=1)
+    world.store.put(*records, a_jobset(state=state))
+    return world
 
 
 def test_an_answer_that_lets_a_deletion_go_on_is_recorded_with_the_decision_to_delete() -> None:
-    world, answer = closing(WorkloadState.COMPLETED)
-    receive(answer, CLUSTER, world.deps)
+    world = closing(ASKED, state=WorkloadState.COMPLETED)
+    receive(ANSWER, CLUSTER, world.deps)
     assert world.store.commits == []
     assert world.publisher.take_requests() == []
-    assert world.publisher.answers == [(CLUSTER, answer)]
+    assert world.publisher.answers == [(CLUSTER, ASKED.id, ANSWER)]
 
-    reconcile(CLUSTER, answer.slice_id, world.deps, Told(answer=answer))
+    reconcile(CLUSTER, ASKED.id, world.deps, Told(answer=ANSWER))
     [[change, *_]] = world.store.commits
     assert isinstance(change.after, SliceRecord)
     assert change.after.phase is Phase.GONE, "there is no such pool"
 
 
+def test_an_answer_about_a_slice_that_no_claim_has_is_recorded_with_the_decision_whatever_its_workload_does() -> None:
+    claim = a_record(attempt=2, earlier=(1,))
+    world = closing(claim, LET_GO)
+    receive(ANSWER, CLUSTER, world.deps)
+    assert world.store.commits == []
+    assert world.publisher.answers == [(CLUSTER, LET_GO.id, ANSWER)]
+
+    reconcile(CLUSTER, LET_GO.id, world.deps, Told(answer=ANSWER))
+    assert {*world.records} == {claim.id}, "there is no such pool"
+
+
 def test_an_answer_is_recorded_at_once_while_the_slice_may_be_needed_again() -> None:
-    world, answer = closing(WorkloadState.SUSPENDED)
-    receive(answer, CLUSTER, world.deps)
-    (earlier,) = world.records[answer.slice_id].terminating
-    assert (earlier.hosts.occupants, earlier.hosts.answered) == ((), 1)
+    world = closing(ASKED, state=WorkloadState.SUSPENDED)
+    receive(ANSWER, CLUSTER, world.deps)
+    hosts = world.records[ASKED.id].current.hosts
+    assert (hosts.occupants, hosts.answered) == ((), 1)
     assert world.publisher.answers == []
-    assert world.publisher.take_requests() == [(CLUSTER, answer.slice_id)]
+    assert world.publisher.take_requests() == [(CLUSTER, ASKED.id)]
+
+
+def test_a_report_about_a_slice_that_no_claim_has_is_recorded_with_that_slice() -> None:
+    claim, left = (
+        a_record(attempt=2, create_requested_at=NOW, hosts=some_hosts(), earlier=(1,)),
+        hosts_changed(sequence=9),
+    )
+    world = closing(claim, LET_GO)
+    receive(left, CLUSTER, world.deps)
+    assert world.records[LET_GO.id].current.hosts.occupants == ()
+    assert world.records[claim.id] == claim
+    assert world.publisher.take_requests() == [(CLUSTER, LET_GO.id)]
+
+
+def test_a_report_about_a_slice_of_which_there_is_no_record_changes_nothing() -> None:
+    world = closing(a_record(attempt=2, create_requested_at=NOW, hosts=some_hosts()))
+    receive(hosts_changed(attempt=1, usable=0, sequence=9), CLUSTER, world.deps)
+    assert (world.store.commits, world.publisher.take_requests()) == ([], [])
 
 
 def test_hosts_that_join_while_their_pool_is_created_are_counted_and_nothing_is_looked_at_until_all_have() -> None:

@@ -29,7 +29,7 @@ def a_world(**changes: Any) -> World:
     fields: dict[str, Any] = {"join_asked": JoinAsked(attempt=1, at=NOW), "next_reconcile_at": NOW + 20 * MINUTE}
     record = requested(**{**fields, **changes})
     world.store.put(record)
-    order = order_of(record, 1, SETTINGS)
+    order = order_of(record, SETTINGS)
     world.backend.pools[order.name] = FakePool(name=order.name, order=order, seen=Running(), operation=None)
     return world
 
@@ -111,6 +111,6 @@ def test_nothing_is_written_of_a_token() -> None:
     assert a_token().token not in repr([*world.store.places()]) + repr(world.records)
 
 
-def test_an_order_is_about_the_attempt_that_is_meant() -> None:
+def test_an_order_is_about_the_attempt_that_the_slice_has() -> None:
     record = with_fields(requested(), attempt=3)
-    assert order_of(record, 3, SETTINGS).name == record.pool
+    assert order_of(record, SETTINGS).name == record.pool

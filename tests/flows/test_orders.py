@@ -1,31 +1,33 @@
-"""What the backend is told of an attempt: what was ordered, whatever is requested since."""
+"""What the backend is told of a slice: what was ordered, whatever is requested since."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from tests.builders import MINUTE, NOW, a_record, a_spec, an_attempt, settings
+from tests.builders import NOW, a_record, a_spec, settings, unclaimed
 from tpu_slices.flows.orders import order_of
 
 ORDERED = a_spec(zone="us-central2-b")
 MOVED = replace(ORDERED, zone="us-central2-c", hosts=8)
 
 
-@pytest.mark.parametrize(("attempt", "what"), [(1, ORDERED), (2, MOVED), (3, MOVED)])
-def test_an_attempt_is_looked_for_as_what_was_ordered(attempt: int, what: object) -> None:
-    """The first was given up after the request had moved, the second was created for it; the third is not known."""
-    earlier = an_attempt(1, create_requested_at=NOW - MINUTE, ordered=ORDERED)
-    record = a_record(spec=MOVED, attempt=2, create_requested_at=NOW, ordered=MOVED, terminating=(earlier,))
-    assert order_of(record, attempt, settings()).spec == what
-
-
-def test_the_current_attempt_is_looked_for_as_what_was_ordered_though_the_request_has_moved_since() -> None:
+def test_a_slice_is_looked_for_as_what_was_ordered_though_the_request_has_moved_since() -> None:
     record = a_record(spec=MOVED, create_requested_at=NOW, ordered=ORDERED)
-    assert order_of(record, 1, settings()).spec == ORDERED
+    assert order_of(record, settings()).spec == ORDERED
+
+
+def test_a_slice_that_no_claim_has_is_looked_for_by_the_claim_that_it_was_made_for_and_as_what_was_ordered() -> None:
+    record = a_record(spec=MOVED, attempt=2, create_requested_at=NOW, ordered=ORDERED)
+    let_go = order_of(unclaimed(record), settings())
+    assert let_go == order_of(record, settings())
+    assert (let_go.slice_id, let_go.attempt, let_go.name, let_go.spec) == (record.id, 2, record.pool, ORDERED)
+
+
+def test_a_slice_of_which_it_is_not_known_what_was_ordered_is_looked_for_as_what_is_requested() -> None:
+    record = a_record(spec=MOVED, create_requested_at=NOW, ordered=None)
+    assert order_of(record, settings()).spec == MOVED
 
 
 def test_what_is_created_next_is_what_is_requested_now() -> None:
     record = a_record(spec=MOVED, create_requested_at=None, ordered=ORDERED)
-    assert order_of(record, 1, settings()).spec == MOVED
+    assert order_of(record, settings()).spec == MOVED

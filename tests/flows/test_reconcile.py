@@ -15,7 +15,8 @@ from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.flows.reconcile import Told, explain, reconcile
+from tpu_slices.flows.looking import Told
+from tpu_slices.flows.reconcile import explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices_simulator.fakes.backend import FakePool, Verb
 from tpu_slices_simulator.fuse import Fuse
@@ -189,7 +190,7 @@ def test_a_slice_on_hold_is_not_deleted() -> None:
     assert world.backend.ordered(Verb.DELETE) == []
 
 
-def a_world_whose_creation_is_given_up_before_gke_lists_the_pool(
+def a_world_whose_creation_nobody_needs_before_gke_lists_the_pool(
     *, cancels: bool = False
 ) -> tuple[World, LiveWorkload, FakePool]:
     """GKE may take an order before it lists the pool: until then it has only the operation."""
@@ -202,8 +203,8 @@ def a_world_whose_creation_is_given_up_before_gke_lists_the_pool(
     return world, jobset, unlisted
 
 
-def test_a_creation_that_was_given_up_is_followed_by_its_operation() -> None:
-    world, jobset, unlisted = a_world_whose_creation_is_given_up_before_gke_lists_the_pool()
+def test_a_creation_that_nobody_needs_any_more_is_followed_by_its_operation() -> None:
+    world, jobset, unlisted = a_world_whose_creation_nobody_needs_before_gke_lists_the_pool()
     assert world.record(jobset).phase is Phase.RELEASING
     world.backend.pools[unlisted.name] = unlisted
     world.settle(minutes=20)
@@ -211,7 +212,7 @@ def test_a_creation_that_was_given_up_is_followed_by_its_operation() -> None:
 
 
 def test_a_creation_that_was_cancelled_is_followed_until_it_has_ended() -> None:
-    world, jobset, unlisted = a_world_whose_creation_is_given_up_before_gke_lists_the_pool(cancels=True)
+    world, jobset, unlisted = a_world_whose_creation_nobody_needs_before_gke_lists_the_pool(cancels=True)
     assert world.backend.ordered(Verb.CANCEL) == [unlisted.name]
     world.settle(minutes=10)
     assert world.record(jobset).phase is Phase.RELEASING
@@ -220,8 +221,8 @@ def test_a_creation_that_was_cancelled_is_followed_until_it_has_ended() -> None:
     assert (world.pools, world.record(jobset).phase) == ([], Phase.GONE)
 
 
-def test_an_attempt_that_was_given_up_is_gone_once_its_creation_failed_and_left_no_pool() -> None:
-    world, jobset, unlisted = a_world_whose_creation_is_given_up_before_gke_lists_the_pool()
+def test_a_slice_that_nobody_needs_any_more_is_gone_once_its_creation_failed_and_left_no_pool() -> None:
+    world, jobset, unlisted = a_world_whose_creation_nobody_needs_before_gke_lists_the_pool()
     world.backend.pools[unlisted.name] = unlisted
     world.backend.fail(unlisted.name, Failure(FailureKind.STOCKOUT, "No capacity."))
     world.backend.vanish(unlisted.name)

@@ -11,12 +11,15 @@ from typing import Any, cast
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_shortage, a_slot, a_spec, settings
+from tests.flows.counting_store import CountingStore
 from tests.world import ENDED, World
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out, slot_awaited
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import PoolOperation, SliceRecord, SlotAwaited
-from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.flows.looking import Told
+from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
 from tpu_slices.flows.slots import MOST_QUEUES
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.errors import Temporary
@@ -24,24 +27,6 @@ from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.store import FakeStore
-
-
-class CountingStore:
-    """Counts the calls of each method of a store, and the documents that they returned."""
-
-    def __init__(self, store: FakeStore) -> None:
-        self.calls: Counter[str] = Counter()
-        self.documents = 0
-        self._store = store
-
-    def __getattr__(self, name: str) -> Any:
-        def counted(*args: Any) -> Any:
-            answer = getattr(self._store, name)(*args)
-            self.calls[name] += 1
-            self.documents += len(answer) if isinstance(answer, tuple | dict) else 1
-            return answer
-
-        return counted
 
 
 def queued(world: World, number: int, namespace: str = "research", **changes: Any) -> SliceRecord:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from tests.builders import CLUSTER
 from tests.flows.test_slots import ends_unseen, handed_on_to, queued, running, slots
 from tests.world import World
-from tpu_slices.domain.records.slices import PoolOperation
+from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.ports.store import Change
 from tpu_slices_simulator.fakes.store import FakeStore

@@ -149,7 +149,7 @@ def test_a_slice_recorded_for_another_cluster_is_left_alone(world: World) -> Non
     record = world.record(serving(world))
     document = world.store.document(key_of(record)) or {}
     world.store.put_document(key_of(record), {**document, "cluster": "elsewhere"})
-    with pytest.raises(Permanent, match="holds the record slices/elsewhere"):
+    with pytest.raises(Permanent, match="id: must follow from cluster, owner"):
         reconcile(CLUSTER, record.id, world.deps)
     world.settle(minutes=60)
     assert world.pools == [record.pool]

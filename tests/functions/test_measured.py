@@ -17,7 +17,7 @@ from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, slice_id
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
-from tpu_slices.flows.reconcile import NOTHING, Told
+from tpu_slices.flows.looking import NOTHING, Told
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.log_events import MEASURED, LogEvent
@@ -29,7 +29,7 @@ from tpu_slices_simulator.fakes.store import FakeStore
 
 
 def reconcile_by_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> tuple[()]:
-    request = encode_answer(cluster, told.answer) if told.answer else encode_reconcile_request(cluster, slice_)
+    request = encode_answer(cluster, slice_, told.answer) if told.answer else encode_reconcile_request(cluster, slice_)
     handle_reconcile(an_event("reconcile-requests", request), deps)
     return ()
 

@@ -25,7 +25,7 @@ def test_a_pool_whose_hosts_are_all_usable_is_a_slice_whatever_gke_calls_it() ->
     assert (reason(world, llama), deletions(world)) == (Reason.READY, [])
 
 
-def test_an_earlier_attempt_on_which_its_own_leader_runs_becomes_the_current_one() -> None:
+def test_a_slice_that_failed_is_its_claims_again_while_its_own_leader_runs_there() -> None:
     """Its creation failed late, when hosts had joined, and its deletion is refused: its leader finds it first."""
     world = World()
     jobset = world.jobset_appears()

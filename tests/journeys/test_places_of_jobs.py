@@ -13,7 +13,7 @@ from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.domain.model.questions import HostsListQuestion
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
-from tpu_slices.domain.records.slices import RunsOn
+from tpu_slices.domain.records.hosts import RunsOn
 from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.live import LiveWorkload
 

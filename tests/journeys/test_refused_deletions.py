@@ -6,7 +6,7 @@ from tests.builders import CLUSTER, MINUTE
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.records.slices import PoolOperation
+from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.flows.sweep import sweep
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload

@@ -17,8 +17,9 @@ from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter
+from tpu_slices.flows.looking import Told
 from tpu_slices.flows.outcomes import Reconciled
-from tpu_slices.flows.reconcile import Told, reconcile, reconcile_in_turn
+from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
 from tpu_slices.flows.sweep import sweep
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload

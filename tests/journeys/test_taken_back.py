@@ -1,4 +1,4 @@
-"""A pool whose deletion GKE did not take is taken back if its Job needs it again: no second one is bought."""
+"""A slice whose deletion GKE did not take stays if its Job needs it again: no second one is bought."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import MINUTE, a_request, settings
+from tests.builders import CLUSTER, MINUTE, a_request, settings
 from tests.journeys.serving import STOCKOUT, deletions, reason, serving
 from tests.manifests import a_manifest
 from tests.world import World
@@ -73,15 +73,16 @@ def test_hosts_of_a_failed_creation_that_join_after_all_are_counted_and_serve_th
     slice_, pool = world.record(llama).id, world.record(llama).pool
     world.backend.refuses_deletions = Failure(FailureKind.UNKNOWN, "an internal error")
     world.backend.fail(pool, STOCKOUT)
-    world.settle(minutes=3, until=lambda: bool(world.record(llama).terminating))
-    assert world.record(llama).chips_held == 0
+    world.settle(minutes=3, until=lambda: bool(world.record(llama).earlier))
+    assert world.store.chips_bought(CLUSTER) == 0
     world.backend.repair(pool)
     world.backend.finish(pool)
     llama.bound.add(0)
     world.binds(llama, slice_, attempt=1)
     world.settle(minutes=30)
     assert reason(world, llama) is Reason.READY
-    assert world.record(llama).chips_held == 16 * len(world.pools)
+    assert world.record(llama).pool == pool
+    assert world.store.chips_bought(CLUSTER) == 16 * len(world.pools)
 
 
 def limited(world: World) -> World:

@@ -38,6 +38,12 @@ class Module:
 
 
 MODULES = {
+    "bind": Module(f"{DOMAIN}/reconciling/binding.py", "tests/domain/binding/test_*.py", (RECONCILING,)),
+    "giving_up": Module(
+        f"{DOMAIN}/reconciling/giving_up.py", "tests/domain/binding/test_*.py", (RECONCILING, "tests/domain/returning")
+    ),
+    "deletion": Module(f"{DOMAIN}/reconciling/deletion.py", f"{RECONCILING}/test_deletion*.py", (RECONCILING,)),
+    "ending": Module(f"{DOMAIN}/reconciling/ending.py", f"{RECONCILING}/test_ending.py", (RECONCILING,)),
     "decide": Module(f"{DOMAIN}/reconciling/decide.py", f"{RECONCILING}/test_decide*.py", (RECONCILING,)),
     "demand": Module(
         f"{DOMAIN}/reconciling/demand.py",

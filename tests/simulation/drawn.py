@@ -183,10 +183,15 @@ NAMESPACES = ("research", "research", "vision")
 
 
 def story_of(seed: int) -> Story:
-    """Return the story that a seed draws."""
+    """Return the story that a seed draws.
+
+    Pools whose labels were replaced are known by their records alone: a database that is set back loses them for good.
+    """
     chance = Chance(f"story {seed}")
     minutes = chance.between(60, 240, "minutes")
     compute = chance.happens(0.25, "compute")
+    set_back = chance.between(11, minutes, "set back") if chance.happens(0.15, "is set back") else None
+    faults = [_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))]
     return a_story(
         seed=seed,
         minutes=minutes,
@@ -196,10 +201,10 @@ def story_of(seed: int) -> Story:
         crosses=chance.happens(0.5, "crosses"),
         slow_scheduler=chance.happens(0.5, "slow scheduler"),
         flapping=chance.happens(0.2, "flapping"),
-        set_back=chance.between(11, minutes, "set back") if chance.happens(0.15, "is set back") else None,
+        set_back=set_back,
         operated=chance.happens(0.3, "operated"),
         jobsets=tuple(_plot(chance, number, minutes, compute=compute) for number in range(_how_many(chance))),
-        faults=tuple(_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))),
+        faults=tuple(each for each in faults if set_back is None or each.kind is not Kind.LABELS_REPLACED),
     )
 
 

@@ -18,7 +18,7 @@ from tests.simulation.played import played
 from tests.simulation.promises import Promise
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.reconciling.binding import given_up
+from tpu_slices.domain.reconciling.binding import with_next
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.records.attempts import Attempt
@@ -59,15 +59,10 @@ def _deletes_at_once(*_: object) -> Assessment:
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody was asked")
 
 
-def _forgets_what_it_gave_up(record: SliceRecord, **how: Any) -> SliceRecord:
-    return replace(given_up(record, **how), terminating=record.terminating)
-
-
-def _uses_two_names_in_turn(record: SliceRecord, **how: Any) -> SliceRecord:
-    after: SliceRecord = given_up(record, **how)
+def _uses_two_names_in_turn(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
+    after = with_next(record, stands)
     other = 1 if record.attempt > 1 else 2
-    on_record = any(each.number == other for each in after.terminating)
-    return after if on_record else with_fields(after, attempt=other)
+    return after if other in after.earlier else with_fields(after, attempt=other)
 
 
 def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None) -> SliceRecord:
@@ -99,19 +94,19 @@ def crowded(story: Story) -> Story:
 
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
 MUTANTS = (
-    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.terminating.assess", _deletes_at_once, seed=45),
+    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.ending.assess", _deletes_at_once, seed=45),
     Mutant(
         "uses two names in turn",
         Promise.NO_DOUBLE,
-        f"{DOMAIN}.binding.given_up",
+        f"{DOMAIN}.binding.with_next",
         _uses_two_names_in_turn,
         seed=13,
     ),
     Mutant(
         "forgets what it gave up",
         Promise.NO_STRAY,
-        f"{DOMAIN}.binding.given_up",
-        _forgets_what_it_gave_up,
+        f"{DOMAIN}.binding.let_go",
+        lambda *_: None,
         seed=49,
     ),
     Mutant(
@@ -122,7 +117,7 @@ MUTANTS = (
         seed=1,
     ),
     Mutant("takes no turn", Promise.NO_OVERRUN, f"{DOMAIN}.case.Situation.slot_for", lambda *_: 0, seed=27),
-    Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.reconcile.stopped", _stops_nothing, crowded, seed=20),
+    Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.looking.stopped", _stops_nothing, crowded, seed=20),
     Mutant("heeds no pause", Promise.NO_DEFIANCE, f"{DOMAIN}.decide.why_frozen", lambda *_: None, seed=2),
     Mutant("counts no chips", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", lambda *_: None, seed=1),
     Mutant("comes back to nothing", Promise.NO_SILENCE, f"{DOMAIN}.decide.due", lambda *_: None, seed=5),
@@ -131,11 +126,11 @@ MUTANTS = (
     Mutant(
         "looks at nothing that is due", Promise.CONVERGES, "tpu_slices.flows.sweep.request_due", lambda *_: 0, seed=13
     ),
-    Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.terminating.assess", _rests, seed=7),
+    Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.ending.assess", _rests, seed=7),
     Mutant(
         "wants what has ended",
         Promise.NO_LEAK,
-        "tpu_slices.flows.reconcile.with_current_desire",
+        "tpu_slices.flows.looking.with_current_desire",
         _wants_what_has_ended,
         seed=20,
     ),

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from relay.objects import Pool, PoolKey
@@ -31,10 +31,10 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Begun, Busy, Creating, Deleting, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, pool_name
+from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, pool_name, unclaimed_id
 from tpu_slices.domain.reconciling.brake import too_many
 from tpu_slices.domain.records.brakes import Brake
-from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices_simulator.fakes.gke import FakePool
@@ -213,7 +213,9 @@ class Watch:
 
     def _obeys(self, order: PoolOrder) -> None:
         operators, minute = self._world.operators, self._world.minute
-        told = {"the cluster is paused": operators.paused, "it is held": operators.held.get(order.slice_id)}
+        record = record_of(order.slice_id, order.attempt, self._world.records)
+        held = operators.held.get(record.id) if record is not None else None
+        told = {"the cluster is paused": operators.paused, "it is held": held}
         for what, span in told.items():
             if span is not None and minute - span[0] > STALLED:
                 self._break(Promise.NO_DEFIANCE, f"{order.name} is created or deleted, and {what}")
@@ -240,7 +242,8 @@ class Watch:
         self._deleted.add(order.name)
         self._obeys(order)
         self._counts_operations(order)
-        self._brakes(order.slice_id)
+        if self._world.records[order.slice_id].attempt == order.attempt:
+            self._brakes(order.slice_id)
         made = pool.order
         if made is None or (made.slice_id, made.attempt) != (order.slice_id, order.attempt):
             self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
@@ -287,14 +290,14 @@ class Watch:
         self._looked_after, records = done, self._world.records
         for pool in self._ours():
             assert pool.order is not None
-            record = records.get(pool.order.slice_id)
+            record = record_of(pool.order.slice_id, pool.order.attempt, records)
             if record is not None and self._on_record.get(pool.name) is record:
                 continue
-            if pool.order.slice_id in self._world.intruders.edited:
+            if not self._world.intruders.edited.keys().isdisjoint(ids_of(pool.order.slice_id, pool.order.attempt)):
                 continue
-            if record is None or all(attempt != pool.order.attempt for attempt, _ in record.all_hosts):
+            if record is None:
                 self._break(Promise.NO_STRAY, f"{pool.name} is on no record")
-            if record is not None:
+            else:
                 self._on_record[pool.name] = record
         self._are_not_silent(records.values())
 
@@ -310,13 +313,20 @@ class Watch:
                 self._break(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and nobody will look at it")
 
     def _serving(self, record: SliceRecord) -> Iterator[FakePool]:
-        """Yield the slice's pools that serve or will, were given up though they fit, and nobody is on or was lately."""
-        for each in record.terminating:
-            pool = self._world.backend.pools.get(record.pool_of(each.number))
-            runs = pool is not None and (isinstance(pool.seen, Busy) or _has_hosts(pool))
-            lately = self._world.clock.now() - self._world.settings.limits.restart_grace
-            users = each.hosts.occupants or [left for left in each.hosts.departures if left.at >= lately]
-            if pool is not None and runs and each.fits and not users and not each.delete_requested_at:
+        """Yield the claim's earlier pools that serve or will, were let go though they fit, and nobody uses any more.
+
+        That nobody does any more is seen within minutes.
+        """
+        now, limits = self._world.clock.now(), self._world.settings.limits
+        lately = now - limits.restart_grace - timedelta(minutes=STALLED)
+        for number in record.earlier:
+            each = self._world.records.get(unclaimed_id(record.id, number))
+            pool = self._world.backend.pools.get(record.pool_of(number))
+            if each is None or pool is None or not each.fits or each.current.delete_requested_at:
+                continue
+            runs, hosts = isinstance(pool.seen, Busy) or _has_hosts(pool), each.current.hosts
+            users = hosts.occupants or [left for left in hosts.departures if left.at >= lately]
+            if runs and not users and each.created_at < lately:
                 yield pool
 
     def _bought(self) -> Iterator[PoolOrder]:
@@ -330,10 +340,8 @@ class Watch:
             assert pool.order is not None
             if isinstance(pool.seen, Begun):
                 continue
-            record = records.get(pool.order.slice_id) or self._on_record.get(pool.name)
-            given_up = {each.number: each for each in record.terminating} if record else {}
-            failed = given_up.get(pool.order.attempt)
-            if failed is None or failed.chips_bought:
+            record = record_of(pool.order.slice_id, pool.order.attempt, records) or self._on_record.get(pool.name)
+            if record is None or record.chips_bought:
                 yield pool.order
 
     def _ours(self) -> list[FakePool]:

@@ -22,6 +22,7 @@ from tests.builders import (
     heard,
     settings,
     some_hosts,
+    unclaimed,
 )
 from tests.world import World
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
@@ -34,7 +35,7 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     Failure,
     FailureKind,
-    PoolObservations,
+    Observed,
     PoolSeen,
     Running,
     Unowned,
@@ -47,20 +48,12 @@ from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.inventory import Records, check_inventory, list_is_called_for, next_check, questions
 from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_pool_of, lowered, raised, ran_out
-from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
-from tpu_slices.domain.records.hosts import Asked, Departure
+from tpu_slices.domain.records.hosts import Asked, Departure, RunsOn
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import (
-    PoolOperation,
-    Refusal,
-    Rejection,
-    RunsOn,
-    Shortage,
-    SliceRecord,
-    SlotAwaited,
-)
+from tpu_slices.domain.records.slices import Refusal, Rejection, SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import called_for, report
 from tpu_slices.domain.reporting.waits import QueueState
@@ -75,7 +68,7 @@ SEEN = (Absent(), Creating(operation_runs=False), Running(fingerprint=None), Bus
         Deleting(), Unowned("not ours"))  # fmt: skip
 SETTINGS = settings()
 
-AWAITED = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW)
+AWAITED = SlotAwaited(operation=PoolOperation.DELETE, attempt=3, since=NOW)
 SPEC = a_spec(
     node_labels=(("team", "vision"),),
     taints=(Taint("a", "b"),),
@@ -93,21 +86,23 @@ WHOLE = a_record(
     retry_at=NOW + MINUTE,
     hosts=some_hosts(occupants=(an_occupant(),), departures=(Departure(user=an_occupant("phi"), at=NOW),)),
     slot_awaited=AWAITED,
-    terminating=(
-        Attempt(
-            number=2,
-            ordered=SPEC,
-            delete_requested_at=NOW - MINUTE,
-            spared_until=NOW,
-            hosts=some_hosts(
-                occupants=(an_occupant("gemma"),), asked=Asked(number=2, at=NOW, close=True), highest=2, answered=1
-            ),
-        ),
-    ),
+    earlier=(2,),
     runs_on=RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=16, since=NOW, left_at=NOW),
     rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="no", settings_version="1"),
     expire_at=NOW + MINUTE,
 ).transitioned(NOW - MINUTE, Reason.STOCKOUT, "out of stock")
+LET_GO = unclaimed(
+    WHOLE,
+    attempt=2,
+    earlier=(),
+    runs_on=None,
+    delete_requested_at=NOW - MINUTE,
+    spared_until=NOW,
+    hosts=some_hosts(
+        occupants=(an_occupant("gemma"),), asked=Asked(number=2, at=NOW, close=True), highest=2, answered=1
+    ),
+    slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW),
+)
 REFUSED = a_record(spec=None, refusal=Refusal(reason=Reason.NOT_ALLOWED, message="no"), phase=Phase.REFUSED)
 ADOPTED = a_record(attempt=0, legacy_pool="tpu-provisioner-1", create_requested_at=NOW, phase=Phase.READY)
 JOBSET = a_jobset(report=report(a_jobset(), [WHOLE], QueueState(), NOW), next_report_at=NOW, announced_at=NOW)
@@ -123,8 +118,8 @@ BRAKE = Brake(cluster=CLUSTER, whole=STOP, namespaces={"research": STOP})
 LISTED = WorkloadsListed(asked_at=NOW, after=None, up_to=None, standings={}, parts=1)
 BUDGET = Budget(cluster=CLUSTER, creations=3, changed_at=NOW)
 RECORDS: Mapping[str, Record] = {
-    "slice": WHOLE, "refused": REFUSED, "adopted": ADOPTED, "workload": JOBSET, "slot": a_slot(), "limiter": LIMITER,
-    "heartbeat": HEARTBEAT, "budget": BUDGET, "brake": BRAKE,
+    "slice": WHOLE, "let go": LET_GO, "refused": REFUSED, "adopted": ADOPTED, "workload": JOBSET, "slot": a_slot(),
+    "limiter": LIMITER, "heartbeat": HEARTBEAT, "budget": BUDGET, "brake": BRAKE,
 }  # fmt: skip
 
 EDITS: tuple[Any, ...] = (
@@ -201,17 +196,16 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
 
 
 def work_on_slice(record: SliceRecord, settings_: ClusterSettings) -> Iterator[Record]:
-    pools = [PoolSeen(name=pool_name(WHOLE.id, 9), slice_id=record.id, attempt=9, job=record.job)]
+    pools = [PoolSeen(name=pool_name(WHOLE.id, 9), slice_id=record.claim, attempt=9, job=record.job)]
     findings = check_inventory(Records(workloads={JOBSET.owner.uid: JOBSET}, slices={record.id: record}), pools, NOW)
-    yield from (after for _, after in findings.mended)
+    yield from (*findings.strays, *(after for _, after in findings.mended))
     report(JOBSET, [record], QueueState(), NOW)
     record = with_current_desire(record, JOBSET)
     for current in SEEN if record.current.create_requested_at else SEEN[:1]:
-        earlier = {each.number: current for each in record.terminating}
-        decision = decide(record, PoolObservations(current, earlier), NOW, settings_, heard())
+        decision = decide(record, Observed(current), NOW, settings_, heard())
         for action in decision.actions:
             record.pool_of(action.attempt)
-        yield decision.record
+        yield from (each for each in (decision.record, decision.let_go) if each is not None)
 
 
 def assert_can_be_worked_on(record: Record) -> None:
@@ -253,8 +247,10 @@ def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str)
         ("job_index", 10**30),
         ("owner.uid", "a/b"),
         ("spec.hosts", 0),
-        ("terminating.0.number", 0),
-        ("terminating.0.number", 10_000),
+        ("earlier.0", -1),
+        ("id", f"{WHOLE.id}-2"),
+        ("id", f"{WHOLE.id}-03"),
+        ("id", f"{WHOLE.id}-10000"),
         ("transitions.0.at", "2026-03-01T12:00:00"),
     ],
 )
@@ -264,7 +260,7 @@ def test_an_edit_that_no_flow_could_work_on_is_named_by_its_field(field: str, ed
         decode(SliceRecord, edited(encode(WHOLE), way, edit))
 
 
-@pytest.mark.parametrize("field", ["spec.topology", "current.ordered.topology", "terminating.0.ordered.topology"])
+@pytest.mark.parametrize("field", ["spec.topology", "current.ordered.topology"])
 def test_an_edited_topology_that_is_none_is_named_by_its_field(field: str) -> None:
     way = tuple(int(part) if part.isdigit() else part for part in field.split("."))
     with pytest.raises(Permanent, match=f" {field}: "):

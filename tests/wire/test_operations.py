@@ -56,6 +56,7 @@ def test_an_ended_operation_names_its_slice(name: str) -> None:
         cluster_path="projects/demo-project/locations/us-central2/clusters/demo",
         pool=PoolName("tpu-llama-0-ni2rmqnzkqh7a-1"),
         slice_id=SliceId("tpu-llama-0-ni2rmqnzkqh7a"),
+        attempt=1,
         operation="operation-1793534400000-0f1e2d3c-4b5a-4968-8776-655443322110",
         created=name == "create_ended",
     )
@@ -89,7 +90,7 @@ def test_every_pool_of_ours_is_recognized_by_its_name(job: WorkloadJob, attempt:
     contents["resource"]["labels"]["nodepool_name"] = pool_name(slice_id(job), attempt)
     ended = read(contents)
     assert ended is not None
-    assert ended.slice_id == slice_id(job)
+    assert (ended.slice_id, ended.attempt) == (slice_id(job), attempt)
 
 
 @pytest.mark.parametrize("pool", ["default-pool", "tpu-llama-0", "tpu-llama-0-ni2rmqnzkqh7a", "xtpu-a-ni2rmqnzkqh7a-1"])
@@ -154,6 +155,7 @@ def test_an_ended_operation_on_a_part_of_a_slice_names_the_slice_and_the_project
         cluster_path=None,
         pool=PoolName("tpu-llama-0-ni2rmqnzkqh7a-1"),
         slice_id=SliceId("tpu-llama-0-ni2rmqnzkqh7a"),
+        attempt=1,
         operation="operation-1793534400000-5737ae0506599-94b474c4-9c60921a",
     )
 

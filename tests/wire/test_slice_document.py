@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.builders import MINUTE, NOW, a_record, a_shortage, a_spec, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_shortage, a_spec, an_occupant, some_hosts, unclaimed
 from tests.domain.cases import ELSEWHERE, SIBLING
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.observations import Creating, Witness
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Network, Taint
-from tpu_slices.domain.records.attempts import Attempt
-from tpu_slices.domain.records.hosts import NO_HOSTS, Asked, Departure, digest_of
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
+from tpu_slices.domain.records.hosts import Asked, Departure, digest_of
 from tpu_slices.domain.records.seen import Seen
-from tpu_slices.domain.records.slices import PoolOperation, Rejection, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import Rejection, SliceRecord
 from tpu_slices.wire.documents import decode, encode
 
 OWNER = {"kind": "JobSet", "namespace": "research", "name": "llama", "uid": "uid-llama"}
@@ -60,13 +60,11 @@ AN_ATTEMPT = {
     "relabelling": None,
     "empty": False,
     "seen": None,
-    "fits": False,
     "delete_requested_at": None,
     "retry_at": None,
     "not_cancellable": False,
     "cancel_refused": "",
     "refused": "",
-    "lingers_since": None,
     "hindered": None,
 }
 A_SLICE = {
@@ -74,6 +72,7 @@ A_SLICE = {
     "id": "tpu-llama-slice-0-oahqlz77blgqd",
     "pool": "tpu-llama-slice-0-oahqlz77blgqd-2",
     "job_name": "llama-slice-0",
+    "claim": "tpu-llama-slice-0-oahqlz77blgqd",
     "cluster": "demo",
     "owner": OWNER,
     "replicated_job": "slice",
@@ -119,12 +118,15 @@ A_SLICE = {
     "hosts_digest": 0,
     "paid_since": None,
     "join_asked": None,
+    "let_go": "",
+    "fits": False,
+    "earlier": [1],
     "attempts": 2,
     "legacy_pool": None,
-    "chips_bought": 32,
-    "chips_held": 32,
+    "chips_bought": 16,
+    "chips_held": 16,
     "chips_idle": 0,
-    "slot_awaited": {"operation": "DELETE", "attempt": 1, "queue": "", "since": NOW, "shortage": SHORTAGE, "number": 3},
+    "slot_awaited": {"operation": "DELETE", "attempt": 2, "queue": "", "since": NOW, "shortage": SHORTAGE, "number": 3},
     "current": {
         **AN_ATTEMPT,
         "number": 2,
@@ -155,34 +157,12 @@ A_SLICE = {
             ],
             "vacant_since": None,
             "sequence": 7,
-            "asked": None,
-            "highest": 0,
-            "answered": 0,
+            "asked": {"number": 3, "at": NOW, "close": True},
+            "highest": 3,
+            "answered": 2,
             "ends_by": None,
         },
     },
-    "terminating": [
-        {
-            **AN_ATTEMPT,
-            "number": 1,
-            "create_requested_at": NOW - 60 * MINUTE,
-            "hosts": {
-                "usable": 0,
-                "joined": 0,
-                "closed": 0,
-                "maintained": 0,
-                "occupants": [],
-                "departures": [],
-                "vacant_since": None,
-                "sequence": 0,
-                "asked": {"number": 3, "at": NOW, "close": True},
-                "highest": 3,
-                "answered": 2,
-                "ends_by": None,
-            },
-            "fits": True,
-        }
-    ],
     "runs_on": {
         "slice_id": "tpu-guest-slice-0-aaaaaaaaaaaaa",
         "attempt": 1,
@@ -226,6 +206,8 @@ def a_slice() -> SliceRecord:
         sequence=7,
         occupants=(SIBLING,),
         departures=(Departure(user=an_occupant("guest"), at=NOW - MINUTE),),
+        asked=Asked(number=3, at=NOW, close=True),
+        answered=2,
     )
     spec = a_spec(
         node_labels=(("team", "research"),),
@@ -233,8 +215,6 @@ def a_slice() -> SliceRecord:
         networks=(Network("vpc-2", "subnet-2"),),
         fingerprint="v1-abcdefghijklm",
     )
-    closing = replace(NO_HOSTS, asked=Asked(number=3, at=NOW, close=True), highest=3, answered=2)
-    earlier = Attempt(number=1, create_requested_at=NOW - 60 * MINUTE, ordered=spec, fits=True, hosts=closing)
     record = a_record(
         pinned_settings=PoolSettings(resource_labels={"cost-centre": "research"}),
         attempt=2,
@@ -247,10 +227,10 @@ def a_slice() -> SliceRecord:
         next_reconcile_at=NOW + MINUTE,
         look_at=NOW + MINUTE,
         hosts=hosts,
-        terminating=(earlier,),
+        earlier=(1,),
         runs_on=replace(ELSEWHERE, left_at=NOW),
         rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="No.", settings_version="settings-1"),
-        slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW, shortage=a_shortage(), number=3),
+        slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, shortage=a_shortage(), number=3),
         spec=spec,
         ordered=spec,
     )
@@ -265,6 +245,24 @@ def test_the_document_of_a_slice() -> None:
     assert encode(record) == {**A_SLICE, "hosts_digest": record.hosts_digest}
     assert record.hosts_digest != 0
     assert decode(SliceRecord, encode(record)) == record
+
+
+def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_that_it_was_made_for() -> None:
+    record = unclaimed(a_slice(), earlier=(), fits=True)
+    document = encode(record)
+    own = {
+        "id": "tpu-llama-slice-0-oahqlz77blgqd-2",
+        "desire": "ABSENT",
+        "desire_message": "its creation failed",
+        "let_go": "its creation failed",
+        "fits": True,
+        "earlier": [],
+        "claim": None,
+    }
+
+    assert document == {**A_SLICE, **own, "hosts_digest": a_slice().hosts_digest}
+    assert document["pool"] == document["id"]
+    assert decode(SliceRecord, document) == record
 
 
 def test_the_largest_digests_of_hosts_fit_into_the_sum_of_a_cluster() -> None:

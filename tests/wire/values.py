@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NewType, get_args, get_origin, get_type_hints
@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.builders import a_job
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, Pairs, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, Pairs, SliceId, WorkloadUid, slice_id, unclaimed_id
+from tpu_slices.domain.records.slices import SliceRecord
 
 names = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9._]{0,50}[A-Za-z0-9])?", fullmatch=True)
 slice_ids = st.builds(a_job, name=names, replicated_job=names, job_index=st.integers(0, 999)).map(slice_id)
@@ -61,7 +62,8 @@ def _values_of(hint: Any) -> st.SearchStrategy[Any]:
         return values_of(hint.__supertype__)
     if isinstance(hint, type) and is_dataclass(hint):
         hints = get_type_hints(hint)
-        return st.builds(hint, **{name: _of_field(hint, name, inner) for name, inner in hints.items()})
+        made = st.builds(hint, **{name: _of_field(hint, name, inner) for name, inner in hints.items()})
+        return st.builds(_named, made, st.booleans()) if hint is SliceRecord else made
     inner = [values_of(argument) for argument in get_args(hint) if argument is not ...]
     origin = get_origin(hint)
     if origin is tuple:
@@ -69,6 +71,11 @@ def _values_of(hint: Any) -> st.SearchStrategy[Any]:
     if origin is Mapping:
         return st.dictionaries(*inner, max_size=2)
     return st.one_of(inner) if inner else st.from_type(hint)
+
+
+def _named(record: SliceRecord, unclaimed: bool) -> SliceRecord:
+    """Return a slice with the id of its claim, or of one that no claim has."""
+    return replace(record, id=unclaimed_id(record.claim, record.attempt) if unclaimed else record.claim)
 
 
 def _of_field(kind: type[Any], name: str, hint: Any) -> st.SearchStrategy[Any]:

@@ -11,7 +11,7 @@ import click
 import yaml
 
 from tpu_slices.domain.model.reasons import IN_LINE
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, unclaimed_id
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report
@@ -50,6 +50,9 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     report = report_of(workload, QueueStates(deps), deps) if workload else None
     names = workload.demand if workload else [record.id for record in find(id_, name, deps.store)]
     explained, unreadable = _explained(id_, names, deps)
+    earlier = {unclaimed_id(each.record.claim, number) for each in explained for number in each.record.earlier}
+    before, not_read = _explained(id_, sorted(earlier - {each.record.id for each in explained}), deps)
+    explained, unreadable = [*explained, *before], [*unreadable, *not_read]
     if not (explained or unreadable or report):
         raise Permanent(f'slice "{name}" no longer exists in {id_}')
     if output == "text":
@@ -101,10 +104,7 @@ def _document(explained: Explained) -> dict[str, Any]:
     record, seen, decision = explained.record, explained.seen, explained.decision
     return {
         "record": documents([record])[0],
-        "seen": {
-            "current": words.seen(seen.current),
-            "terminating": {str(attempt): words.seen(each) for attempt, each in seen.terminating.items()},
-        },
+        "seen": words.seen(seen.pool),
         "decision": {
             "phase": decision.record.phase.value,
             "reason": decision.reason.value,
@@ -135,17 +135,16 @@ def _occupants(hosts: Hosts) -> str:
 def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str]]:
     record, now = explained.record, deps.clock.now()
     yield "Slice", words.shape(record)
+    if record.unclaimed:
+        yield "Claim", f"none has it; it was made for {record.claim}"
     message = f": {record.desire_message}" if record.desire_message else ""
     yield "Desire", f"{record.desire}{message}{_confirmed(record, now)}"
-    yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.current)}"
-    for attempt, seen in explained.seen.terminating.items():
-        yield "Terminating", f"{record.pool_of(attempt)}: {words.seen(seen)}"
+    yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.pool)}"
     hosts = record.spec.hosts if record.spec else "?"
     yield "Hosts", f"{record.current.hosts.usable} of {hosts} usable, {record.current.hosts.joined} joined"
     yield "Occupants", _occupants(record.current.hosts)
-    for each in record.terminating:
-        if each.hosts.occupants:
-            yield "Occupants", f"{record.pool_of(each.number)}: {_occupants(each.hosts)}"
+    if record.earlier:
+        yield "Had before", ", ".join(record.pool_of(number) for number in record.earlier)
     if record.runs_on is not None:
         yield "Runs on", f"{record.runs_on.slice_id}, attempt {record.runs_on.attempt}"
     decision = explained.decision

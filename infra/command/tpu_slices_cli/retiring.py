@@ -121,6 +121,4 @@ def _by_hand(settings: ClusterSettings) -> str:
 def _standing(session: Session, cluster: ClusterId) -> Sequence[SliceRecord]:
     """Return the slices for which something exists, or may still be created."""
     kept = (stored.value for stored in session.deps.store.kept_slices(cluster))
-    return [
-        record for record in kept if record.phase in _STAND or record.current.create_requested_at or record.terminating
-    ]
+    return [record for record in kept if record.phase in _STAND or record.current.create_requested_at]

@@ -141,9 +141,7 @@ def _not_gone(records: Sequence[SliceRecord]) -> list[SliceRecord]:
 
 
 def _occupancy(record: SliceRecord) -> str:
-    occupants = ", ".join(
-        f"{each.owner.namespace}/{each.job}" for _, hosts in record.all_hosts for each in hosts.occupants
-    )
+    occupants = ", ".join(f"{each.owner.namespace}/{each.job}" for each in record.current.hosts.occupants)
     return f"occupied by {occupants}" if occupants else "not occupied"
 
 

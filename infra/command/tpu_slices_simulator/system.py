@@ -18,13 +18,14 @@ from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsChanged, WorkloadState
 from tpu_slices.domain.model.questions import WorkloadListQuestion
-from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid, attempt_named
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import digest_of
 from tpu_slices.flows.joining import hand_on
+from tpu_slices.flows.looking import Told
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import Told, reconcile_in_turn
+from tpu_slices.flows.reconcile import reconcile_in_turn
 from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.deps import ReconcileDeps
@@ -175,9 +176,9 @@ class System:
             if not self.loses_request() and not self._survive(partial(self._reconcile, cluster, slice_)):
                 self.publisher.requests.append((cluster, slice_))
         elif self.publisher.answers:
-            cluster, answer = self.publisher.answers.pop(0)
-            if not self.loses_request() and not self._survive(partial(self._reconcile_with, cluster, answer)):
-                self.publisher.answers.append((cluster, answer))
+            cluster, slice_, answer = self.publisher.answers.pop(0)
+            if not self.loses_request() and not self._survive(partial(self._reconcile_with, cluster, slice_, answer)):
+                self.publisher.answers.append((cluster, slice_, answer))
         elif self.publisher.echoes:
             cluster, asked_at = self.publisher.echoes.pop(0)
             echo_reconciled(asked_at, cluster, self.deps)
@@ -200,12 +201,15 @@ class System:
         told = Told(ended=ended, waiting=waiting, slots=waiting is not None)
         return [*reconcile_in_turn(cluster, slice_, self.deps, told)]
 
-    def _reconcile_with(self, cluster: ClusterId, answer: HostsChanged) -> object:
-        return [*reconcile_in_turn(cluster, answer.slice_id, self.deps, Told(answer=answer))]
+    def _reconcile_with(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> object:
+        return [*reconcile_in_turn(cluster, slice_, self.deps, Told(answer=answer))]
 
     def _follow(self, ended: FakeOperation) -> object:
-        slice_, created = SliceId(ended.pool.rpartition("-")[0]), ended.creates and ended.failure is None
-        told = Told(ended=True, created=ended.name if created else None, slots=True)
+        created, named = ended.creates and ended.failure is None, attempt_named(ended.pool)
+        if named is None:
+            return None
+        slice_, attempt = named
+        told = Told(ended=True, created=ended.name if created else None, attempt=attempt, slots=True)
         return [*reconcile_in_turn(self.settings.cluster, slice_, self.deps, told)]
 
     def _sweep(self) -> object:

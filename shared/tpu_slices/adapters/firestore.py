@@ -56,11 +56,12 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.rejected import RejectedMessage
-from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import STANDING, Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent, StaleRecord

@@ -28,7 +28,7 @@ from tpu_slices.adapters.firestore_queries import (
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.records.slices import PoolOperation
+from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Found, Record, Stored
 from tpu_slices.wire.documents import (

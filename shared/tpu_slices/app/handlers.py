@@ -19,14 +19,15 @@ import structlog
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.reconciling.outcomes import cancellations_refused
+from tpu_slices.domain.reconciling.outcomes import cancellation_refused
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.joining import HandedOn, hand_on
+from tpu_slices.flows.looking import Told
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.receive import receive
-from tpu_slices.flows.reconcile import Told, reconcile_in_turn
+from tpu_slices.flows.reconcile import reconcile_in_turn
 from tpu_slices.flows.report import Reported
 from tpu_slices.flows.round_trip import echo_reconciled
 from tpu_slices.flows.sweep import Swept, sweep
@@ -112,7 +113,8 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
 
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
     for settings in _clusters_of(ended, deps):
-        told = Told(settings, ended=True, created=ended.operation if ended.created else None, slots=True)
+        created = ended.operation if ended.created else None
+        told = Told(settings, ended=True, created=created, attempt=ended.attempt, slots=True)
         _log_each(reconcile_in_turn(settings.cluster, ended.slice_id, deps, told))
 
 
@@ -181,9 +183,9 @@ def _log_decision(done: Reconciled | None) -> None:
     if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
         about_it = {"cluster": record.cluster, "namespace": record.owner.namespace, "slice": record.id}
         log.error(LogEvent.RELEASES_STOPPED, **about_it, message=decision.message)
-    for each in cancellations_refused(done.before, record):
+    if cancellation_refused(done.before, record):
         place = {"cluster": record.cluster, "slice": record.id}
-        log.warning(LogEvent.CANCELLATION_REFUSED, **place, attempt=each.number, error=each.cancel_refused)
+        log.warning(LogEvent.CANCELLATION_REFUSED, **place, attempt=record.attempt, error=record.current.cancel_refused)
     before, now = done.before.current.returning, record.current.returning
     if now is not None and now.late and not (before is not None and before.late):
         log.error(LogEvent.HOSTS_LATE, cluster=record.cluster, slice=record.id, cause=now.cause, message=record.message)

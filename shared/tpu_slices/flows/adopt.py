@@ -69,7 +69,7 @@ def adopt_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: Reco
 def _confirmed(planned: Adoption, settings: ClusterSettings, deps: ReconcileDeps) -> Adoption:
     if planned.record is None:
         return planned
-    seen = deps.backend.look(order_of(planned.record, planned.record.attempt, settings))
+    seen = deps.backend.look(order_of(planned.record, settings))
     if isinstance(seen, Unreadable):
         raise Temporary(seen.message)
     return confirmed_adoption(planned, seen)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.brake import enough, found, stops_told, too_many, why_kept, why_not_bought
 from tpu_slices.domain.records.brakes import Brake, Stop
@@ -25,6 +26,8 @@ def stopped(
 
     If there are too many such ends with this one, the releases of its namespace or of the cluster are stopped.
     """
+    if record.unclaimed:
+        return record, _kept_with_its_claim(record, workload, deps)
     if found(record, workload, deps.clock.now(), None) is None:
         return record, None
     stored, now, namespace = deps.store.brake(record.cluster), deps.clock.now(), record.owner.namespace
@@ -41,6 +44,14 @@ def stopped(
     if pulled is not brake:
         deps.store.commit(Change(stored, pulled))
     return record.with_changes(unconfirmed_end=end), why_kept(pulled, namespace, end.found_at)
+
+
+def _kept_with_its_claim(record: SliceRecord, workload: WorkloadRecord | None, deps: ReconcileDeps) -> str | None:
+    """Return why a slice that no claim has is kept: its claim alone counts as an end."""
+    if workload is None or workload.state is not WorkloadState.MISSING or record.release_requested:
+        return None
+    stored = deps.store.brake(record.cluster)
+    return why_kept(stored.value, record.owner.namespace, workload.state_since) if stored is not None else None
 
 
 def _pulled(brake: Brake, namespace: str | None, new: int, now: datetime, deps: ReconcileDeps) -> Stop | None:

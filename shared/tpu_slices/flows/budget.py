@@ -1,13 +1,16 @@
-"""Counts the chips that all other pools hold, if the settings limit them, before a creation is decided."""
+"""Counts chips: those that all other pools hold, before a creation is decided, and what a cluster has in all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.reporting.counts import COUNTED_PHASES, HELD, ON_HOLD, RELEASED_NOW, ClusterCount
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change
 
@@ -38,3 +41,22 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, *
         in_cluster=deps.store.chips_bought(cluster) - own,
     )
     return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))
+
+
+def counted(cluster: ClusterId, deps: ReconcileDeps) -> ClusterCount:
+    """Return the count of a cluster; Firestore adds it up, so no record is read.
+
+    Its calls are made one after another: the parts may be of different moments.
+    """
+    now, paid = deps.clock.now(), deps.store.paid_longest(cluster)
+    return ClusterCount(
+        cluster=cluster,
+        phases={phase: deps.store.phase_count(cluster, phase) for phase in COUNTED_PHASES},
+        on_hold=deps.store.reason_count(cluster, ON_HOLD),
+        chips_bought=deps.store.chips_bought(cluster),
+        chips_idle=deps.store.chips_idle(cluster),
+        releasing_for=now - (deps.store.oldest_since(cluster, RELEASED_NOW) or now),
+        held_for=now - (deps.store.oldest_since(cluster, HELD) or now),
+        paid_for=now - paid[1] if paid else timedelta(0),
+        paid_slice=paid[0] if paid else None,
+    )

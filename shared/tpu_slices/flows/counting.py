@@ -50,7 +50,7 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
         return None
     now = deps.clock.now()
     seen = on_record(counted, now)
-    if seen is None or not isinstance(seen.current, Running):
+    if seen is None or not isinstance(seen.pool, Running):
         return None
     others = [each for each in changes if each.before is not stored]
     if any(isinstance(each.after, SliceRecord) for each in others):
@@ -74,9 +74,9 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
 
 
 def _stands(record: SliceRecord) -> bool:
-    """Return whether a slice has one pool alone, its own, of which nothing is under way."""
-    changing = record.terminating or record.runs_on or record.rebuild_allowed or record.current.relabelling
-    return not (changing or record.slots) and record.spec is not None and record.reason in _STANDING
+    """Return whether a claim has a slice that stays, and of which nothing is under way."""
+    changing = record.earlier or record.runs_on or record.rebuild_allowed or record.current.relabelling
+    return not (changing or record.goes or record.slots) and record.spec is not None and record.reason in _STANDING
 
 
 def _reported(workload: WorkloadRecord, last: SliceRecord, deps: IntakeDeps) -> Reported | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClusterId, SliceId, unclaimed_id
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -21,18 +21,26 @@ Edit = Callable[[SliceRecord], SliceRecord]
 def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord, ...]:
     """Return the slices with this name: slice id, node pool, `namespace/job`, or `namespace/workload` for a workload's.
 
+    By the id of a claim also those that it had before and that still stand; by a node pool's name only what has it.
     GONE ones only if there are no others. Raise Permanent if there is none, or if that of this id cannot be read.
     """
     if "/" not in name:
         ids = (SliceId(name), SliceId(name.rpartition("-")[0]))
         by_id = store.slices(cluster, ids)
-        if found_by_id := tuple(stored.value for id_ in ids if (stored := by_id.get(id_))):
-            return found_by_id
+        if found_by_id := [stored.value for id_ in ids if (stored := by_id.get(id_))]:
+            return _with_earlier(found_by_id[0], store) if found_by_id[0].id == name else (found_by_id[0],)
     found = tuple(stored.value for stored in store.every_slice(cluster) if name in _names(stored.value))
     kept = tuple(record for record in found if record.phase is not Phase.GONE)
     if not found:
         raise Permanent(f'slice "{name}" not found in cluster {cluster}: see `slices list --cluster {cluster} --all`')
     return kept or found
+
+
+def _with_earlier(record: SliceRecord, store: SliceStore) -> tuple[SliceRecord, ...]:
+    """Return a slice and, if it is a claim's, those that this had before and that still stand."""
+    ids = [unclaimed_id(record.claim, number) for number in record.earlier]
+    earlier = store.slices(record.cluster, ids) if ids else {}
+    return (record, *(stored.value for stored in earlier.values()))
 
 
 def find_workload(cluster: ClusterId, name: str, store: SliceStore) -> WorkloadRecord | None:
@@ -103,6 +111,5 @@ def _names(record: SliceRecord) -> Iterator[str]:
     job = record.job
     yield f"{job.owner.namespace}/{job.job_name}"
     yield f"{job.owner.namespace}/{job.owner.name}"
-    yield from (record.pool_of(earlier.number) for earlier in record.terminating)
     if record.legacy_pool is not None:
         yield record.legacy_pool

@@ -9,11 +9,11 @@ from datetime import datetime
 
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.questions import HostsListQuestion
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, unclaimed_id
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
 from tpu_slices.domain.reconciling.occupancy import NewCount
-from tpu_slices.domain.records.hosts import digest_of, key_of
+from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.counting import Counted, decided
@@ -29,17 +29,16 @@ def hosts_changed(
 ) -> Reconciled | None:
     """Record a report and request reconciles, or return what is decided with it.
 
-    One of a pool without a record is left to the inventory check, which finds the pool.
+    One of a pool without a record is left to the inventory check, which finds the pool. `stored`: the slice's record.
     """
-    before = dict(stored.value.all_hosts).get(fact.attempt) if stored else None
-    if stored is None or before is None:
+    if stored is None or stored.value.attempt != fact.attempt:
         return None
-    if occupancy.lets_deletion_go_on(stored.value, fact) and _has_ended(stored.value, deps):
-        deps.publisher.pass_on(cluster, fact)
+    if occupancy.lets_deletion_go_on(stored.value, fact) and _is_over(stored.value, deps):
+        deps.publisher.pass_on(cluster, stored.value.id, fact)
         return None
     now = deps.clock.now()
-    after = occupancy.counted(before, fact, now)
-    count = NewCount(stored.value, fact.attempt, before, after, now) if after else None
+    after = occupancy.counted(stored.value.current.hosts, fact, now)
+    count = NewCount(stored.value, after, now) if after else None
     changes = list(_changes(stored, count, deps)) if count else []
     counted = decided(stored, changes, deps)
     if counted is not None:
@@ -48,15 +47,17 @@ def hosts_changed(
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
         return None
-    looked_at = {fact.slice_id, *_affected(changes)}
+    looked_at = {stored.value.id, *_affected(changes)}
     if count is not None and count.can_wait:
-        looked_at.remove(fact.slice_id)
+        looked_at.remove(stored.value.id)
     deps.publisher.request_reconcile(cluster, sorted(looked_at))
     return None
 
 
-def _has_ended(record: SliceRecord, deps: IntakeDeps) -> bool:
-    """Return whether a slice's workload has ended: nobody will need it again, whatever is reconciled before."""
+def _is_over(record: SliceRecord, deps: IntakeDeps) -> bool:
+    """Return whether nobody will need a slice again, whatever is reconciled before: no claim has it, or all ended."""
+    if record.unclaimed:
+        return True
     uid = record.owner.uid
     own = deps.store.workloads(record.cluster, [uid]).get(uid)
     return own is not None and own.value.state.ended
@@ -71,6 +72,15 @@ def _save(stored: Stored[SliceRecord], counted: Counted, deps: IntakeDeps) -> Re
     deps.store.commit(*counted.changes)
     announce(counted.decision.record, stored.value.transition_count, deps)
     return Reconciled(stored.value, counted.decision, counted.decision.record, counted.reported)
+
+
+def slice_with(claim: SliceId, attempt: int, cluster: ClusterId, deps: IntakeDeps) -> Stored[SliceRecord] | None:
+    """Return the record of a claim's slice of a number; that of the claim if it knows of none."""
+    stored = deps.store.slices(cluster, [claim]).get(claim)
+    if stored is not None and attempt not in stored.value.earlier:
+        return stored
+    id_ = unclaimed_id(claim, attempt)
+    return deps.store.slices(cluster, [id_]).get(id_) or stored
 
 
 def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> bool:
@@ -88,13 +98,12 @@ def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> boo
             with suppress(StaleRecord):
                 deps.store.commit(Change(stored, lowered))
             continue
-        for attempt, hosts in stored.value.all_hosts:
-            recorded = digest_of(stored.value.id, attempt, hosts)
-            listed = fact.digests.get(key_of(stored.value.id, attempt), 0)
-            if recorded and not listed:
-                now_stored = deps.store.slices(cluster, [stored.value.id]).get(stored.value.id)
-                hosts_changed(_without_hosts(stored.value.id, attempt, fact.sequence), now_stored, cluster, deps)
-            agreed = agreed and (recorded == listed or not listed)
+        record = stored.value
+        listed = fact.digests.get(key_of(record.claim, record.attempt), 0)
+        if record.hosts_digest and not listed:
+            now_stored = deps.store.slices(cluster, [record.id]).get(record.id)
+            hosts_changed(_without_hosts(record, fact.sequence), now_stored, cluster, deps)
+        agreed = agreed and (record.hosts_digest == listed or not listed)
     return agreed
 
 
@@ -118,9 +127,9 @@ def _affected(changes: Iterable[Change]) -> Iterator[SliceId]:
             yield from after.demand
 
 
-def _without_hosts(slice_id: SliceId, attempt: int, sequence: int) -> HostsChanged:
+def _without_hosts(record: SliceRecord, sequence: int) -> HostsChanged:
     return HostsChanged(
-        slice_id=slice_id, attempt=attempt, usable=0, joined=0, closed=0, occupants=(), sequence=sequence
+        slice_id=record.claim, attempt=record.attempt, usable=0, joined=0, closed=0, occupants=(), sequence=sequence
     )
 
 

@@ -45,7 +45,7 @@ def _hand_on(token: JoinToken, cluster: ClusterId, deps: ReconcileDeps) -> Hande
     stored, now = read.slices.get(token.slice_id), deps.clock.now()
     if stored is None or not awaits(stored.value, token, now, read.settings):
         return HandedOn(cluster, token.slice_id, token.attempt, None)
-    outcome = deps.backend.join(order_of(stored.value, token.attempt, read.settings), token)
+    outcome = deps.backend.join(order_of(stored.value, read.settings), token)
     _note(stored, outcome, now, read.settings, deps)
     return HandedOn(cluster, token.slice_id, token.attempt, outcome)
 

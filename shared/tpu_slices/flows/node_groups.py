@@ -46,7 +46,7 @@ def tell_node_group(record: SliceRecord, known: Known, deps: ReconcileDeps) -> N
     Each decision announces it, news or not: one that was lost is made up for by the next. That of an adopted slice
     stays as TPU operator wrote it until its hosts are counted.
     """
-    if record.owner.kind.declares and record.reason is not Reason.ADOPTED:
+    if record.owner.kind.declares and record.reason is not Reason.ADOPTED and not record.unclaimed:
         status = status_of(record, known.workloads.get(record.owner.uid))
         update = NodeGroupUpdate(owner=record.owner, slice_id=record.id, status=status, at=deps.clock.now())
         deps.publisher.announce_node_group(record.cluster, update)

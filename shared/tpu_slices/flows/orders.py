@@ -1,9 +1,9 @@
-"""The orders that the backend gets about the attempts of a slice, what it sees, and the questions to the relay."""
+"""The orders that the backend gets about a slice, what it sees, and the questions to the relay."""
 
 from __future__ import annotations
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.observations import Absent, Cause, PoolObservations
+from tpu_slices.domain.model.observations import Absent, Cause, Observed
 from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.reconciling.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.records.slices import SliceRecord
@@ -11,22 +11,21 @@ from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.deps import ReconcileDeps
 
 
-def order_of(record: SliceRecord, attempt: int, settings: ClusterSettings) -> PoolOrder:
-    """Return the order about one attempt of a slice."""
-    known = record.numbered(attempt)
-    made_as = record.made_as if known is None or known is record.current else known.ordered or record.spec
+def order_of(record: SliceRecord, settings: ClusterSettings) -> PoolOrder:
+    """Return the order about a slice."""
+    current = record.current
     return PoolOrder(
         cluster_path=settings.path,
         cluster_gke_id=settings.gke_id,
-        slice_id=record.id,
-        attempt=attempt,
-        legacy_pool=record.legacy_pool if attempt == 0 else None,
+        slice_id=record.claim,
+        attempt=current.number,
+        legacy_pool=record.legacy_pool if current.number == 0 else None,
         job=record.job,
-        spec=made_as,
+        spec=record.made_as,
         settings=record.pinned_settings or settings.pools,
-        operation=known.operation if known else None,
-        ours_since=known.ours_since if known else None,
-        asks_work=known is record.current and _work_is_unknown(record),
+        operation=current.operation,
+        ours_since=current.ours_since,
+        asks_work=_work_is_unknown(record),
     )
 
 
@@ -36,26 +35,19 @@ def _work_is_unknown(record: SliceRecord) -> bool:
     return known is None or known.over_at is not None or known.cause not in {Cause.UPGRADE, Cause.REPAIR}
 
 
-def observed(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> PoolObservations:
-    """Return the observations of every pool that may exist; an attempt that was never requested has none."""
-    current = (
-        Absent()
-        if record.current.create_requested_at is None
-        else deps.backend.look(order_of(record, record.attempt, settings))
-    )
-    terminating = {
-        earlier.number: deps.backend.look(order_of(record, earlier.number, settings)) for earlier in record.terminating
-    }
-    return PoolObservations(current, terminating)
+def observed(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> Observed:
+    """Return what the vendor shows of a slice's pool; one that was never requested is absent."""
+    if record.current.create_requested_at is None:
+        return Observed(Absent())
+    return Observed(deps.backend.look(order_of(record, settings)))
 
 
 def question_of(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQuestion:
-    """Return the question to the relay that closes the hosts of an attempt, or opens them."""
-    known = record.numbered(action.attempt)
-    asked = known.hosts.asked if known is not None else None
+    """Return the question to the relay that closes the hosts of a slice, or opens them."""
+    asked = record.current.hosts.asked
     assert asked is not None, "it was saved with its number"
     return HostsQuestion(
-        slice_id=record.id,
+        slice_id=record.claim,
         attempt=action.attempt,
         number=action.number,
         asked_at=asked.at,

@@ -32,13 +32,15 @@ class Reconciled:
 
 
 def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
-    """Announce the transitions that came after so many."""
+    """Announce the transitions that came after so many; those of a slice that no claim has concern nobody's Job."""
+    if record.unclaimed:
+        return
     transitions = record.transitions_after(known)
     first = record.transition_count - len(transitions) + 1
     updates = [
         SliceUpdate(
             job=record.job,
-            slice_id=record.id,
+            slice_id=record.claim,
             pool=_announced_pool(record),
             transition_number=first + offset,
             transition=transition,
@@ -51,7 +53,7 @@ def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
 
 
 def _announced_pool(record: SliceRecord) -> PoolName:
-    """Return the pool to announce: the current one or, if it was not requested, the last terminating one."""
+    """Return the pool to announce: the current one or, if it was not requested, the last one before."""
     unmade = record.current.create_requested_at is None
-    last = record.terminating[-1] if record.terminating and unmade else record.current
-    return record.pool_of(min(last.number, LAST_ATTEMPT))
+    last = record.earlier[-1] if record.earlier and unmade else record.attempt
+    return record.pool_of(min(last, LAST_ATTEMPT))

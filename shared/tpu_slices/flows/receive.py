@@ -31,14 +31,13 @@ from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.reconciling.inventory import with_heartbeat
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows.demand_list import demand_listed
 from tpu_slices.flows.heartbeats import change_heartbeat
-from tpu_slices.flows.hosts import hosts_changed, hosts_listed
+from tpu_slices.flows.hosts import hosts_changed, hosts_listed, slice_with
+from tpu_slices.flows.lists import demand_listed, workloads_listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
-from tpu_slices.flows.workload_list import workloads_listed
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Names, Stored, Together
@@ -75,7 +74,7 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
                 _check_known(cluster, deps.store.settings(cluster))
             _changed(fact, known, cluster, deps)
         case HostsChanged():
-            stored = deps.store.slices(cluster, [fact.slice_id]).get(fact.slice_id)
+            stored = slice_with(fact.slice_id, fact.attempt, cluster, deps)
             if stored is None:
                 _check_known(cluster, deps.store.settings(cluster))
             return hosts_changed(fact, stored, cluster, deps)

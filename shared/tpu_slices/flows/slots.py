@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
-from tpu_slices.domain.model.observations import PoolObservations
+from tpu_slices.domain.model.observations import Observed
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import (
     RAN_OUT,
@@ -24,8 +24,9 @@ from tpu_slices.domain.reconciling.limiter import (
     runs_out,
     shortage_of,
 )
+from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import PoolOperation, Shortage, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Stored
@@ -89,7 +90,7 @@ class Taking:
 
     def _reusable(self, slot: Slot, candidate: Candidate, after: SliceRecord) -> bool:
         """Return whether a slot is left of the same operation, or of one that ended and whose pool is to be deleted."""
-        if slot.slice_id != after.id or slot.number in {*after.slots, *self.numbers.values()}:
+        if slot.slice_id != after.claim or slot.number in {*after.slots, *self.numbers.values()}:
             return False
         same = (slot.operation, slot.attempt) == (candidate.operation, candidate.attempt)
         return same or (candidate.operation is PoolOperation.DELETE and slot.number in self.before.slots)
@@ -108,6 +109,8 @@ class Settling:
     deps: ReconcileDeps
     taken: Sequence[Stored[Slot]] | None = None
     """As read with the slice; None: not read yet."""
+    kept: frozenset[int] = frozenset()
+    """Those that the slice which was let go still has."""
 
     def __post_init__(self) -> None:
         """Read the slots, unless those that were read with the slice show what it frees."""
@@ -116,22 +119,24 @@ class Settling:
 
     @property
     def _freed(self) -> frozenset[int]:
-        return self.before.slots - self.after.slots
+        return self.before.slots - self.after.slots - self.kept
 
     @property
     def _ours(self) -> frozenset[int]:
-        return frozenset(slot.value.number for slot in self.taken or () if slot.value.slice_id == self.after.id)
+        own = (self.before.claim, self.before.attempt)
+        of = ((slot.value.number, (slot.value.slice_id, slot.value.attempt)) for slot in self.taken or ())
+        return frozenset(number for number, name in of if name == own)
 
     @property
     def _concerns_slots(self) -> bool:
         return bool(self._freed) or runs_out(self.before, self.after)
 
-    def saved(self, seen: PoolObservations) -> list[SliceRecord]:
+    def saved(self, seen: Observed) -> list[SliceRecord]:
         """Let the limiter learn from the step; hand on the slots that it freed, and return to whom."""
         if self.taken is None or not self._concerns_slots:
             return []
         before, after, limiter = self.before, self.after, None
-        if after.reason in RAN_OUT or before.current.slot is not None:
+        if after.reason in RAN_OUT or (before.current.slot is not None and not before.goes):
             limiter = change_limiter(
                 lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps
             )
@@ -258,7 +263,8 @@ def limiter_of(
 class _Turn:
     """Who waits for slots, as it was read once."""
 
-    waiting: Mapping[SliceId, Stored[SliceRecord]]
+    waiting: Mapping[tuple[SliceId, int], Stored[SliceRecord]]
+    """By the claim that they were made for, and their number."""
     running: list[Slot]
     limiter: ConcurrencyLimiter
     settings: ClusterSettings
@@ -273,7 +279,10 @@ class _Turn:
         while first := admit(candidates, self.running, self.limiter, self.now, limits):
             candidate, free = first[0], free_numbers(self.running, self.limiter, self.now, limits)
             number = next((each for each in free if each in left), free[0])
-            slot, record = Slot.of(candidate, number, cluster, self.now), self.waiting[candidate.slice_id]
+            slot, record = (
+                Slot.of(candidate, number, cluster, self.now),
+                self.waiting[candidate.slice_id, candidate.attempt],
+            )
             candidates.remove(candidate)
             try:
                 deps.store.commit(
@@ -309,7 +318,8 @@ def _turn(
         able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
         walk = _Walk(cluster, free + more, lambda pool: able.get(pool, True), deps)
         waiting += walk.creations(_last_queue(slot.value for slot in read.taken))
-    return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now)
+    by_name = {(each.value.claim, each.value.attempt): each for each in waiting}
+    return _Turn(by_name, running, limiter, settings, now)
 
 
 def _with_slot(record: SliceRecord, number: int, now: datetime) -> SliceRecord:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.reasons import SERVED
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, unclaimed_id
 from tpu_slices.domain.reconciling.inventory import (
     CHECK_AGAIN_AFTER,
     QUESTIONS_PER_LIST,
@@ -21,15 +22,15 @@ from tpu_slices.domain.reconciling.inventory import (
 )
 from tpu_slices.domain.reconciling.limiter import has_ended, is_used
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
-from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
-from tpu_slices.flows.counts import counted
-from tpu_slices.flows.demand_list import ask_under_new_settings
+from tpu_slices.flows.budget import counted
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.hosts import ask_for_hosts
+from tpu_slices.flows.lists import ask_under_new_settings
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
@@ -184,13 +185,16 @@ def _settles_slots(of: SweptCluster) -> Did:
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
     doubtful = [slot for slot in taken if not is_used(slot.value, operations)]
-    records = deps.store.slices(settings.cluster, [slot.value.slice_id for slot in doubtful])
+    names = [id_ for slot in doubtful for id_ in ids_of(slot.value.slice_id, slot.value.attempt)]
+    records = deps.store.slices(settings.cluster, names)
+    known = {id_: stored.value for id_, stored in records.items()}
     finished: list[SliceId] = []
     left: list[int] = []
     for slot in doubtful:
-        if slot.value.slice_id in records.unreadable:
+        if not records.unreadable.keys().isdisjoint(ids_of(slot.value.slice_id, slot.value.attempt)):
             continue  # it may still be that slice's
-        stored = records.get(slot.value.slice_id)
+        holder = record_of(slot.value.slice_id, slot.value.attempt, known)
+        stored = records[holder.id] if holder is not None else None
         if slots.is_left(slot, stored, settings.limits, deps):
             left.append(slot.value.number)
         elif stored is not None and has_ended(slot.value, stored.value, operations):
@@ -234,7 +238,7 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     cluster = settings.cluster
     pools = deps.backend.inventory(settings)
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
-    others = deps.store.slices(cluster, {pool.slice_id for pool in pools} - kept.keys())
+    others = deps.store.slices(cluster, _others(pools, {id_: each.value for id_, each in kept.items()}))
     kept.update(others)
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools if pool.job}
     demanding = deps.store.demand_digests(cluster).keys()
@@ -254,12 +258,24 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     for placeholder in findings.placeholders:  # unless the workload itself was told meanwhile
         _is_written(Change(None, placeholder), deps)
     recovered = tuple(each for each in findings.recovered if _is_written(Change(None, each), deps))
+    for each in findings.doubled:
+        _is_written(Change(kept[each.id], None), deps)
+    strays = tuple(each for each in findings.strays if _is_written(Change(None, each), deps))
     mended = tuple((before, to) for before, to in findings.mended if _is_written(Change(kept[before.id], to), deps))
     _request_found(findings, cluster, deps)
     for uid in findings.misreported:  # whoever changed it calls for its report, or the next check does
         _is_written(Change(workloads[uid], replace(workloads[uid].value, next_report_at=deps.clock.now())), deps)
-    complete = (recovered, mended) == (findings.recovered, findings.mended)
-    return replace(findings, recovered=recovered, mended=mended, complete=complete)
+    found = (findings.recovered, findings.strays, findings.mended)
+    complete = (recovered, strays, mended) == found
+    return replace(findings, recovered=recovered, strays=strays, mended=mended, complete=complete)
+
+
+def _others(pools: Sequence[PoolSeen], kept: Mapping[SliceId, SliceRecord]) -> set[SliceId]:
+    """Return what is read by name: of pools that are not among the kept ones, earlier slices, and whose these were."""
+    of_pools = (each for each in pools if record_of(each.slice_id, each.attempt, kept) is None)
+    named = {id_ for each in of_pools for id_ in ids_of(each.slice_id, each.attempt)}
+    earlier = {unclaimed_id(each.claim, number) for each in kept.values() for number in each.earlier}
+    return (named | earlier | {each.claim for each in kept.values()}) - kept.keys()
 
 
 def _is_written(change: Change, deps: ReconcileDeps) -> bool:
@@ -272,7 +288,7 @@ def _is_written(change: Change, deps: ReconcileDeps) -> bool:
 
 
 def _request_found(findings: InventoryFindings, cluster: ClusterId, deps: ReconcileDeps) -> None:
-    found: list[SliceRecord] = [*findings.recovered, *(after for _, after in findings.mended)]
+    found: list[SliceRecord] = [*findings.recovered, *findings.strays, *(after for _, after in findings.mended)]
     if found:
         deps.publisher.request_reconcile(cluster, [record.id for record in found])
 

@@ -77,7 +77,7 @@ class Publisher(Protocol):
         `waiting`: whose pods wait for them, if that is why. `ended`: an operation on a pool of each has ended.
         """
 
-    def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
         """Request a reconcile of the slice that an answer of the relay is about, with the answer."""
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:

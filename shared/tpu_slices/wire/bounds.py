@@ -37,7 +37,7 @@ from tpu_slices.domain.model.slices import (
     SliceSpec,
     WorkloadUid,
     cluster_id,
-    is_slice_id,
+    is_record_id,
 )
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Hosts
@@ -110,7 +110,7 @@ _COUNT = _number(1_000_000_000)
 _QUESTIONS = _number(1_000 * MOST_BELIEVED)
 _TYPES: Mapping[Any, Bound] = {
     ClusterId: Bound(_is_cluster_id, "the ID of a cluster"),
-    SliceId: Bound(is_slice_id, "the ID of a slice"),
+    SliceId: Bound(is_record_id, "the ID of a slice"),
     WorkloadUid: _name(63),
     str: _text(TEMPLATE_BYTES),
     int: _number(_MOST),

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.observations import Visible
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec, unclaimed_id
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
@@ -277,6 +277,7 @@ def _derived(record: Record) -> Fields:
     return {
         "hosts_usable": f"{record.current.hosts.usable} of {hosts}",
         "job_name": record.job.job_name,
+        "claim": None if record.unclaimed else record.claim,
         "pool": _pool(record),
         CHIPS_BOUGHT: record.chips_bought,
         CHIPS_HELD: record.chips_held,
@@ -298,11 +299,6 @@ def _with_parsed_specs(document: Any) -> Any:
     parsed = {**document, **_parsed_in(document, "spec", "")}
     if isinstance(current := document.get("current"), dict):
         parsed["current"] = _parsed_attempt(current, "current.")
-    if isinstance(earlier := document.get("terminating"), list):
-        parsed["terminating"] = [
-            _parsed_attempt(each, f"terminating.{number}.") if isinstance(each, dict) else each
-            for number, each in enumerate(earlier)
-        ]
     return parsed
 
 
@@ -356,13 +352,14 @@ def _impossible_attempt(record: Record) -> str | None:
     """Return which attempt of a slice no pool can have: 0 is that of an adopted pool only."""
     if not isinstance(record, SliceRecord):
         return None
-    attempts = {"current": record.current}
-    attempts |= {f"terminating.{number}": each for number, each in enumerate(record.terminating)}
-    for field, each in attempts.items():
-        if each.number > LAST_ATTEMPT and (each is not record.current or each.create_requested_at is not None):
-            return f"{field}.number: must be at most {LAST_ATTEMPT}, as there is a pool of it"
-        if each.number == 0 and record.legacy_pool is None:
-            return f"{field}.number: must be at least 1, as legacy_pool is not set"
+    number, stands = record.attempt, record.current.create_requested_at is not None
+    if number > LAST_ATTEMPT and stands:
+        return f"current.number: must be at most {LAST_ATTEMPT}, as there is a pool of it"
+    if number == 0 and record.legacy_pool is None:
+        return "current.number: must be at least 1, as legacy_pool is not set"
+    if record.id not in {record.claim, unclaimed_id(record.claim, number)}:
+        whose = "cluster, owner, replicated_job and job_index, with or without current.number"
+        return f"id: must follow from {whose}: correct what was edited"
     return None
 
 

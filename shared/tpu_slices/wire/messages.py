@@ -127,8 +127,8 @@ def encode_reconcile_request(
     return _encode(ReconcileRequest(cluster, slice_, waiting=waiting, ended=ended), cluster=cluster, slice=slice_)
 
 
-def encode_answer(cluster: ClusterId, answer: HostsChanged) -> Message:
-    return _encode(ReconcileRequest(cluster, answer.slice_id, answer), cluster=cluster, slice=answer.slice_id)
+def encode_answer(cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> Message:
+    return _encode(ReconcileRequest(cluster, slice_, answer), cluster=cluster, slice=slice_)
 
 
 def encode_echo_request(cluster: ClusterId, asked_at: datetime) -> Message:

@@ -13,7 +13,7 @@ from tpu_slices.domain.model.slices import PoolName, SliceId, is_slice_id
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.validation import first_error
 
-_OUR_POOL = re.compile(r"(.+)-[1-9][0-9]{0,3}")
+_OUR_POOL = re.compile(r"(.+)-([1-9][0-9]{0,3})")
 _OF_ERRORS = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _POOL = "gke_nodepool"
 _POOL_METHOD = re.compile(r"\.(Create|Delete|Update)NodePool$")
@@ -30,6 +30,8 @@ class EndedOperation:
     """`projects/P/locations/L/clusters/C`; None: that of a self-managed cluster, and the entry does not say which."""
     pool: PoolName
     slice_id: SliceId
+    """The claim that the pool was made for."""
+    attempt: int
     operation: str | None
     """`operation-<epoch ms>-<uuid>`; None: the call was rejected at once, and no operation began."""
     created: bool = False
@@ -135,6 +137,7 @@ def _ended(entry: _LogEntry, name: str, project: str, cluster_path: str | None) 
         cluster_path=cluster_path,
         pool=PoolName(name),
         slice_id=SliceId(ours[1]),
+        attempt=int(ours[2]),
         operation=entry.operation.id if entry.operation else None,
         created=creates and entry.payload.status == {} and entry.severity not in _OF_ERRORS,
     )

@@ -13,22 +13,22 @@ from tests.domain.cases import (
     ELSEWHERE,
     HOUR,
     OURS,
-    OWN,
     STOCKOUT,
-    in_use,
+    every_record,
     observations,
     ready,
     requested,
     situations,
-    terminating,
 )
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
     Broken,
+    Busy,
     Creating,
     Observation,
-    PoolObservations,
+    Observed,
+    Running,
     Unowned,
     Unreadable,
 )
@@ -36,23 +36,17 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.binding import Bound, bind
 from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.ending import is_gone
 from tpu_slices.domain.reconciling.frozen import why_frozen
-from tpu_slices.domain.records.slices import Desire, Refusal, Shortage, SliceRecord
+from tpu_slices.domain.records.awaited import Shortage
+from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
 
 WITH_SLOT = heard(slots={number: number for number in range(200)})
 SHORT = Shortage(at=NOW - MINUTE, reason=Reason.STOCKOUT)
-FITS = terminating(fits=True)
 
 
-def bound(
-    record: SliceRecord,
-    current: Observation | None = None,
-    earlier: Observation | None = None,
-    known: Known = WITH_SLOT,
-) -> Bound:
-    """Return what a claim has; `earlier`: what is seen of its first slice, if it had another since."""
-    others = {} if earlier is None else {1: earlier}
-    return bind(Situation(record, PoolObservations(current or Absent(), others), NOW, settings(), known))
+def bound(record: SliceRecord, found: Observation | None = None, known: Known = WITH_SLOT) -> Bound:
+    return bind(Situation(record, Observed(found or Absent()), NOW, settings(), known))
 
 
 def claim(**fields: object) -> SliceRecord:
@@ -78,7 +72,6 @@ def claim(**fields: object) -> SliceRecord:
             id="it has a slice, some of whose hosts are away",
         ),
         pytest.param(bound(claim(desire=Desire.ABSENT)), None, False, id="it needs none"),
-        pytest.param(bound(claim(attempt=2, terminating=(FITS,)), earlier=OURS), None, False, id="an earlier one fits"),
         pytest.param(bound(requested(), Broken(STOCKOUT)), Reason.STOCKOUT, False, id="its slice has just failed"),
         pytest.param(bound(requested(), Unowned("x")), Reason.UNOWNED_POOL, False, id="another's pool has its name"),
         pytest.param(bound(claim(runs_on=ELSEWHERE)), Reason.RUNS_ELSEWHERE, False, id="its Job runs elsewhere"),
@@ -100,12 +93,6 @@ def claim(**fields: object) -> SliceRecord:
         pytest.param(
             bound(claim(attempt=LAST_ATTEMPT + 1)), Reason.ATTEMPTS_EXHAUSTED, False, id="every name was used"
         ),
-        pytest.param(
-            bound(claim(attempt=2, terminating=(FITS,)), earlier=Unreadable("503")),
-            Reason.EARLIER_POOL_UNREADABLE,
-            False,
-            id="an earlier one may fit, which is not known",
-        ),
         pytest.param(bound(claim(), known=heard()), Reason.OPERATION_LIMIT, False, id="no slot is free"),
         pytest.param(
             bound(claim(), known=heard(shortage=SHORT)), Reason.AWAITING_TURN, False, id="it is not its turn to try"
@@ -119,41 +106,54 @@ def test_a_claim_says_why_no_slice_of_it_stands_or_that_one_is_made(
     assert (given_to.waits is not None and given_to.waits.creates) is is_made
 
 
-def test_its_job_is_on_an_earlier_slice_before_its_own_one_has_failed() -> None:
-    """Who runs has a slice, whatever became of the one that was being made meanwhile."""
-    record = requested(attempt=2, terminating=(in_use(OWN),))
-    given_to = bound(record, Broken(STOCKOUT), earlier=OURS)
-    assert (given_to.case.record.attempt, given_to.waits) == (1, None)
-
-
 readable = observations.filter(lambda seen: not isinstance(seen, Unreadable))
 
 
-def numbers(record: SliceRecord) -> list[int]:
-    return [each.number for each in record.all_attempts]
+claims = every_record.filter(lambda record: not record.unclaimed)
 
 
-@given(situations(current=readable))
+def numbers(bound: Bound) -> list[int]:
+    """Return the numbers of the slices that a claim has or had, and that are not known to be gone."""
+    record = bound.case.record
+    return [*record.earlier, *([record.attempt] if record.current.create_requested_at is not None else [])]
+
+
+@given(situations(claims, current=readable))
 def test_binding_loses_no_slice_and_names_none_twice(case: Situation) -> None:
     assume(why_frozen(case) is None)
-    before, after = case.record, bind(case).case.record
-    named = numbers(after)
-    requested_before = {each.number for each in before.all_attempts if each.create_requested_at is not None}
+    before, given_to = case.record, bind(case)
+    after, named = given_to.case.record, numbers(given_to)
+    stood = {before.attempt} if not is_gone(case) else set()
     assert len(set(named)) == len(named)
-    assert requested_before <= set(named)
-    assert all(new > before.attempts for new in set(named) - set(numbers(before)))
-    assert after.attempts >= max(named)
+    assert {*before.earlier, *stood} <= set(named)
+    assert after.attempt == before.attempt or after.attempt > before.attempts
+    assert after.attempts >= max([after.attempt, *after.earlier])
 
 
-@given(situations(current=readable))
+@given(situations(claims, current=readable))
+def test_a_slice_that_its_claim_has_no_more_has_a_record_while_it_is_not_gone(case: Situation) -> None:
+    assume(why_frozen(case) is None)
+    given_to = bind(case)
+    passed_on = given_to.case.record.attempt != case.record.attempt and not is_gone(case)
+    assert (given_to.let_go is not None) is passed_on
+    if given_to.let_go is not None:
+        assert given_to.let_go.unclaimed
+        assert given_to.let_go.goes
+        assert given_to.let_go.attempt == case.record.attempt
+        assert given_to.let_go.current.hosts == case.record.current.hosts
+        assert given_to.let_go.current.slot == case.record.current.slot
+
+
+@given(situations(claims, current=readable))
 def test_a_claim_that_waits_has_no_slice_that_stands_and_one_that_has_a_slice_does_not_wait(case: Situation) -> None:
     assume(why_frozen(case) is None)
     given_to = bind(case)
-    stands = not isinstance(given_to.case.seen.current, Absent | Begun)
+    after = given_to.case
+    stands = not isinstance(after.seen.pool, Absent | Begun) or after.record.goes
     assert (given_to.waits is None) is (stands or not case.record.wanted)
 
 
-@given(situations(current=readable))
+@given(situations(claims, current=readable))
 def test_nothing_is_made_that_nobody_was_lately_known_to_wait_for_or_that_is_refused(case: Situation) -> None:
     assume(why_frozen(case) is None)
     given_to = bind(case)
@@ -162,20 +162,22 @@ def test_nothing_is_made_that_nobody_was_lately_known_to_wait_for_or_that_is_ref
         assert case.waiting
         assert case.record.refusal is None
         assert not given_to.case.runs_elsewhere
-        assert isinstance(given_to.case.seen.current, Absent | Begun)
+        assert isinstance(given_to.case.seen.pool, Absent | Begun)
 
 
-@given(situations(current=readable))
+@given(situations(claims, current=readable))
 def test_a_slice_that_its_own_job_uses_stays_its_own_while_it_is_needed(case: Situation) -> None:
     """Unless somebody is deleting it already."""
     assume(why_frozen(case) is None)
     record = case.record
-    stands = isinstance(case.seen.current, type(OURS) | Creating | Broken)
-    if record.wanted and record.on(record.current.hosts) and stands and record.current.create_requested_at:
+    stands = isinstance(case.seen.pool, Running | Creating | Broken | Busy)
+    deleted = case.order_may_arrive(record.current.delete_requested_at) and record.goes
+    if record.wanted and record.on(record.current.hosts) and stands and not deleted:
         assert bind(case).case.record.attempt == record.attempt
+        assert not bind(case).case.record.goes
 
 
-@given(situations(current=readable), st.booleans())
+@given(situations(claims, current=readable), st.booleans())
 def test_binding_again_changes_nothing(case: Situation, has_slots: bool) -> None:
     """It is decided upon what was seen, not upon what it decided before: a message that comes twice is harmless."""
     assume(why_frozen(case) is None)
@@ -183,5 +185,5 @@ def test_binding_again_changes_nothing(case: Situation, has_slots: bool) -> None
     case = replace(case, known=replace(case.known, slots=slots))
     once = bind(case)
     twice = bind(once.case)
-    assert numbers(twice.case.record) == numbers(once.case.record)
-    assert twice.opened == ()
+    assert (numbers(twice), twice.case.record.goes) == (numbers(once), once.case.record.goes)
+    assert (twice.opened, twice.let_go) == ((), None)

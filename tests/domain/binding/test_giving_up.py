@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts, with_fields
+from tests.builders import MINUTE, NOW, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     ELSEWHERE,
     GUEST,
@@ -38,7 +38,7 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Observation,
-    PoolObservations,
+    Observed,
     Unowned,
     Unreadable,
 )
@@ -46,32 +46,24 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
 from tpu_slices.domain.reconciling.returning import AWAY
-from tpu_slices.domain.records.slices import Desire, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 LIMITS = Limits()
 
 
 def ended(record: SliceRecord, seen: Observation, known: Known | None = None) -> GivingUp | None:
-    return giving_up(Situation(record, PoolObservations(seen, {}), NOW, settings(), known or heard()))
+    """Return how a slice ends, whatever is told of it."""
+    end = giving_up(Situation(record, Observed(seen), NOW, settings(), known or heard()))
+    return replace(end, why="") if end is not None else None
 
 
-FITS, ENDED, FAILED = GivingUp(fits=True), GivingUp(), GivingUp(failure=STOCKOUT)
+UNNEEDED, FITS, ENDED, FAILED = (
+    GivingUp(unneeded=True),
+    GivingUp(fits=True),
+    GivingUp(),
+    GivingUp(failure=STOCKOUT),
+)
 KEPT = None
-
-
-@pytest.mark.parametrize("seen", [Absent(), OURS, LOST, Broken(STOCKOUT), Deleting(), Unowned("x")], ids=repr)
-@pytest.mark.parametrize("desire", list(Desire))
-def test_an_attempt_that_was_never_requested_is_not_given_up(seen: Observation, desire: Desire) -> None:
-    assert ended(a_record(desire=desire), seen) is None
-
-
-@pytest.mark.parametrize("known", [heard(), SILENT, Known()], ids=["heard", "silent", "never heard"])
-@pytest.mark.parametrize("seen", [Absent(), Creating(), OURS, Broken(STOCKOUT), Deleting(), Unowned("x")], ids=repr)
-def test_an_attempt_that_is_not_needed_is_given_up_and_fits_if_it_is_needed_again(
-    seen: Observation, known: Known
-) -> None:
-    assert ended(requested(desire=Desire.ABSENT), seen, known) == FITS
-    assert ended(requested(desire=Desire.ABSENT, hosts=some_hosts(occupants=(OWN,))), seen, known) == FITS
 
 
 @pytest.mark.parametrize(
@@ -237,12 +229,14 @@ IDLE = LIMITS.idle_after
 @pytest.mark.parametrize(
     ("record", "expected"),
     [
-        pytest.param(ready(IDLE), FITS, id="unused for long"),
+        pytest.param(ready(IDLE), UNNEEDED, id="unused for long"),
         pytest.param(ready(IDLE - MINUTE), KEPT, id="unused, not for long"),
         pytest.param(ready(2 * HOUR, hosts=some_hosts(vacant_since=NOW - MINUTE)), KEPT, id="vacated a moment ago"),
-        pytest.param(ready(IDLE, demand_confirmed_at=None), FITS, id="nobody ever waited"),
+        pytest.param(ready(IDLE, demand_confirmed_at=None), UNNEEDED, id="nobody ever waited"),
         pytest.param(
-            ready(2 * HOUR, demand_confirmed_at=NOW - HOUR), FITS, id="its leader waited, but does not wait any more"
+            ready(2 * HOUR, demand_confirmed_at=NOW - HOUR),
+            UNNEEDED,
+            id="its leader waited, and does not any more",
         ),
         pytest.param(ready(IDLE, demand_confirmed_at=NOW, runs_on=ELSEWHERE), FITS, id="its Job runs elsewhere"),
         pytest.param(
@@ -270,13 +264,13 @@ def test_a_ready_pool_that_its_waiting_leader_does_not_use_is_refused() -> None:
     refused = ended(ready(IDLE, demand_confirmed_at=NOW - MINUTE), OURS)
     assert refused is not None
     assert refused.rejection is not None
-    assert (refused.fits, refused.rejection.reason) == (False, Reason.LEADER_UNSCHEDULABLE)
+    assert (refused.fits, refused.unneeded, refused.rejection.reason) == (False, False, Reason.LEADER_UNSCHEDULABLE)
 
 
 def test_a_pool_that_was_waited_for_before_it_was_vacant_is_neither_refused_nor_created_again() -> None:
     soon = settings(limits=replace(LIMITS, idle_after=5 * MINUTE))
     record = ready(6 * MINUTE, demand_confirmed_at=NOW - 7 * MINUTE)
-    assert giving_up(Situation(record, PoolObservations(OURS, {}), NOW, soon, heard())) is None
+    assert giving_up(Situation(record, Observed(OURS), NOW, soon, heard())) is None
 
 
 present = observations.filter(lambda seen: not isinstance(seen, Absent | Begun | Deleting))
@@ -291,7 +285,7 @@ with_hosts = st.tuples(records(), st.integers(0, 4)).map(
 
 @given(situations(used_by_its_own_job, current=present))
 def test_a_wanted_pool_that_its_own_job_uses_is_never_given_up(case: Situation) -> None:
-    there = case.record.on(case.record.current.hosts) or not isinstance(case.seen.current, Unowned)
+    there = case.record.on(case.record.current.hosts) or not isinstance(case.seen.pool, Unowned)
     if case.record.wanted and case.users and there:
         assert giving_up(case) is None
 
@@ -299,7 +293,7 @@ def test_a_wanted_pool_that_its_own_job_uses_is_never_given_up(case: Situation) 
 @given(situations(with_hosts, st.just(SILENT), present))
 def test_while_the_relay_is_silent_a_wanted_pool_with_hosts_is_not_given_up(case: Situation) -> None:
     assert case.known.relay.silent(NOW)
-    assert isinstance(case.seen.current, Unowned) or giving_up(case) is None
+    assert isinstance(case.seen.pool, Unowned) or giving_up(case) is None
 
 
 @given(situations(records().map(wanted), current=st.just(Unreadable("503"))))
@@ -311,21 +305,13 @@ def test_a_wanted_slice_gives_nothing_up_over_a_pool_that_is_not_read(case: Situ
 def test_a_name_that_somebody_else_uses_is_given_up_unless_its_own_job_is_there(case: Situation) -> None:
     end = giving_up(case)
     assert not case.record.wanted or (end is None) == case.record.on(case.record.current.hosts)
-    assert end is None or end.fits is not case.record.wanted
-    assert end is None or end.fits or "It has no labels." in end.unowned
+    assert end is None or "It has no labels." in end.unowned
 
 
 @given(situations())
-def test_an_attempt_ends_in_one_way(case: Situation) -> None:
+def test_a_slice_ends_in_one_way(case: Situation) -> None:
     end = giving_up(case)
-    assert end is None or [end.fits, end.failure is not None, end.rejection is not None].count(True) <= 1
-
-
-@given(situations())
-def test_what_is_not_wanted_is_given_up_and_what_was_never_requested_is_not(case: Situation) -> None:
-    end = giving_up(case)
-    if case.record.current.create_requested_at is None:
-        assert end is None
-    elif not case.record.wanted:
-        assert end is not None
-        assert end.fits
+    if end is not None:
+        ways = [end.fits, end.unneeded, bool(end.unowned), end.failure is not None, end.rejection is not None]
+        assert ways.count(True) <= 1
+        assert end.told

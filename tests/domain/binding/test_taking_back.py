@@ -1,4 +1,4 @@
-"""Attempts that were given up are taken back if they serve the slice's Job best: one row per row of the table."""
+"""A slice that goes is its claim's again if that needs it, and one that no claim has is given back: a row per row."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_open, heard, settings, some_hosts, with_fields
+from tests.builders import MINUTE, NOW, a_spec, asked_to_open, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     ELSEWHERE,
     GUEST,
     GUEST_LEFT,
     HOUR,
     LEFT,
-    LOST,
     OTHERS,
     OURS,
     OWN,
     REJECTION,
     SIBLING,
     STOCKOUT,
-    in_use,
+    going,
+    ready,
     requested,
-    seen,
-    terminating,
     was_seen,
     with_hosts,
 )
@@ -34,175 +32,192 @@ from tpu_slices.domain.model.observations import (
     Creating,
     Deleting,
     Observation,
+    Observed,
     Running,
-    Unowned,
-    Unreadable,
 )
-from tpu_slices.domain.reconciling.binding import bind, given_up
-from tpu_slices.domain.reconciling.case import Known, Situation
-from tpu_slices.domain.reconciling.decisions import Action, OpenHosts
+from tpu_slices.domain.reconciling.binding import Bound, bind, may_be_regained, regained, with_next
+from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.decisions import OpenHosts
 from tpu_slices.domain.records.attempts import Attempt
-from tpu_slices.domain.records.slices import Desire
+from tpu_slices.domain.records.slices import Desire, SliceRecord
+
+CLOSED = going().current.hosts
 
 
-def case_of(*attempts: Attempt, current: Observation | None = None, **changes: object) -> Situation:
-    """Return the case of a slice whose second attempt was not requested, and whose first pool runs."""
-    known = changes.pop("known", heard())
-    assert isinstance(known, Known)
-    record = with_fields(a_record(attempt=2, terminating=attempts), **changes)
-    found = {f"a{each.number}": OURS for each in attempts}
-    return Situation(record, seen(current or Absent(), **found), NOW, settings(), known)
+def let_go(**fields: object) -> SliceRecord:
+    """Return a claim that a leader waits for, and whose slice goes: nobody is on its hosts, which are closed."""
+    return with_fields(requested(hosts=CLOSED, let_go="nobody used it for 30 minutes"), **fields)
 
 
-# given up
+def case_of(record: SliceRecord, found: Observation = OURS) -> Situation:
+    known = heard(slots={number: number for number in range(9)})
+    return Situation(record, Observed(found), NOW, settings(), known)
 
 
-def test_the_next_attempt_starts_without_the_state_of_the_last() -> None:
-    record = requested(
-        operation="operation-1",
-        slot=3,
-        rebuild_allowed=True,
-        hosts=some_hosts(occupants=(OWN,)),
-        spared_until=NOW,
-        terminating=(terminating(number=4),),
-    )
-    after = given_up(record, fits=True)
+def bound(record: SliceRecord, found: Observation = OURS) -> Bound:
+    return bind(case_of(record, found))
+
+
+# a slice that goes
+
+OPENED = (OpenHosts(1, 2),)
+OWN_ON_IT = with_fields(let_go(), hosts=some_hosts(occupants=(OWN,)))
+
+
+@pytest.mark.parametrize(
+    ("record", "opened"),
+    [
+        pytest.param(let_go(), OPENED, id="its leader waits"),
+        pytest.param(let_go(hosts=some_hosts()), (), id="its leader waits, and its hosts were not closed"),
+        pytest.param(with_hosts(let_go(), departures=LEFT), OPENED, id="its Job left a moment ago, and waits"),
+        pytest.param(OWN_ON_IT, (), id="its Job is on it"),
+        pytest.param(with_fields(OWN_ON_IT, demand_confirmed_at=None), (), id="its Job is on it, and does not wait"),
+        pytest.param(with_hosts(OWN_ON_IT, occupants=(OWN, GUEST)), (), id="its Job and others are on it"),
+        pytest.param(
+            with_fields(OWN_ON_IT, delete_requested_at=NOW - HOUR), (), id="its deletion was asked for long ago in vain"
+        ),
+    ],
+)
+def test_a_slice_that_goes_is_its_claims_again_if_that_needs_it(
+    record: SliceRecord, opened: tuple[OpenHosts, ...]
+) -> None:
+    again = bound(record)
+    assert (again.case.record.attempt, again.case.record.goes) == (1, False)
+    assert (again.let_go, again.opened, again.waits) == (None, opened, None)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(let_go(demand_confirmed_at=NOW - HOUR), id="no leader waits"),
+        pytest.param(let_go(desire=Desire.ABSENT), id="it is not needed"),
+        pytest.param(with_fields(OWN_ON_IT, desire=Desire.ABSENT), id="its Job is on it, and it is not needed"),
+    ],
+)
+def test_a_slice_that_nobody_needs_goes_on_going(record: SliceRecord) -> None:
+    still = bound(record)
+    assert (still.case.record.attempt, still.case.record.goes) == (1, True)
+    assert (still.let_go, still.opened, still.waits) == (None, (), None)
+
+
+@pytest.mark.parametrize(
+    ("record", "found", "fits"),
+    [
+        pytest.param(let_go(delete_requested_at=NOW), OURS, False, id="it is being deleted"),
+        pytest.param(let_go(delete_requested_at=NOW - HOUR), Deleting(), False, id="it is seen to be deleted"),
+        pytest.param(let_go(seen=was_seen(OTHERS)), OURS, True, id="made for another request"),
+        pytest.param(with_hosts(let_go(), occupants=(GUEST,)), OURS, True, id="others are on it"),
+        pytest.param(with_hosts(let_go(), occupants=(SIBLING,)), OURS, True, id="a sibling is on it"),
+        pytest.param(with_hosts(let_go(), departures=GUEST_LEFT), OURS, True, id="others may restart on it"),
+        pytest.param(let_go(), Broken(STOCKOUT), True, id="it broke"),
+        pytest.param(let_go(), Creating(operation_runs=False), True, id="its creation was lost"),
+        pytest.param(let_go(runs_on=ELSEWHERE), OURS, True, id="its Job runs elsewhere"),
+    ],
+)
+def test_a_claim_that_cannot_have_its_slice_again_has_the_next_and_that_goes_by_itself(
+    record: SliceRecord, found: Observation, *, fits: bool
+) -> None:
+    after = bound(record, found)
+    assert after.let_go is not None
+    assert (after.let_go.id, after.let_go.attempt, after.let_go.fits) == (f"{record.id}-1", 1, fits)
+    assert (after.case.record.attempt, after.case.record.earlier, after.case.record.goes) == (2, (1,), False)
+    assert after.waits is not None
+
+
+@pytest.mark.parametrize("found", [OURS, Creating(), Busy("repair"), Running()], ids=repr)
+def test_a_slice_is_had_again_only_if_it_can_serve(found: Observation) -> None:
+    assert bound(let_go(), found).let_go is None
+
+
+def test_a_slice_that_is_gone_leaves_no_record_and_its_name_is_not_used_again() -> None:
+    after = bound(let_go(delete_requested_at=NOW - MINUTE), Absent())
+    assert after.let_go is None
+    assert (after.case.record.attempt, after.case.record.attempts, after.case.record.earlier) == (2, 2, ())
+
+
+def test_what_was_done_about_its_end_counts_no_more() -> None:
+    record = let_go(operation="operation-1", slot=3, spared_until=NOW, refused="no", cancel_refused="no")
+    after = bound(record).case.record.current
+    hosts = some_hosts(usable=0, closed=4, vacant_since=None, asked=asked_to_open(NOW, number=2), answered=1)
     assert after == replace(
-        requested(attempt=5, create_requested_at=None, terminating=()),
-        terminating=(
-            terminating(number=4),
-            Attempt(
-                number=1,
-                ordered=a_spec(),
-                create_requested_at=record.current.create_requested_at,
-                operation="operation-1",
-                slot=3,
-                hosts=record.current.hosts,
-                spared_until=NOW,
-                fits=True,
-            ),
-        ),
+        record.current, refused="", cancel_refused="", hosts=replace(hosts, vacant_since=after.hosts.vacant_since)
     )
 
 
-def test_an_attempt_of_which_no_host_exists_or_will_holds_no_chips() -> None:
-    assert given_up(requested(), fits=False).chips_bought == 16
-    assert given_up(requested(), fits=False, empty=True).chips_bought == 0
+# the next one
 
 
-# taken back
+def test_the_next_slice_starts_without_the_state_of_the_last() -> None:
+    record = requested(operation="operation-1", slot=3, rebuild_allowed=True, rejection=REJECTION, earlier=(4,))
+    stands = record.unclaimed_with(record.current, "it failed", NOW)
+    after = with_next(record, stands)
+    assert after.current == Attempt(number=5)
+    assert (after.attempts, after.earlier, after.rebuild_allowed, after.rejection) == (5, (4, 1), False, None)
+    assert (stands.current.operation, stands.current.slot, stands.current.ordered) == ("operation-1", 3, a_spec())
+    assert (stands.wanted, stands.goes, stands.why_it_goes) == (False, True, "it failed")
 
-FITS = terminating(fits=True)
-OWN_ON_IT = in_use(OWN)
-TAKEN_BACK = (1, (OpenHosts(1, 2),))
-NOT_TAKEN_BACK = (2, ())
+
+def test_a_slice_of_which_no_host_exists_or_will_holds_no_chips() -> None:
+    record = requested()
+    assert record.unclaimed_with(record.current, "", NOW).chips_bought == 16
+    assert record.unclaimed_with(replace(record.current, empty=True), "", NOW).chips_bought == 0
 
 
-@pytest.mark.parametrize(
-    ("case", "expected"),
-    [
-        # its Job runs on it
-        pytest.param(case_of(OWN_ON_IT), (1, ()), id="its Job runs on it, whether it fits or not"),
-        pytest.param(
-            case_of(with_hosts(FITS, occupants=(OWN,))),
-            TAKEN_BACK,
-            id="its Job runs on it, and it was closed",
-        ),
-        pytest.param(case_of(OWN_ON_IT, demand_confirmed_at=None), (1, ()), id="its Job runs on it, and does not wait"),
-        pytest.param(case_of(in_use(OWN, GUEST)), (1, ()), id="its Job and others run on it"),
-        pytest.param(
-            case_of(OWN_ON_IT, current=OURS, create_requested_at=NOW - HOUR, hosts=some_hosts(occupants=(GUEST,))),
-            (1, ()),
-            id="its Job runs on it, others on the current one",
-        ),
-        pytest.param(
-            case_of(OWN_ON_IT, current=OURS, create_requested_at=NOW - HOUR, hosts=some_hosts(occupants=(OWN,))),
-            NOT_TAKEN_BACK,
-            id="its Job runs on the current one as well",
-        ),
-        pytest.param(
-            case_of(OWN_ON_IT, desire=Desire.ABSENT),
-            NOT_TAKEN_BACK,
-            id="its Job runs on it, but the slice is not needed",
-        ),
-        pytest.param(
-            case_of(replace(OWN_ON_IT, delete_requested_at=NOW)),
-            NOT_TAKEN_BACK,
-            id="its Job runs on it, but it is being deleted",
-        ),
-        # it serves again
-        pytest.param(case_of(FITS), TAKEN_BACK, id="fits, and its leader waits"),
-        pytest.param(case_of(replace(FITS, hosts=some_hosts())), (1, ()), id="fits, and was not closed"),
-        pytest.param(case_of(replace(FITS, fits=False)), NOT_TAKEN_BACK, id="given up for good"),
-        pytest.param(case_of(replace(FITS, seen=was_seen(OTHERS))), NOT_TAKEN_BACK, id="made for another request"),
-        pytest.param(case_of(FITS, spec=None), NOT_TAKEN_BACK, id="the request is not known"),
-        pytest.param(case_of(FITS, demand_confirmed_at=NOW - HOUR), NOT_TAKEN_BACK, id="its leader does not wait"),
-        pytest.param(case_of(FITS, runs_on=ELSEWHERE), NOT_TAKEN_BACK, id="its Job runs elsewhere"),
-        pytest.param(
-            case_of(FITS, create_requested_at=NOW, current=Creating()), NOT_TAKEN_BACK, id="another is being created"
-        ),
-        pytest.param(case_of(replace(FITS, delete_requested_at=NOW)), NOT_TAKEN_BACK, id="it is being deleted"),
-        pytest.param(case_of(in_use(GUEST, fits=True)), NOT_TAKEN_BACK, id="others run on it"),
-        pytest.param(case_of(in_use(SIBLING, fits=True)), NOT_TAKEN_BACK, id="a sibling Job runs on it"),
-        pytest.param(
-            case_of(with_hosts(FITS, departures=GUEST_LEFT)),
-            NOT_TAKEN_BACK,
-            id="others may restart on it",
-        ),
-        pytest.param(case_of(with_hosts(FITS, departures=LEFT)), TAKEN_BACK, id="its Job left a moment ago"),
-    ],
-)
-def test_an_earlier_attempt_is_taken_back_if_it_serves_the_job_best(
-    case: Situation, expected: tuple[int, tuple[Action, ...]]
-) -> None:
-    bound = bind(case)
-    assert (bound.case.record.attempt, bound.opened) == expected
+# given back
+
+NEXT = requested(attempt=2, create_requested_at=None, earlier=(1,))
+FREE = going(fits=True, seen=was_seen(OURS))
+WITH_OWN = with_fields(FREE, hosts=some_hosts(occupants=(OWN,)), fits=False)
+
+
+def given_back(claim: SliceRecord, slice_: SliceRecord) -> bool:
+    return may_be_regained(slice_) and regained(claim, case_of(slice_)) is not None
 
 
 @pytest.mark.parametrize(
-    ("found", "serves", "in_use_too"),
+    ("claim", "slice_", "expected"),
     [
-        (Absent(), False, False),
-        (Creating(), True, True),
-        (LOST, False, True),
-        (OURS, True, True),
-        (Busy("repair"), True, True),
-        (Broken(STOCKOUT), False, True),
-        (Deleting(), False, False),
-        (Unowned("x"), False, False),
-        (Unreadable("503"), False, False),
+        pytest.param(NEXT, WITH_OWN, True, id="its Job is on it"),
+        pytest.param(requested(attempt=2), WITH_OWN, True, id="its Job is on it, and another is being made"),
+        pytest.param(with_fields(NEXT, runs_on=ELSEWHERE), WITH_OWN, True, id="its Job is on it, and was elsewhere"),
+        pytest.param(
+            ready(attempt=2, hosts=some_hosts(occupants=(OWN,))), WITH_OWN, False, id="its Job is on another one too"
+        ),
+        pytest.param(with_fields(NEXT, desire=Desire.ABSENT), WITH_OWN, False, id="the claim is not needed"),
+        pytest.param(with_fields(NEXT, hold=True), WITH_OWN, False, id="the claim is held"),
+        pytest.param(NEXT, with_fields(WITH_OWN, hold=True), False, id="the slice is held"),
+        pytest.param(NEXT, with_fields(WITH_OWN, delete_requested_at=NOW), False, id="it is being deleted"),
+        pytest.param(NEXT, FREE, True, id="the claim waits, and nobody uses it"),
+        pytest.param(NEXT, with_fields(FREE, fits=False), False, id="something was wrong with it"),
+        pytest.param(requested(attempt=2), FREE, False, id="another is being made"),
+        pytest.param(with_fields(NEXT, demand_confirmed_at=NOW - HOUR), FREE, False, id="the claim does not wait"),
+        pytest.param(with_fields(NEXT, runs_on=ELSEWHERE), FREE, False, id="its Job runs elsewhere"),
+        pytest.param(with_fields(NEXT, spec=a_spec(hosts=8, fingerprint="v1-x")), FREE, False, id="another request"),
+        pytest.param(NEXT, with_hosts(FREE, closed=2), False, id="hosts of it are missing"),
+        pytest.param(NEXT, with_fields(FREE, seen=was_seen(Broken(STOCKOUT))), False, id="it broke"),
+        pytest.param(NEXT, with_hosts(FREE, occupants=(GUEST,)), False, id="others are on it"),
+        pytest.param(NEXT, with_hosts(FREE, departures=GUEST_LEFT), False, id="others may restart on it"),
     ],
-    ids=repr,
 )
-def test_an_earlier_attempt_is_taken_back_only_from_what_can_serve(
-    found: Observation, serves: bool, in_use_too: bool
+def test_a_slice_that_no_claim_has_is_given_back_if_its_job_is_there_or_waits_for_it(
+    claim: SliceRecord, slice_: SliceRecord, *, expected: bool
 ) -> None:
-    for attempt, expected in ((FITS, serves), (OWN_ON_IT, in_use_too)):
-        case = replace(case_of(attempt), seen=seen(Absent(), a1=found))
-        assert (bind(case).case.record.attempt == 1) is expected
+    assert given_back(claim, slice_) is expected
 
 
-def test_the_attempt_on_which_its_job_runs_comes_before_one_that_would_serve() -> None:
-    case = case_of(OWN_ON_IT, replace(FITS, number=2), attempt=3, attempts=3)
-    assert bind(case).case.record.attempt == 1
+def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
+    claim = requested(attempt=2, earlier=(1,), rejection=REJECTION, slot=4)
+    found = regained(claim, case_of(WITH_OWN))
+    assert found is not None
+    after, meanwhile = found
+    assert meanwhile is not None
+    assert (after.id, after.attempt, after.earlier, after.attempts) == (claim.id, 1, (2,), 2)
+    assert (after.current.hosts.occupants, after.goes, after.rejection) == ((OWN,), False, None)
+    assert (meanwhile.id, meanwhile.attempt, meanwhile.current.slot) == (f"{claim.id}-2", 2, 4)
 
 
-def test_what_is_taken_back_is_the_attempt_as_it_was_and_its_hosts_are_asked_to_be_opened() -> None:
-    attempt = replace(FITS, operation="operation-1", slot=3, spared_until=NOW)
-    case = bind(case_of(attempt, retry_at=NOW + MINUTE)).case
-    hosts = some_hosts(usable=0, closed=4, vacant_since=NOW, asked=asked_to_open(NOW, number=2), answered=1)
-    after = requested(operation="operation-1", slot=3, spared_until=NOW, hosts=hosts, attempts=2, ordered=a_spec())
-    assert replace(case.record, retry_at=None, phase=after.phase) == after
-    assert case.seen == seen(OURS)
-
-
-def test_the_current_attempt_stays_on_record_when_another_takes_its_place() -> None:
-    case = case_of(OWN_ON_IT, terminating(number=3), current=OURS, create_requested_at=NOW - MINUTE, attempts=4)
-    after = bind(replace(case, seen=seen(OURS, a1=Running(), a3=Deleting()))).case
-    assert [(each.number, each.fits) for each in after.record.terminating] == [(3, False), (2, True)]
-    assert after.seen == seen(Running(), a2=OURS, a3=Deleting())
-    assert given_up(after.record, fits=True).attempt == 5
-
-
-def test_a_slice_whose_job_uses_it_after_all_is_no_longer_rejected() -> None:
-    assert bind(case_of(OWN_ON_IT, rejection=REJECTION)).case.record.rejection is None
+def test_a_number_that_was_never_requested_is_left_out() -> None:
+    found = regained(NEXT, case_of(WITH_OWN))
+    assert found is not None
+    after, meanwhile = found
+    assert (after.attempt, after.attempts, after.earlier, meanwhile) == (1, 2, (), None)

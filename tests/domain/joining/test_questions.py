@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.builders import (
@@ -22,11 +22,12 @@ from tests.builders import (
     some_hosts,
     with_fields,
 )
-from tests.domain.cases import OURS, observations, ready, requested, seen, terminating, unneeded
+from tests.domain.cases import OURS, STOCKOUT, observations, ready, requested, seen, unneeded
 from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
+    Broken,
     Busy,
     Creating,
     Failure,
@@ -35,6 +36,7 @@ from tpu_slices.domain.model.observations import (
     Refused,
     Running,
     Started,
+    Unowned,
 )
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import InstanceRequest
@@ -121,15 +123,24 @@ def test_settings_that_change_do_not_change_how_a_slice_joins() -> None:
     assert joins(decide(record, seen(OURS), NOW, self_managed(), heard())) == (ASK,)
 
 
-def test_the_token_of_an_attempt_that_was_given_up_is_taken_away() -> None:
+def test_the_token_of_a_slice_that_goes_is_taken_away() -> None:
     decision = decided(unneeded(requested(join_asked=asked())))
-    assert decision.record.attempt == 2
+    assert (decision.record.attempt, decision.record.goes) == (1, True)
     assert joins(decision) == (END,)
 
 
-def test_the_next_attempt_gets_a_token_of_its_own() -> None:
-    record = requested(attempt=2, attempts=2, join_asked=asked(), terminating=(terminating(),))
-    decision = decide(record, seen(OURS, a1=OURS), NOW, KUBEADM, heard())
+def test_the_token_of_a_slice_that_its_claim_has_no_more_is_taken_away_and_the_next_gets_its_own() -> None:
+    decision = decided(requested(join_asked=asked()), Broken(STOCKOUT))
+    assert (decision.record.attempt, decision.record.join_asked, joins(decision)) == (2, None, ())
+    assert decision.let_go is not None
+    assert joins(decided(decision.let_go)) == (END,)
+    after = decided(with_fields(decision.record, create_requested_at=NOW - MINUTE))
+    assert joins(after) == (AskJoin(2, NOW),)
+    assert after.record.join_asked == JoinAsked(attempt=2, at=NOW)
+
+
+def test_a_token_that_was_asked_for_another_attempt_is_taken_away_before_one_is_asked_for() -> None:
+    decision = decided(requested(attempt=2, attempts=2, join_asked=asked(), earlier=(1,)))
     assert joins(decision) == (END, AskJoin(2, NOW))
     assert decision.record.join_asked == JoinAsked(attempt=2, at=NOW)
 
@@ -204,13 +215,15 @@ records = st.builds(
 
 
 @given(records, observations)
+@example(unneeded(requested(join_asked=asked())), Absent())
+@example(requested(join_asked=asked()), Unowned("x"))
 def test_while_hosts_can_join_their_token_is_never_older_than_its_life(
     record: SliceRecord, observation: Observation
 ) -> None:
     decision = decided(record, observation)
     after, ends = decision.record, [each for each in joins(decision) if isinstance(each, EndJoin)]
     if isinstance(observation, Running) and not observation.awaiting and after.attempt == record.attempt:
-        missing = after.wanted and after.spec is not None and after.current.hosts.usable < after.spec.hosts
+        missing = not after.goes and after.spec is not None and after.current.hosts.usable < after.spec.hosts
         if missing and after.current.create_requested_at is not None:
             assert after.join_asked is not None
             assert NOW - after.join_asked.at < 20 * MINUTE
@@ -218,7 +231,8 @@ def test_while_hosts_can_join_their_token_is_never_older_than_its_life(
             assert after.next_reconcile_at <= after.join_asked.at + 20 * MINUTE
     if record.join_asked is not None and after.join_asked != record.join_asked:
         replaced = after.join_asked is not None and after.join_asked.attempt == record.join_asked.attempt
-        assert replaced or ends, "a token that is not asked for any more is taken away"
+        of_let_go = decision.let_go is not None and decision.let_go.join_asked == record.join_asked
+        assert replaced or of_let_go or ends, "a token that is not asked for any more is taken away"
 
 
 @given(records, st.sampled_from([OURS, AWAITS, Busy("repairing")]))

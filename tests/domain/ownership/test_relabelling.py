@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from tests.builders import MINUTE, NOW, heard, settings, with_fields
-from tests.domain.cases import BARE, OURS, ready, records, seen, situations, terminating, unneeded, wanted
+from tests.builders import MINUTE, NOW, heard, settings, unclaimed, with_fields
+from tests.domain.cases import BARE, OURS, ready, seen, situations, unneeded
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -18,7 +18,7 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Observation,
-    PoolObservations,
+    Observed,
     Refused,
     Running,
     Started,
@@ -26,7 +26,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE
-from tpu_slices.domain.reconciling.binding import given_up
+from tpu_slices.domain.reconciling import binding
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import CreatePool, Relabel
 from tpu_slices.domain.reconciling.outcomes import acted
@@ -44,7 +44,7 @@ PUT_BACK = Relabelled(ANEW, (Relabel(1),))
 
 def case_of(known: Relabelling | None, current: Observation, record: SliceRecord | None = None) -> Situation:
     record = with_fields(record or ready(), relabelling=known)
-    return Situation(record, PoolObservations(current, {}), NOW, settings(), heard())
+    return Situation(record, Observed(current), NOW, settings(), heard())
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,19 @@ def test_labels_are_put_back_once_and_then_with_patience(
     assert relabelling(case_of(known, current)) == then
 
 
-def test_nothing_is_put_back_on_a_pool_that_nobody_needs() -> None:
-    assert relabelling(case_of(DUE, BARE, unneeded(ready()))) == Relabelled(None)
+@pytest.mark.parametrize(
+    "record",
+    [unneeded(ready()), ready(let_go="nobody used it"), unclaimed(ready())],
+    ids=["not needed", "goes", "no claim has it"],
+)
+def test_nothing_is_put_back_on_a_pool_that_nobody_needs(record: SliceRecord) -> None:
+    assert relabelling(case_of(DUE, BARE, record)) == Relabelled(None)
 
 
-@given(situations(records().map(wanted)))
-def test_only_the_current_pool_that_runs_gets_its_labels_back(case: Situation) -> None:
-    running = isinstance(case.seen.current, Running) and bool(case.seen.current.lacking)
-    assert bool(relabelling(case).actions) is (running and case.record.wanted)
+@given(situations())
+def test_only_a_pool_that_runs_and_stays_gets_its_labels_back(case: Situation) -> None:
+    running = isinstance(case.seen.pool, Running) and bool(case.seen.pool.lacking)
+    assert bool(relabelling(case).actions) is (running and not case.record.goes)
 
 
 @pytest.mark.parametrize("since", [None, NOW - MINUTE])
@@ -93,20 +98,20 @@ def test_only_the_current_pool_that_runs_gets_its_labels_back(case: Situation) -
     ],
 )
 def test_a_look_proves_a_pool_that_stands_to_be_ours(current: Observation, proves: bool, since: object) -> None:
-    record = ready(ours_since=since, terminating=(terminating(number=7, ours_since=since),))
-    after = known_ours(record, seen(current, a7=current), NOW)
-    expected = since or (NOW if proves else None)
-    assert (after.current.ours_since, after.terminating[0].ours_since) == (expected, expected)
-    assert proves or after is record
+    for record in (ready(ours_since=since), unclaimed(ready(ours_since=since))):
+        after = known_ours(record, seen(current), NOW)
+        assert after.current.ours_since == (since or (NOW if proves else None))
+        assert proves or after is record
 
 
-def test_an_accepted_creation_proves_it_and_another_attempt_starts_anew() -> None:
+def test_an_accepted_creation_proves_it_and_the_next_slice_starts_anew() -> None:
     record = ready(ours_since=None, relabelling=WAITING)
     created = acted(record, CreatePool(1), Started("operation-1"), NOW, settings())
     assert created.current.ours_since == NOW
-    following = given_up(created, fits=True)
+    let_go = created.unclaimed_with(created.current, "it failed", NOW)
+    assert (let_go.current.ours_since, let_go.current.relabelling) == (NOW, None)
+    following = binding.with_next(created, let_go)
     assert (following.current.ours_since, following.current.relabelling) == (None, None)
-    assert following.terminating[0].ours_since == NOW
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from tests.builders import NOW, a_jobset, a_record
-from tests.domain.cases import terminating
+from tests.builders import NOW, a_jobset, a_record, unclaimed
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import pool_name
+from tpu_slices.domain.model.slices import SliceId, pool_name, unclaimed_id
 from tpu_slices.domain.reconciling.inventory import InventoryFindings, Records, check_inventory
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -29,15 +29,20 @@ def nameless(attempt: int = 1) -> PoolSeen:
 
 
 def found(record: SliceRecord | None, *pools: PoolSeen, **changes: Any) -> InventoryFindings:
-    jobset = a_jobset()
-    slices = {record.id: record} if record else {}
+    return check(() if record is None else (record,), *pools, **changes)
+
+
+def check(records: Sequence[SliceRecord], *pools: PoolSeen, **changes: Any) -> InventoryFindings:
+    jobset, slices = a_jobset(), {record.id: record for record in records}
     return check_inventory(Records(workloads={jobset.owner.uid: jobset}, slices=slices, **changes), pools, NOW)
 
 
 def test_one_that_a_settled_record_knows_is_reconciled_and_no_more() -> None:
-    record = a_record(**SERVING)
-    findings = found(record, nameless())
-    assert findings == InventoryFindings(mended=((record, record.looked_at_again(NOW)),))
+    claim = a_record(**{**SERVING, "attempt": 2, "earlier": (1,), "next_reconcile_at": NOW})
+    queued = {"phase": Phase.RELEASING, "reason": Reason.DELETION_QUEUED}
+    for record, others in ((a_record(**SERVING), ()), (unclaimed(a_record(**{**SERVING, **queued})), (claim,))):
+        findings = check([record, *others], *(nameless(each.attempt) for each in (record, *others)))
+        assert findings == InventoryFindings(mended=((record, record.looked_at_again(NOW)),))
 
 
 def test_one_that_is_looked_at_anyway_is_left_to_that() -> None:
@@ -45,10 +50,14 @@ def test_one_that_is_looked_at_anyway_is_left_to_that() -> None:
     assert found(record, nameless()) == InventoryFindings()
 
 
-def test_one_that_is_being_released_is_known_by_its_attempt() -> None:
-    attempt = terminating(number=1, ours_since=NOW)
-    record = a_record(attempt=2, attempts=2, terminating=(attempt,), phase=Phase.RELEASING, next_reconcile_at=NOW)
-    assert found(record, nameless(1)).unproven == ()
+def test_one_that_no_claim_has_is_known_by_its_own_record() -> None:
+    claim = a_record(**{**SERVING, "attempt": 2, "earlier": (1,)})
+    released = {**SERVING, "phase": Phase.RELEASING, "reason": Reason.CLOSING_HOSTS, "next_reconcile_at": NOW}
+    for ours_since, told in ((NOW, ()), (None, (nameless(1).name,))):
+        before = unclaimed(a_record(**{**released, "ours_since": ours_since}))
+        findings = check([claim, before], nameless(1), nameless(2))
+        assert (findings.unproven, findings.strays) == (told, ())
+        assert before not in [record for record, _ in findings.mended]
 
 
 @pytest.mark.parametrize(
@@ -69,9 +78,10 @@ def test_one_that_nothing_proves_to_be_ours_is_told_and_neither_adopted_nor_put_
 ) -> None:
     findings = found(record, nameless(attempt))
     assert findings.unproven == (nameless(attempt).name,)
-    assert (findings.recovered, findings.orphans, findings.ownerless) == ((), 0, 0)
-    assert all(after.terminating == before.terminating for before, after in findings.mended)
+    assert (findings.recovered, findings.strays, findings.orphans, findings.ownerless) == ((), (), 0, 0)
+    assert all(after.earlier == before.earlier for before, after in findings.mended)
 
 
-def test_nothing_is_told_of_one_whose_record_cannot_be_read() -> None:
-    assert found(None, nameless(), unreadable=frozenset({SLICE})).unproven == ()
+@pytest.mark.parametrize("unreadable", [SLICE, unclaimed_id(SLICE, 1)], ids=["of its claim", "of its own"])
+def test_nothing_is_told_of_one_whose_record_cannot_be_read(unreadable: SliceId) -> None:
+    assert found(None, nameless(), unreadable=frozenset({unreadable})).unproven == ()

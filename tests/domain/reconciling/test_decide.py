@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_close, heard, settings, some_hosts
 from tests.domain.cases import (
     BARE,
     ELSEWHERE,
@@ -25,13 +25,13 @@ from tests.domain.cases import (
     SIBLING,
     SILENT,
     STOCKOUT,
+    going,
     in_use,
     lasting,
     owned,
     ready,
     requested,
     seen,
-    terminating,
     unneeded,
     was_seen,
     with_hosts,
@@ -48,15 +48,15 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Observation,
-    PoolObservations,
     Running,
     Unowned,
     Unreadable,
     Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT
-from tpu_slices.domain.reconciling.case import Known
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, unclaimed_id
+from tpu_slices.domain.reconciling.binding import without_gone
+from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import (
     Action,
@@ -69,7 +69,8 @@ from tpu_slices.domain.reconciling.decisions import (
 )
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.attempts import Relabelling
-from tpu_slices.domain.records.slices import Desire, PoolOperation, Refusal, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
+from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)
@@ -96,7 +97,7 @@ def a_failure(kind: FailureKind, message: str) -> Broken:
     return Broken(Failure(kind, message))
 
 
-Row = tuple[str, SliceRecord, Observation | PoolObservations, Known, Phase, Reason, tuple[Action, ...]]
+Row = tuple[str, SliceRecord, Observation, Known, Phase, Reason, tuple[Action, ...]]
 
 ABSENT: list[Row] = [
     ("first create", a_record(), Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE),
@@ -184,21 +185,21 @@ CREATION: list[Row] = [
         Creating(), heard(), Phase.PROVISIONING, Reason.CREATING, (),
     ),
     ("no operation, not for long", requested(**JUST), LOST, heard(), Phase.PROVISIONING, Reason.CREATING, ()),
-    ("no operation for long", requested(), LOST, heard(), Phase.WAITING, Reason.CREATION_FAILED, CLOSE),
+    ("no operation for long", requested(), LOST, heard(), Phase.WAITING, Reason.CREATION_FAILED, ()),
     ("no operation, relay silent", requested(), LOST, SILENT, Phase.PROVISIONING, Reason.CREATING, ()),
     (
         "creating, unneeded", unneeded(requested(**JUST)),
         Creating(), heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE,
     ),
-    ("stockout", requested(**JUST), Broken(STOCKOUT), heard(), Phase.WAITING, Reason.STOCKOUT, CLOSE),
+    ("stockout", requested(**JUST), Broken(STOCKOUT), heard(), Phase.WAITING, Reason.STOCKOUT, ()),
     ("stockout, relay silent", requested(**JUST), Broken(STOCKOUT), SILENT, Phase.WAITING, Reason.STOCKOUT, ()),
     (
         "permissions", requested(**JUST), a_failure(FailureKind.CONFIGURATION, "no such service account"),
-        heard(), Phase.BLOCKED, Reason.INVALID_CONFIGURATION, CLOSE,
+        heard(), Phase.BLOCKED, Reason.INVALID_CONFIGURATION, (),
     ),
     (
         "a shape that GKE never makes", requested(**JUST), a_failure(FailureKind.IMPOSSIBLE, "Unsupported"),
-        heard(), Phase.REFUSED, Reason.IMPOSSIBLE_SHAPE, CLOSE,
+        heard(), Phase.REFUSED, Reason.IMPOSSIBLE_SHAPE, (),
     ),
     (
         "failed, unneeded", unneeded(requested(**JUST)),
@@ -217,7 +218,7 @@ RUNNING: list[Row] = [
     ("a host was lost", ready(hosts=some_hosts(usable=3)), OURS, heard(), Phase.PROVISIONING, Reason.HOSTS_LOST, ()),
     (
         "a host is missing for long", lasting(Reason.HOSTS_JOINING, LIMITS.hosts_timeout, hosts=some_hosts(usable=3)),
-        OURS, heard(), Phase.WAITING, Reason.HOSTS_NOT_USABLE, CLOSE,
+        OURS, heard(), Phase.WAITING, Reason.HOSTS_NOT_USABLE, (),
     ),
     (
         "a host is missing for long, and its Job is on the others",
@@ -235,11 +236,11 @@ RUNNING: list[Row] = [
         "its last leader left a moment ago", ready(hosts=some_hosts(vacant_since=NOW), **WAITS),
         OURS, heard(), Phase.READY, Reason.READY, (),
     ),
-    ("not used for long", ready(LIMITS.idle_after), OURS, heard(), Phase.QUEUED, Reason.DEMAND_STALE, CLOSE),
+    ("not used for long", ready(LIMITS.idle_after), OURS, heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE),
     ("not used for long, relay silent", ready(LIMITS.idle_after), OURS, SILENT, Phase.READY, Reason.READY, ()),
     (
         "not used for long, and its leader waits", ready(LIMITS.idle_after, **WAITS),
-        OURS, GRANTED, Phase.REFUSED, Reason.LEADER_UNSCHEDULABLE, CLOSE,
+        OURS, GRANTED, Phase.REFUSED, Reason.LEADER_UNSCHEDULABLE, (),
     ),
     ("found without a record", ready(spec=None), OURS, heard(), Phase.READY, Reason.ADOPTED, ()),
     ("of TPU Provisioner", requested(attempt=0, legacy_pool="a"), OURS, heard(), Phase.READY, Reason.ADOPTED, ()),
@@ -272,7 +273,7 @@ RUNNING: list[Row] = [
     # another request
     (
         "another request, changed while suspended", ready(rebuild_allowed=True, **WAITS),
-        OTHERS, GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, (*CLOSE, *CREATE_NEXT),
+        OTHERS, GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (
         "another request, changed while suspended, in use", ready(rebuild_allowed=True, hosts=BY_OWN),
@@ -371,7 +372,7 @@ OTHER: list[Row] = [
     ),
     (
         "broken, every host usable, not used for long", ready(LIMITS.idle_after),
-        Broken(STOCKOUT), heard(), Phase.QUEUED, Reason.DEMAND_STALE, CLOSE,
+        Broken(STOCKOUT), heard(), Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE,
     ),
     (
         "broken under its Job", ready(hosts=replace(BY_OWN, usable=3)),
@@ -387,7 +388,7 @@ OTHER: list[Row] = [
     ),
     (
         "broken, unused", ready(hosts=some_hosts(usable=3), **WAITS),
-        Broken(STOCKOUT), heard(), Phase.WAITING, Reason.STOCKOUT, CLOSE,
+        Broken(STOCKOUT), heard(), Phase.WAITING, Reason.STOCKOUT, (),
     ),
     (
         "broken under another JobSet, unneeded", unneeded(ready(hosts=BY_GUEST)),
@@ -438,101 +439,112 @@ OTHER: list[Row] = [
     ("unreadable, unneeded", unneeded(ready()), Unreadable("503"), heard(), Phase.READY, Reason.POOL_UNREADABLE, ()),
 ]  # fmt: skip
 
-FREE = terminating(fits=True)
-EARLIER: list[Row] = [
+CLOSED = some_hosts(usable=0, closed=4, asked=asked_to_close(), answered=1)
+GOES: dict[str, Any] = {"let_go": "nobody used it for 15 minutes", "phase": Phase.RELEASING, "hosts": CLOSED}
+"""Of a claim whose slice goes."""
+GOING: list[Row] = [
+    # a claim whose slice goes
     (
-        "an earlier attempt serves again", a_record(attempt=2, terminating=(FREE,)),
-        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1, 2),),
+        "its slice goes, and its leader waits", requested(**GOES, **WAITS),
+        OURS, GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1, 2),),
     ),
     (
-        "an earlier attempt serves again, whose Job ran elsewhere for long",
-        lasting(
-            Reason.RUNS_ELSEWHERE, 2 * HOUR, attempt=2, attempts=2, create_requested_at=None,
-            terminating=(with_hosts(FREE, usable=4, closed=0),),
-        ),
-        seen(Absent(), a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, 2),),
+        "its slice goes, whose hosts are still open, and its leader waits",
+        requested(**{**GOES, "hosts": replace(CLOSED, usable=4, closed=0)}, **WAITS),
+        OURS, GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, 2),),
     ),
     (
-        "an earlier attempt serves, the current one is taken by others",
-        ready(attempt=2, attempts=2, hosts=BY_GUEST, terminating=(with_hosts(FREE, usable=4, closed=0),), **WAITS),
-        seen(OURS, a1=OURS), GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, 2),),
+        "its slice goes, and its Job came to it", requested(**{**GOES, "hosts": BY_OWN}),
+        OURS, heard(), Phase.READY, Reason.READY, (),
     ),
     (
-        "its Job came to an earlier attempt", ready(attempt=2, terminating=(in_use(OWN),)),
-        seen(OURS, a1=OURS), heard(), Phase.READY, Reason.READY, (CloseHosts(2, 1),),
+        "its slice goes, and others came to it while its leader waits",
+        requested(**{**GOES, "hosts": BY_GUEST}, **WAITS),
+        OURS, GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (
-        "an earlier attempt is deleted, and the next one created",
-        a_record(attempt=2, terminating=(terminating(),)),
-        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, (DeletePool(1), *CREATE_NEXT),
+        "its slice is being deleted, and its leader waits", requested(**GOES, **WAITS, delete_requested_at=NOW),
+        Deleting(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (
-        "an earlier attempt is kept for others, and the next one created",
-        a_record(attempt=2, terminating=(in_use(GUEST),)),
-        seen(Absent(), a1=OURS), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+        "its slice goes, and cannot be read while its leader waits", requested(**GOES, **WAITS),
+        Unreadable("503"), GRANTED, Phase.RELEASING, Reason.POOL_UNREADABLE, (),
     ),
     (
-        "an earlier attempt that could serve cannot be read", a_record(attempt=2, terminating=(FREE,)),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.EARLIER_POOL_UNREADABLE, (),
+        "its slice is being deleted, and cannot be read while its leader waits",
+        requested(**GOES, **WAITS, delete_requested_at=NOW),
+        Unreadable("503"), GRANTED, Phase.RELEASING, Reason.POOL_UNREADABLE, (),
     ),
     (
-        "an earlier attempt that could serve cannot be read, and its Job no longer runs elsewhere",
-        lasting(
-            Reason.RUNS_ELSEWHERE, 2 * HOUR, attempt=2, attempts=2, create_requested_at=None, terminating=(FREE,),
-        ),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.EARLIER_POOL_UNREADABLE, (),
+        "its slice goes, and nobody waits", requested(**GOES, **LATE),
+        OURS, GRANTED, Phase.RELEASING, Reason.DELETION_STARTED, (DeletePool(1),),
     ),
     (
-        "an earlier attempt that could serve cannot be read, and the slice is in line",
-        lasting(Reason.OPERATION_LIMIT, MINUTE, attempt=2, create_requested_at=None, terminating=(FREE,)),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.QUEUED, Reason.EARLIER_POOL_UNREADABLE, (),
+        "its slice is gone, and nobody waits", requested(**GOES, **LATE),
+        Absent(), GRANTED, Phase.QUEUED, Reason.DEMAND_STALE, (),
     ),
     (
-        "an earlier attempt that could serve cannot be read, and the next one is requested already",
-        requested(attempt=2, create_requested_at=NOW, terminating=(FREE,)),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+        "its slice is gone, and its leader waits", requested(**GOES, **WAITS),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (
-        "an earlier attempt that could not serve cannot be read", a_record(attempt=2, terminating=(terminating(),)),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+        "its slice goes, unneeded", unneeded(requested(**GOES)),
+        OURS, GRANTED, Phase.RELEASING, Reason.DELETION_STARTED, (DeletePool(1),),
     ),
     (
-        "an earlier attempt that others use cannot be read",
-        a_record(attempt=2, terminating=(in_use(GUEST, fits=True),)),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+        "its slice is gone, unneeded", unneeded(requested(**GOES)),
+        Absent(), heard(), Phase.GONE, Reason.RELEASED, (),
+    ),
+    # a claim that had slices before
+    (
+        "it had a slice before", a_record(attempt=2, earlier=(1,)),
+        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (
-        "an earlier attempt that is being deleted cannot be read",
-        a_record(attempt=2, terminating=(replace(FREE, delete_requested_at=NOW),)),
-        seen(Absent(), a1=Unreadable("503")), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
+        "it had a slice before, unneeded", unneeded(a_record(attempt=2, earlier=(1,))),
+        Absent(), GRANTED, Phase.RELEASING, Reason.EARLIER_SLICE_STANDS, (),
+    ),
+    # a slice that no claim has
+    (
+        "no claim has it, and nobody uses it", going(),
+        OURS, GRANTED, Phase.RELEASING, Reason.DELETION_STARTED, (DeletePool(1),),
     ),
     (
-        "an earlier attempt is there, unneeded", unneeded(a_record(attempt=2, terminating=(FREE,))),
-        seen(Absent(), a1=OURS), GRANTED, Phase.RELEASING, Reason.DELETION_STARTED, (DeletePool(1),),
+        "no claim has it, and its hosts are open", going(hosts=some_hosts()),
+        OURS, GRANTED, Phase.RELEASING, Reason.CLOSING_HOSTS, CLOSE,
     ),
+    ("no claim has it, and others use it", in_use(GUEST), OURS, GRANTED, Phase.RELEASING, Reason.OCCUPIED, ()),
+    ("no slot for its deletion", going(), OURS, heard(), Phase.RELEASING, Reason.DELETION_QUEUED, ()),
+    ("no claim has it, relay silent", going(), OURS, SILENT, Phase.RELEASING, Reason.RELAY_SILENT, ()),
     (
-        "no slot for its deletion", unneeded(a_record(attempt=2, terminating=(FREE,))),
-        seen(Absent(), a1=OURS), heard(), Phase.RELEASING, Reason.DELETION_QUEUED, (),
+        "no claim has it, and it cannot be read", going(),
+        Unreadable("503"), GRANTED, Phase.RELEASING, Reason.POOL_UNREADABLE, (),
     ),
-    (
-        "an earlier attempt is gone", unneeded(a_record(attempt=2, terminating=(FREE,))),
-        seen(Absent(), a1=Absent()), heard(), Phase.GONE, Reason.RELEASED, (),
-    ),
-    (
-        "of several reasons to keep pools, the one about which most can be done is told",
-        unneeded(a_record(attempt=3, terminating=(in_use(GUEST), terminating(number=2, hosts=some_hosts())))),
-        seen(Absent(), a1=OURS, a2=OURS), heard(), Phase.RELEASING, Reason.OCCUPIED, (CloseHosts(2, 1),),
-    ),
+    ("no claim has it, and it is gone", going(), Absent(), heard(), Phase.GONE, Reason.RELEASED, ()),
 ]  # fmt: skip
 
-TABLE = [*ABSENT, *CREATION, *RUNNING, *OTHER, *EARLIER]
+TABLE = [*ABSENT, *CREATION, *RUNNING, *OTHER, *GOING]
+
+LET_GO: dict[str, tuple[Action, ...]] = {
+    "no operation for long": CLOSE,
+    "stockout": CLOSE,
+    "stockout, relay silent": (),
+    "permissions": CLOSE,
+    "a shape that GKE never makes": CLOSE,
+    "a host is missing for long": CLOSE,
+    "not used for long, and its leader waits": CLOSE,
+    "others on it, its Job waits": (),
+    "another request, changed while suspended": CLOSE,
+    "broken, unused": CLOSE,
+    "somebody deletes it: a new attempt need not wait": (),
+    "its slice goes, and others came to it while its leader waits": (),
+    "its slice is being deleted, and its leader waits": (),
+}
+"""The cases in which a slice that stands leaves its claim, and what is then done about that slice."""
 
 
-def decided(
-    record: SliceRecord, found: Observation | PoolObservations, known: Known | None = None, paused: str | None = None
-) -> Decision:
-    everything = found if isinstance(found, PoolObservations) else PoolObservations(found, {})
-    return decide(record, everything, NOW, settings(paused=paused), known or heard())
+def decided(record: SliceRecord, found: Observation, known: Known | None = None, paused: str | None = None) -> Decision:
+    return decide(record, seen(found), NOW, settings(paused=paused), known or heard())
 
 
 @pytest.mark.parametrize("row", TABLE, ids=[f"{row[5]}: {row[0]}".replace(" ", "-") for row in TABLE])
@@ -542,31 +554,37 @@ def test_each_case_leads_to_its_phase_reason_and_actions(row: Row) -> None:
     assert [decision.record.phase, decision.reason, decision.actions] == expected
 
 
+@pytest.mark.parametrize("row", TABLE, ids=[row[0].replace(" ", "-") for row in TABLE])
+def test_a_slice_that_stands_leaves_its_claim_in_these_cases_only_and_goes(row: Row) -> None:
+    case, record, found, known, *_ = row
+    decision = decided(record, found, known)
+    let_go = decision.let_go
+    assert (let_go is not None) is (case in LET_GO)
+    if let_go is not None:
+        after = decided(let_go, found, known)
+        assert (after.record.phase, after.actions) == (Phase.RELEASING, LET_GO[case])
+
+
 CASES = pytest.mark.parametrize(
     ("record", "found", "known"), [row[1:4] for row in TABLE], ids=[row[0] for row in TABLE]
 )
 
 
 @CASES
-def test_a_slice_on_hold_has_no_actions(
-    record: SliceRecord, found: Observation | PoolObservations, known: Known
-) -> None:
+def test_a_slice_on_hold_has_no_actions(record: SliceRecord, found: Observation, known: Known) -> None:
     decision = decided(replace(record, hold=True), found, known)
     assert (decision.actions, decision.reason) == ((), Reason.HELD)
-    current = found.current if isinstance(found, PoolObservations) else found
-    stands = isinstance(current, Creating | Running | Busy | Broken)
-    if record.wanted and stands:
+    stands = isinstance(found, Creating | Running | Busy | Broken)
+    if not record.goes and stands:
         assert decision.record.reason is not Reason.HELD
-    elif record.phase is not Phase.GONE and not isinstance(current, Unreadable):
+    elif record.phase is not Phase.GONE and not isinstance(found, Unreadable):
         assert (decision.record.phase, decision.record.reason) == (Phase.BLOCKED, Reason.HELD)
-    if record.phase is not Phase.GONE and not isinstance(current, Unreadable):
+    if record.phase is not Phase.GONE and not isinstance(found, Unreadable):
         assert decision.record.message.startswith("Held by an operator since 2026-03-01 12:00 UTC")
 
 
 @CASES
-def test_a_slice_in_a_paused_cluster_has_no_actions(
-    record: SliceRecord, found: Observation | PoolObservations, known: Known
-) -> None:
+def test_a_slice_in_a_paused_cluster_has_no_actions(record: SliceRecord, found: Observation, known: Known) -> None:
     decision = decided(record, found, known, paused="upgrade of the cluster, until noon.")
     assert (decision.actions, decision.reason) == ((), Reason.PAUSED)
     assert decision.message.endswith("upgrade of the cluster, until noon.")
@@ -590,23 +608,21 @@ def test_a_slice_in_line_that_must_not_be_changed_leaves_the_line_and_is_looked_
 
 @CASES
 def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
-    record: SliceRecord, found: Observation | PoolObservations, known: Known
+    record: SliceRecord, found: Observation, known: Known
 ) -> None:
+    """Nothing but that the name of a slice which was to go, and is gone, is used no more."""
     before = replace(record, hold=True, phase=Phase.READY)
     after = decided(before, found, known).record
-    freed = tuple(
-        replace(each, slot=earlier.slot, seen=earlier.seen, unreadable_since=earlier.unreadable_since)
-        for each, earlier in zip(after.terminating, before.terminating, strict=True)
-    )
+    before = without_gone(Situation(before, seen(found), NOW, settings(), known)).record
     times = {"next_reconcile_at", "look_at", "slot_awaited", "retry_at", "failures", "held_since"}
     times |= {"blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
     of_pool = {"slot", "seen", "hosts_awaited_since", "returning", "unreadable_since"}
-    if isinstance(found.current if isinstance(found, PoolObservations) else found, Absent):
+    if isinstance(found, Absent):
         of_pool.add("create_requested_at")
     told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}
     same = {name: getattr(before, name) for name in times | told}
     current = replace(after.current, **{name: getattr(before.current, name) for name in of_pool})
-    assert replace(after, current=current, terminating=freed, **same) == before
+    assert replace(after, current=current, **same) == before
     assert after.slots <= before.slots
 
 
@@ -632,23 +648,28 @@ def test_a_pool_that_is_seen_is_told_during_a_hold_and_a_pause(
 
 
 @pytest.mark.parametrize(
-    ("found", "slots"),
+    ("record", "found", "slots"),
     [
-        pytest.param(seen(OURS, a1=OURS), set(), id="both operations ended"),
-        pytest.param(seen(Creating(), a1=OURS), {0}, id="the creation runs"),
-        pytest.param(seen(OURS, a1=Deleting()), {3}, id="the deletion runs"),
-        pytest.param(seen(Unreadable("503"), a1=Unreadable("503")), {0, 3}, id="not known"),
-        pytest.param(seen(Absent(), a1=Absent()), set(), id="both pools are gone"),
+        pytest.param(requested(slot=0), OURS, set(), id="the creation ended"),
+        pytest.param(requested(slot=0), Creating(), {0}, id="the creation runs"),
+        pytest.param(requested(slot=0), Unreadable("503"), {0}, id="whether the creation runs is not known"),
+        pytest.param(requested(slot=0), Absent(), set(), id="what was created is gone"),
+        pytest.param(going(slot=3, delete_requested_at=NOW - HOUR), OURS, set(), id="the deletion ended"),
+        pytest.param(going(slot=3, delete_requested_at=NOW - HOUR), Deleting(), {3}, id="the deletion runs"),
+        pytest.param(
+            going(slot=3, delete_requested_at=NOW - HOUR), Unreadable("503"), {3},
+            id="whether the deletion runs is not known",
+        ),
+        pytest.param(going(slot=3, delete_requested_at=NOW - HOUR), Absent(), set(), id="what was deleted is gone"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("frozen", ["hold", "pause"])
 def test_slots_of_operations_that_ended_are_freed_during_a_hold_and_a_pause(
-    found: PoolObservations, slots: set[int], frozen: str
+    record: SliceRecord, found: Observation, slots: set[int], frozen: str
 ) -> None:
-    earlier = terminating(slot=3, delete_requested_at=NOW - HOUR)
-    record = requested(attempt=2, slot=0, terminating=(earlier,), hold=frozen == "hold")
+    record = replace(record, hold=frozen == "hold")
     after = decided(record, found, paused="upgrade." if frozen == "pause" else None).record
-    assert (set(after.slots), len(after.terminating)) == (slots, 1)
+    assert after.slots == slots
 
 
 @pytest.mark.parametrize(("due", "again"), [(NOW, NOW + MINUTE), (None, None)])
@@ -668,10 +689,11 @@ def test_a_slice_blocked_by_a_pause_is_created_when_the_pause_is_over() -> None:
     assert decided(paused, Absent(), GRANTED).actions == CREATE
 
 
-def test_a_given_up_attempts_name_is_never_used_again() -> None:
+def test_the_name_of_a_slice_that_failed_is_never_used_again() -> None:
     decision = decided(requested(**JUST), Broken(STOCKOUT))
-    assert (decision.record.attempt, decision.record.attempts) == (2, 2)
-    assert [each.number for each in decision.record.terminating] == [1]
+    assert (decision.record.attempt, decision.record.attempts, decision.record.earlier) == (2, 2, (1,))
+    assert decision.let_go is not None
+    assert (decision.let_go.id, decision.let_go.attempt) == (unclaimed_id(decision.record.id, 1), 1)
 
 
 def test_a_failed_attempt_waits_longer_each_time() -> None:
@@ -682,7 +704,7 @@ def test_a_failed_attempt_waits_longer_each_time() -> None:
 
 def test_the_shape_that_gke_never_makes_is_not_requested_again_until_the_settings_change() -> None:
     refused = decided(requested(**JUST), a_failure(FailureKind.IMPOSSIBLE, "Unsupported")).record
-    gone = replace(refused, terminating=())
+    gone = replace(refused, earlier=())
     assert decided(gone, Absent(), GRANTED).actions == ()
     later = decide(gone, seen(Absent()), NOW, settings(version="settings-2"), GRANTED)
     assert later.actions == CREATE_NEXT
@@ -700,7 +722,7 @@ def test_the_next_attempt_uses_the_settings_of_its_time() -> None:
     first = decided(a_record(), Absent(), GRANTED).record
     failed = decided(first, Broken(STOCKOUT)).record
     edited = settings(pools=replace(settings().pools, boot_disk_gb=500))
-    second = decide(failed, seen(Absent(), a1=Absent()), NOW + 5 * MINUTE, edited, GRANTED).record
+    second = decide(failed, seen(Absent()), NOW + 5 * MINUTE, edited, GRANTED).record
     assert second.pinned_settings == edited.pools
 
 
@@ -724,31 +746,34 @@ def test_a_creation_that_waits_for_a_slot_keeps_its_place() -> None:
     assert decided(queued, Absent(), GRANTED).record.slot_awaited is None
 
 
-def test_a_deletion_gets_the_next_slot_before_a_creation() -> None:
-    record = a_record(attempt=2, terminating=(terminating(),))
-    both = decided(record, seen(Absent(), a1=OURS)).record
-    assert both.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
-    deleted = decided(record, seen(Absent(), a1=OURS), heard(slots={1: 4}))
-    assert (deleted.actions, deleted.reason) == ((DeletePool(1),), Reason.OPERATION_LIMIT)
-    assert deleted.record.slot_awaited == SlotAwaited(operation=PoolOperation.CREATE, attempt=2, queue=QUEUE, since=NOW)
+def test_a_deletion_and_the_creation_beside_it_wait_each_for_a_slot() -> None:
+    claim = a_record(attempt=2, earlier=(1,))
+    deletion = decided(going(), OURS).record
+    assert deletion.slot_awaited == SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW)
+    deleted = decided(deletion, OURS, heard(slots={1: 4}))
+    assert (deleted.actions, deleted.record.slot_awaited) == ((DeletePool(1),), None)
+    creation = decided(claim, Absent(), heard(slots={1: 4}))
+    assert (creation.actions, creation.reason) == ((), Reason.OPERATION_LIMIT)
+    expected = SlotAwaited(operation=PoolOperation.CREATE, attempt=2, queue=QUEUE, since=NOW)
+    assert creation.record.slot_awaited == expected
 
 
-def test_a_slot_that_was_handed_on_to_one_deletion_and_taken_for_another_is_used_once() -> None:
-    handed_on = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, number=4)
-    both = (terminating(), terminating(number=2))
-    record = unneeded(a_record(attempt=3, terminating=both, slot_awaited=handed_on))
-    after = decided(record, seen(Absent(), a1=OURS, a2=OURS), heard(slots={1: 4}))
-    assert after.actions == (DeletePool(1),)
-    assert after.record.slot_awaited == replace(handed_on, number=None)
+def test_a_slot_that_was_handed_on_to_a_deletion_and_taken_for_a_creation_is_used_once() -> None:
+    handed_on = SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW, number=4)
+    record = requested(**{**GOES, "hosts": BY_GUEST}, **WAITS, slot_awaited=handed_on)
+    after = decided(record, OURS, heard(slots={2: 4}))
+    assert (after.actions, after.record.slot_awaited) == (CREATE_NEXT, None)
+    assert after.record.slots == {4}
+    assert after.let_go is not None
+    assert not after.let_go.slots
 
 
 def test_a_gone_slice_in_demand_again_gets_the_next_attempts_name() -> None:
     closing = decided(unneeded(ready()), OURS).record
-    (given_up,) = closing.terminating
-    closed = with_hosts(given_up, usable=0, closed=4, answered=given_up.hosts.highest)
-    deleting = decided(replace(closing, terminating=(closed,)), seen(Absent(), a1=OURS), GRANTED)
+    hosts = closing.current.hosts
+    deleting = decided(with_hosts(closing, usable=0, closed=4, answered=hosts.highest), OURS, GRANTED)
     assert deleting.actions == (DeletePool(1),)
-    gone = decide(deleting.record, seen(Absent(), a1=Absent()), NOW + MINUTE, settings()).record
+    gone = decide(deleting.record, seen(Absent()), NOW + MINUTE, settings()).record
     assert (gone.phase, gone.expire_at) == (Phase.GONE, NOW + MINUTE + settings().limits.gone_ttl)
     again = replace(gone, desire=Desire.PRESENT, demand_confirmed_at=NOW)
     back = decide(again, seen(Absent()), NOW + 2 * MINUTE, settings(), GRANTED)

@@ -9,7 +9,7 @@ import pytest
 from tests.builders import MINUTE, NOW, a_record, a_spec, heard, settings, some_hosts, with_fields
 from tests.domain.cases import SILENT
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.observations import Absent, Observation, PoolObservations, Running
+from tpu_slices.domain.model.observations import Absent, Observation, Observed, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.decide import decide
@@ -24,7 +24,7 @@ SHARED = Policy(everyone=Allowed(chips_per_namespace=64))
 def decided(
     record: SliceRecord, policy: Policy = NO_LIMITS, held: Held | None = None, seen: Observation | None = None
 ) -> Decision:
-    return decide(record, PoolObservations(seen or Absent(), {}), NOW, settings(policy=policy), heard(held=held))
+    return decide(record, Observed(seen or Absent()), NOW, settings(policy=policy), heard(held=held))
 
 
 def test_a_creation_is_checked_against_the_current_settings() -> None:
@@ -72,7 +72,7 @@ def test_a_slice_over_the_chip_limit_that_no_leader_waits_for_says_so_unless_the
     record, held = a_record(demand_confirmed_at=NOW - 16 * MINUTE), Held(in_namespace=56, in_cluster=56)
     assert decided(record, SHARED, held).reason is Reason.DEMAND_STALE
     rules = settings(policy=SHARED)
-    unheard = decide(record, PoolObservations(Absent(), {}), NOW, rules, replace(SILENT, held=held))
+    unheard = decide(record, Observed(Absent()), NOW, rules, replace(SILENT, held=held))
     assert unheard.reason is Reason.CHIP_LIMIT_REACHED
 
 
@@ -84,7 +84,7 @@ def test_a_slice_is_created_once_enough_chips_are_released() -> None:
 
 def test_nothing_is_created_in_a_cluster_that_is_retired_and_the_slice_is_looked_at_again() -> None:
     retired = settings(retired="moved to another.")
-    decision = decide(a_record(slot=0), PoolObservations(Absent(), {}), NOW, retired, heard())
+    decision = decide(a_record(slot=0), Observed(Absent()), NOW, retired, heard())
     assert (decision.record.phase, decision.reason, decision.actions) == (Phase.REFUSED, Reason.CLUSTER_RETIRED, ())
     assert decision.record.next_reconcile_at == NOW + retired.limits.resync_after
     assert decided(with_fields(decision.record, slot=0)).actions == (CreatePool(1),)
@@ -94,7 +94,7 @@ def test_a_slice_that_serves_in_a_cluster_that_is_retired_serves_until_it_is_rel
     serving = a_record(
         create_requested_at=NOW - 60 * MINUTE, phase=Phase.READY, reason=Reason.READY, hosts=some_hosts()
     )
-    seen = PoolObservations(Running(a_spec().fingerprint), {})
+    seen = Observed(Running(a_spec().fingerprint))
     assert decide(serving, seen, NOW, settings(retired="moved."), heard()).record.phase is Phase.READY
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.builders import NOW, settings, with_fields
+from tests.builders import NOW, settings, unclaimed, with_fields
 from tests.domain.cases import every_record, situations, wanted
-from tpu_slices.domain.model.observations import Absent, Begun, Observation, PoolObservations, Unowned, Unreadable
+from tpu_slices.domain.model.observations import Absent, Begun, Observed, Unowned, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decide import decide
@@ -23,7 +23,8 @@ from tpu_slices.domain.reconciling.decisions import (
     OpenHosts,
 )
 from tpu_slices.domain.records.attempts import Attempt
-from tpu_slices.domain.records.slices import PoolOperation, SliceRecord
+from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.slices import SliceRecord
 
 SETTLED = {Phase.READY, Phase.REFUSED, Phase.GONE}
 MUST_END = (CloseHosts, CancelCreation, DeletePool)
@@ -33,41 +34,32 @@ def decided(case: Situation) -> Decision:
     return decide(case.record, case.seen, case.now, case.settings, case.known)
 
 
-def found(case: Situation) -> dict[int, Observation]:
-    """Return what is observed by attempt."""
-    return {**case.seen.terminating, case.record.attempt: case.seen.current}
-
-
 def again(case: Situation, after: SliceRecord) -> Situation:
     """Return the case in which the decision is saved, and nothing else happened."""
-    pools = found(case)
-    current = pools.get(after.attempt, Absent()) if after.current.create_requested_at else Absent()
-    return case.with_record(
-        after, PoolObservations(current, {each.number: pools[each.number] for each in after.terminating})
-    )
+    same = after.attempt == case.record.attempt and after.current.create_requested_at is not None
+    return case.with_record(after, case.seen if same else Observed(Absent()))
 
 
-def may_exist(case: Situation) -> set[int]:
-    """Return the attempts whose pools exist, or may come into being without another decision.
+def may_exist(case: Situation) -> bool:
+    """Return whether the pool of a slice exists, or may come into being without another decision.
 
     The creation of one that had hosts and was deleted has taken its effect.
     """
-    record, pools = case.record, found(case)
-    deleted = {each.number for each in record.terminating if each.delete_requested_at and had_hosts(each)}
-    requested = {each.number: each.create_requested_at for each in record.terminating}
-    if record.current.create_requested_at:
-        requested[record.attempt] = record.current.create_requested_at
-    gone = {
-        attempt
-        for attempt, at in requested.items()
-        if isinstance(pools[attempt], Unowned)
-        or (isinstance(pools[attempt], Absent) and (attempt in deleted or not case.order_may_arrive(at)))
-    }
-    return set(requested) - gone
+    current, seen = case.record.current, case.seen.pool
+    if current.create_requested_at is None or isinstance(seen, Unowned):
+        return False
+    was_deleted = current.delete_requested_at is not None and had_hosts(current)
+    return not isinstance(seen, Absent) or (case.order_may_arrive(current.create_requested_at) and not was_deleted)
 
 
 def had_hosts(attempt: Attempt) -> bool:
     return bool(attempt.hosts.joined or attempt.hosts.occupants or attempt.hosts.departures)
+
+
+def without_claim(record: SliceRecord) -> SliceRecord:
+    """Return a slice like this one that no claim has."""
+    kept = record if record.unclaimed else unclaimed(wanted(record), earlier=(), runs_on=None, demand_confirmed_at=None)
+    return replace(kept, phase=Phase.RELEASING, reason=Reason.CLOSING_HOSTS)
 
 
 @given(situations(), st.booleans(), st.booleans(), st.sampled_from([None, None, "an upgrade"]))
@@ -77,14 +69,16 @@ def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(
     """One that waited for a slot is not due, and is looked at since somebody asked."""
     waits = waits and case.record.slot_awaited is not None
     record = replace(case.record, hold=hold, next_reconcile_at=None if waits else NOW)
-    after = decided(replace(case, record=record, settings=settings(paused=paused))).record
+    decision = decided(replace(case, record=record, settings=settings(paused=paused)))
+    after, let_go = decision.record, decision.let_go
+    assert let_go is None or let_go.next_reconcile_at == NOW
     if after.next_reconcile_at is None and after.slot_awaited is not None:
         assert after.slot_awaited.number is None
         creates = after.slot_awaited.operation is PoolOperation.CREATE
         assert after.reason is Reason.OPERATION_LIMIT or not creates
     elif after.next_reconcile_at is None:
         assert after.phase in SETTLED
-        assert not after.terminating
+        assert after.phase is not Phase.GONE or not after.earlier
         assert after.phase is not Phase.READY or after.current.hosts.occupants
     else:
         assert after.next_reconcile_at >= NOW
@@ -94,7 +88,7 @@ def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(
 def test_a_slice_whose_pool_is_unreadable_changes_nothing(case: Situation) -> None:
     assume(case.record.current.create_requested_at is not None)
     decision = decided(case)
-    assert decision.actions == ()
+    assert (decision.actions, decision.let_go) == ((), None)
     assert decision.record.phase is case.record.phase
 
 
@@ -102,31 +96,27 @@ def test_a_slice_whose_pool_is_unreadable_changes_nothing(case: Situation) -> No
 def test_no_pool_is_closed_cancelled_or_deleted_on_which_a_live_job_is(case: Situation) -> None:
     ends = {action.attempt for action in decided(case).actions if isinstance(action, MUST_END)}
     spared = case.record.owner.uid if case.record.release_requested else None
-    in_use = {
-        attempt
-        for attempt, hosts in case.record.all_hosts
-        if any(each.owner.uid != spared for each in case.users_of(hosts, None).without_return_of(case.record.job).jobs)
-    }
-    assert not ends & in_use
+    users = case.users_of(case.record.current.hosts, None).without_return_of(case.record.job)
+    assert not ends or all(each.owner.uid == spared for each in users.jobs)
 
 
 @given(situations())
-def test_no_pool_is_deleted_unless_it_is_ours_and_was_given_up(case: Situation) -> None:
+def test_no_pool_is_deleted_unless_it_is_ours_and_its_slice_goes(case: Situation) -> None:
     decision = decided(case)
     ends = {action.attempt for action in decision.actions if isinstance(action, MUST_END)}
-    assert ends <= {each.number for each in decision.record.terminating}
-    assert all(not isinstance(found(case)[attempt], Unowned | Absent | Unreadable) for attempt in ends)
     remains = {action.attempt for action in decision.actions if isinstance(action, DeleteRemains)}
-    assert remains <= {each.number for each in decision.record.terminating}
-    assert all(isinstance(found(case)[attempt], Begun) for attempt in remains)
+    if ends or remains:
+        assert decision.record.goes
+        assert ends | remains == {case.record.attempt} == {decision.record.attempt}
+    assert not ends or not isinstance(case.seen.pool, Unowned | Absent | Unreadable)
+    assert not remains or isinstance(case.seen.pool, Begun)
 
 
 @given(situations())
 def test_no_pool_is_deleted_before_the_relay_answered_that_nobody_can_come(case: Situation) -> None:
-    before = dict(case.record.all_hosts)
+    hosts = case.record.current.hosts
     for action in decided(case).actions:
         if isinstance(action, DeletePool):
-            hosts = before[action.attempt]
             assert not case.known.relay.silent(NOW)
             assert hosts.closing is not None
             assert hosts.answered == hosts.closing.number == hosts.highest
@@ -150,23 +140,46 @@ def test_a_creation_needs_a_desire_fresh_demand_a_slot_and_an_unused_name(case: 
         assert not case.runs_elsewhere
         assert record.refusal is None
         assert creates == [decision.record.attempt]
-        assert creates[0] not in {attempt for attempt in may_exist(case) if attempt != record.attempt}
+        assert not record.unclaimed
+        assert creates[0] not in decision.record.earlier
+        assert creates[0] != record.attempt or isinstance(case.seen.pool, Absent | Begun)
 
 
 @given(situations())
 def test_every_pool_that_may_exist_stays_on_record(case: Situation) -> None:
-    after = decided(case).record
-    kept = [each.number for each in after.all_attempts if each is not after.current or each.create_requested_at]
-    assert may_exist(case) <= set(kept)
-    assert len(kept) == len(set(kept))
+    decision = decided(case)
+    after, let_go = decision.record, decision.let_go
+    kept = {each.attempt for each in (after, let_go) if each is not None and each.current.create_requested_at}
+    assert not may_exist(case) or case.record.attempt in kept
+    assert after.earlier == (*case.record.earlier, *([let_go.attempt] if let_go else []))
+    assert after.attempt not in after.earlier
+
+
+@given(situations(every_record.map(without_claim)))
+def test_a_slice_that_no_claim_has_is_gone_only_once_no_pool_of_it_may_exist(case: Situation) -> None:
+    decision = decided(case)
+    assert (decision.record.id, decision.record.attempt) == (case.record.id, case.record.attempt)
+    assert decision.let_go is None
+    assert decision.record.phase is not Phase.GONE or not may_exist(case)
+
+
+@given(situations(every_record.map(wanted)))
+def test_a_slice_leaves_its_claim_as_it_is_and_goes(case: Situation) -> None:
+    let_go = decided(case).let_go
+    if let_go is not None:
+        before = case.record
+        assert (let_go.claim, let_go.attempt, let_go.pool) == (before.id, before.attempt, before.pool)
+        assert let_go.current.hosts == before.current.hosts
+        assert let_go.slots <= before.slots
+        assert let_go.goes
+        assert decided(again(case, let_go)).record.phase is Phase.RELEASING
 
 
 @given(situations())
 def test_a_new_attempt_has_a_number_that_none_ever_had(case: Situation) -> None:
     after = decided(case).record
     assert after.attempts >= case.record.attempts
-    known = {case.record.attempt, *(each.number for each in case.record.terminating)}
-    if after.attempt not in known:
+    if after.attempt != case.record.attempt:
         assert after.attempt == after.attempts > case.record.attempts
 
 
@@ -176,7 +189,9 @@ def pools_of(record: SliceRecord) -> tuple[object, ...]:
         record.attempts,
         record.current.create_requested_at,
         record.slots,
-        record.terminating,
+        record.earlier,
+        record.let_go,
+        record.current if record.goes else None,
         record.failures,
     )
 
@@ -189,6 +204,7 @@ def test_deciding_again_changes_nothing_more(case: Situation) -> None:
     """
     first = decided(case)
     second = decided(again(case, first.record))
+    assert second.let_go is None
     creation = CreatePool(first.record.attempt)
     if first.reason is Reason.UNOWNED_POOL and creation in second.actions:
         begun = with_fields(first.record, create_requested_at=case.now, slot=second.record.current.slot)
@@ -203,10 +219,10 @@ def test_deciding_again_changes_nothing_more(case: Situation) -> None:
 @given(situations())
 def test_the_number_of_each_question_is_on_record(case: Situation) -> None:
     decision = decided(case)
-    asked = {attempt: hosts.asked for attempt, hosts in decision.record.all_hosts}
+    question = decision.record.current.hosts.asked
     for action in decision.actions:
         if isinstance(action, CloseHosts | OpenHosts):
-            question = asked[action.attempt]
+            assert action.attempt == decision.record.attempt
             assert question is not None
             assert (question.number, question.close) == (action.number, isinstance(action, CloseHosts))
 

@@ -7,14 +7,15 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts, with_fields
-from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, terminating, unneeded
-from tpu_slices.domain.model.observations import Absent, Observation, Running, Unreadable
+from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, unneeded
+from tpu_slices.domain.model.observations import Absent, Observation, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CreatePool, Decision
-from tpu_slices.domain.records.slices import RunsOn, SliceRecord
+from tpu_slices.domain.records.hosts import RunsOn
+from tpu_slices.domain.records.slices import SliceRecord
 
 LEFT_IT = replace(ELSEWHERE, left_at=NOW - MINUTE)
 
@@ -49,10 +50,12 @@ def test_the_last_attempt_is_made_and_none_after_it() -> None:
     assert (none.reason, none.actions) == (Reason.ATTEMPTS_EXHAUSTED, ())
 
 
-def test_the_pool_whose_state_a_creation_waits_for_is_named() -> None:
-    record = a_record(attempt=3, terminating=(terminating(fits=True), terminating(number=2, fits=True)))
-    message = decide(record, seen(Absent(), a1=Unreadable("503"), a2=Absent()), NOW, settings(), heard()).message
-    assert message == f"GKE does not say whether node pool {record.pool_of(1)} stands, which could serve: 503"
+def test_the_earlier_pools_that_a_release_waits_for_are_named() -> None:
+    one, two = unneeded(a_record(attempt=2, earlier=(1,))), unneeded(a_record(attempt=3, earlier=(1, 2)))
+    released = decided(one, Absent()).message
+    waits = f"waiting for node pool {one.pool_of(1)}, which it had before, to go"
+    assert released == f"Releasing (the JobSet completed): {waits}."
+    assert f"{two.pool_of(1)} and {two.pool_of(2)}" in decided(two, Absent()).message
 
 
 def test_failures_are_forgotten_when_a_slice_serves_or_is_needed_no_more() -> None:

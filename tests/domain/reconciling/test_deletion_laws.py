@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, an_occupant, asked_to_close, some_hosts
-from tests.domain.cases import HOUR, with_hosts
+from tests.domain.cases import HOUR
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.deletion import Evidence, Step, assess
@@ -73,8 +74,12 @@ unforced = st.builds(
 
 def _asked(pool: Attempt, at: datetime, **numbers: int) -> Attempt:
     """Return an old pool about which the relay was asked by the second question."""
-    asked = with_hosts(pool, **{"asked": asked_to_close(at, number=2), "highest": 2, "answered": 1, **numbers})
-    return replace(asked, create_requested_at=NOW - HOUR, spared_until=None)
+    known = {"asked": asked_to_close(at, number=2), "highest": 2, "answered": 1, **numbers}
+    return replace(_with_hosts(pool, **known), create_requested_at=NOW - HOUR, spared_until=None)
+
+
+def _with_hosts(pool: Attempt, **changes: Any) -> Attempt:
+    return replace(pool, hosts=replace(pool.hosts, **changes))
 
 
 @given(pools, unforced)
@@ -139,5 +144,5 @@ def test_a_pool_that_nobody_uses_any_more_is_deleted_in_the_end(
         if found.step is CLOSE:
             pool = replace(pool, hosts=pool.hosts.asked_to(close=True, now=now))
         now += MINUTE / 2
-        pool = with_hosts(pool, closed=pool.hosts.joined, answered=pool.hosts.highest)
+        pool = _with_hosts(pool, closed=pool.hosts.joined, answered=pool.hosts.highest)
     assert steps[-1] is DELETE

@@ -17,6 +17,7 @@ from tests.builders import (
     an_occupant,
     leaders_wait,
     some_hosts,
+    unclaimed,
 )
 from tests.domain.cases import GUEST, SIBLING
 from tpu_slices.domain.model.facts import Occupant, WorkloadState
@@ -44,6 +45,14 @@ def test_a_slices_desire_follows_from_its_jobsets_state(own: WorkloadRecord | No
 def test_a_requested_release_overrides_the_jobsets_demand() -> None:
     released = with_current_desire(a_record(release_requested=True), a_jobset())
     assert (released.desire, released.desire_message) == (Desire.ABSENT, "an operator requested its release")
+
+
+@pytest.mark.parametrize("own", [None, *(a_jobset(state=state) for state in WorkloadState)])
+@pytest.mark.parametrize("released", [True, False])
+def test_nobody_waits_for_a_slice_that_no_claim_has(own: WorkloadRecord | None, released: bool) -> None:
+    """It goes for its own reason, whatever becomes of the JobSet that it was made for."""
+    record = unclaimed(a_record(), demand_confirmed_at=None, release_requested=released)
+    assert with_current_desire(record, own, NOW) == record
 
 
 def test_a_slices_demand_is_what_its_jobset_has_for_it() -> None:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, heard, settings, some_hosts
-from tests.domain.cases import FLEX, HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
+from tests.domain.cases import ELSEWHERE, FLEX, HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
 from tests.domain.cases import ready as a_ready_slice
 from tests.domain.cases import requested as a_requested_slice
-from tpu_slices.domain.model.observations import Absent, Broken, Busy, Creating, Observation, PoolObservations
+from tpu_slices.domain.model.observations import Broken, Busy, Creating, Observation, Observed
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.decisions import CloseHosts
+from tpu_slices.domain.reconciling.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.reason_texts import reason_text
 
@@ -35,7 +35,7 @@ def ready(**changes: Any) -> SliceRecord:
 
 
 def decided(record: SliceRecord, seen: Observation, known: Known | None = None) -> SliceRecord:
-    return decide(record, PoolObservations(seen, {}), NOW, settings(), known or heard()).record
+    return decide(record, Observed(seen), NOW, settings(), known or heard()).record
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,14 @@ def decided(record: SliceRecord, seen: Observation, known: Known | None = None) 
         pytest.param(requested(), OURS, SILENT, Reason.AWAITING_FLEX_START, id="empty, relay silent"),
         pytest.param(requested(), Busy("a resize."), None, Reason.AWAITING_FLEX_START, id="empty, and resized"),
         pytest.param(requested(**LATE), OURS, SILENT, Reason.AWAITING_FLEX_START, id="not needed, relay silent"),
-        pytest.param(requested(**LATE), OURS, None, Reason.DEMAND_STALE, id="empty, and no leader waits"),
+        pytest.param(requested(**LATE), OURS, None, Reason.CLOSING_HOSTS, id="empty, and no leader waits"),
+        pytest.param(
+            requested(**LATE, runs_on=ELSEWHERE),
+            OURS,
+            None,
+            Reason.RUNS_ELSEWHERE,
+            id="empty, and its Job runs elsewhere",
+        ),
         pytest.param(ready(**WAITS, hosts=NONE_LEFT), OURS, None, Reason.AWAITING_FLEX_START, id="taken back"),
         pytest.param(
             ready(**LATE, hosts=replace(NONE_LEFT, departures=LEFT)),
@@ -54,7 +61,7 @@ def decided(record: SliceRecord, seen: Observation, known: Known | None = None) 
             Reason.AWAITING_FLEX_START,
             id="taken back, its Job may restart",
         ),
-        pytest.param(ready(**LATE, hosts=NONE_LEFT), OURS, None, Reason.DEMAND_STALE, id="taken back, and over"),
+        pytest.param(ready(**LATE, hosts=NONE_LEFT), OURS, None, Reason.CLOSING_HOSTS, id="taken back, and over"),
         pytest.param(
             ready(hosts=replace(SOME_LEFT, occupants=(OWN,))), OURS, None, Reason.HOSTS_LOST, id="some taken back"
         ),
@@ -76,14 +83,13 @@ def test_a_pool_waits_as_long_as_it_is_empty_and_needed(
     assert decided(record, seen, known).reason is reason
 
 
-def test_an_empty_pool_is_given_up_so_that_it_fits_again_and_is_no_failure() -> None:
-    after = decide(requested(**LATE), PoolObservations(OURS, {}), NOW, settings(), heard())
-    assert [each.fits for each in after.record.terminating] == [True]
+def test_an_empty_pool_that_nobody_waits_for_goes_and_stays_if_somebody_does_which_is_no_failure() -> None:
+    after = decide(requested(**LATE), Observed(OURS), NOW, settings(), heard())
+    assert (after.record.let_go, after.let_go) == ("nobody waits for it", None)
     assert (after.actions, after.record.failures) == ((CloseHosts(1, 1),), 0)
-    back = decide(
-        replace(after.record, **WAITS), PoolObservations(Absent(), {1: OURS}), NOW + MINUTE, settings(), heard()
-    )
-    assert (back.record.attempt, back.record.reason) == (1, Reason.AWAITING_FLEX_START)
+    back = decide(replace(after.record, **WAITS), Observed(OURS), NOW + MINUTE, settings(), heard())
+    assert (back.record.attempt, back.record.reason, back.record.let_go) == (1, Reason.AWAITING_FLEX_START, "")
+    assert back.actions == (OpenHosts(1, 2),)
 
 
 def test_no_clock_runs_for_an_empty_pool() -> None:
@@ -93,7 +99,7 @@ def test_no_clock_runs_for_an_empty_pool() -> None:
 
 def test_the_message_keeps_since_when_it_waits() -> None:
     first = decided(requested(), OURS)
-    again = decide(first, PoolObservations(OURS, {}), NOW + 5 * HOUR, settings(), Known()).record
+    again = decide(first, Observed(OURS), NOW + 5 * HOUR, settings(), Known()).record
     assert again.message == first.message
     assert first.message == (
         "Waiting for flex-start capacity since 2026-03-01 12:00 UTC: GKE adds all 4 hosts (16 chips) in us-central2-b "
@@ -103,7 +109,7 @@ def test_the_message_keeps_since_when_it_waits() -> None:
 
 def test_a_ready_slice_tells_before_when_its_hosts_end() -> None:
     first = decided(requested(hosts=some_hosts()), OURS)
-    later = decide(first, PoolObservations(OURS, {}), NOW + HOUR, settings(), heard()).record
+    later = decide(first, Observed(OURS), NOW + HOUR, settings(), heard()).record
     assert (later.phase, later.message) == (Phase.READY, first.message)
     assert "7 days after their start, before 2026-03-08 12:00 UTC" in first.message
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_attempt, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, some_hosts, unclaimed
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import WorkloadUid, pool_name
-from tpu_slices.domain.reconciling.binding import given_up
+from tpu_slices.domain.model.slices import SliceId, WorkloadUid, pool_name, unclaimed_id
+from tpu_slices.domain.reconciling.binding import with_next
 from tpu_slices.domain.reconciling.inventory import (
     MISREPORTED,
     OWNERLESS_AFTER,
@@ -21,7 +22,8 @@ from tpu_slices.domain.reconciling.inventory import (
     Records,
     check_inventory,
 )
-from tpu_slices.domain.records.slices import RunsOn, SliceRecord
+from tpu_slices.domain.records.hosts import RunsOn
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 
 OURS = a_jobset(last_seen_at=NOW - 60 * MINUTE)
@@ -34,15 +36,27 @@ def told(reason: ReportReason, requested: int) -> Report:
 
 
 def a_pool(record: SliceRecord, attempt: int = 1) -> PoolSeen:
-    return PoolSeen(name=pool_name(record.id, attempt), slice_id=record.id, attempt=attempt, job=record.job)
+    return PoolSeen(name=pool_name(record.claim, attempt), slice_id=record.claim, attempt=attempt, job=record.job)
+
+
+def going(attempt: int = 1, **changes: Any) -> SliceRecord:
+    """Return a slice that its claim has no more."""
+    fields = {"create_requested_at": NOW, "ours_since": NOW, "phase": Phase.RELEASING, "reason": Reason.CLOSING_HOSTS}
+    return unclaimed(a_record(**{**fields, "attempt": attempt, **changes}))
 
 
 def findings_of(
-    *, records: list[SliceRecord], pools: list[PoolSeen], workloads: list[WorkloadRecord] | None = None
+    *,
+    records: list[SliceRecord],
+    pools: list[PoolSeen],
+    workloads: list[WorkloadRecord] | None = None,
+    unreadable: SliceId | None = None,
 ) -> InventoryFindings:
     known = [OURS] if workloads is None else workloads
     on_record = Records(
-        workloads={jobset.owner.uid: jobset for jobset in known}, slices={record.id: record for record in records}
+        workloads={jobset.owner.uid: jobset for jobset in known},
+        slices={record.id: record for record in records},
+        unreadable=frozenset() if unreadable is None else frozenset({unreadable}),
     )
     return check_inventory(on_record, pools, NOW)
 
@@ -50,6 +64,9 @@ def findings_of(
 def test_consistent_jobsets_records_and_pools_give_no_findings() -> None:
     serving = a_record(**SERVING)
     assert findings_of(records=[serving], pools=[a_pool(serving)]) == InventoryFindings()
+    claim, before = a_record(**SERVING, attempt=2, earlier=(1,)), going()
+    found = findings_of(records=[claim, before], pools=[a_pool(claim, 2), a_pool(claim, 1)])
+    assert found == InventoryFindings()
 
 
 def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its_own_has_it() -> None:
@@ -59,6 +76,14 @@ def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its
     for records, unplaced in (([host, own], True), ([host, replace(own, runs_on=there)], False), ([host], False)):
         found = findings_of(records=records, pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=own.owner)])
         assert found.unplaced is unplaced
+
+
+def test_a_job_on_hosts_that_no_claim_has_is_looked_for_likewise() -> None:
+    host = going(hosts=some_hosts(occupants=(an_occupant("gemma"),)))
+    own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
+    there = RunsOn(slice_id=host.claim, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
+    for guest, unplaced in ((own, True), (replace(own, runs_on=there), False)):
+        assert findings_of(records=[host, guest], pools=[a_pool(host)]).unplaced is unplaced
 
 
 @pytest.mark.parametrize(
@@ -128,7 +153,7 @@ def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset(
     (placeholder,) = findings.placeholders
     assert (recovered.id, recovered.attempt, recovered.spec, recovered.next_reconcile_at) == (lost.id, 3, None, NOW)
     assert (recovered.current.create_requested_at, recovered.current.spared_until) == (NOW, NOW + SPARED_FOR)
-    assert given_up(recovered, fits=True).attempt == 4
+    assert with_next(recovered, None).attempt == 4
     assert (placeholder.owner.uid, placeholder.state, placeholder.demand) == (
         OTHER,
         WorkloadState.ACTIVE,
@@ -147,6 +172,13 @@ def test_slices_whose_jobset_has_no_record_get_one_in_which_nothing_is_confirmed
     assert (findings.recovered, findings.mended) == ((), ())
 
 
+def test_a_placeholder_has_the_claims_of_slices_that_none_has() -> None:
+    claim, before = a_record(**SERVING, attempt=2, earlier=(1,)), going()
+    for records in ([claim, before], [before]):
+        (placeholder,) = findings_of(records=records, pools=[], workloads=[]).placeholders
+        assert placeholder.demand == {claim.id: None}
+
+
 def test_a_jobset_whose_record_cannot_be_read_needs_no_placeholder() -> None:
     serving = a_record(**SERVING)
     on_record = Records(workloads={}, slices={serving.id: serving}, unreadable=frozenset({serving.owner.uid}))
@@ -159,12 +191,11 @@ def test_a_pool_whose_record_cannot_be_read_is_left_alone() -> None:
     assert check_inventory(on_record, [a_pool(serving)], NOW) == InventoryFindings()
 
 
-@pytest.mark.parametrize("state", [state for state in WorkloadState if state is not WorkloadState.ACTIVE])
-def test_an_orphan_whose_jobset_is_not_active_is_terminating_and_spared(state: WorkloadState) -> None:
+@pytest.mark.parametrize("state", WorkloadState)
+def test_an_orphan_is_its_claims_slice_and_spared_whatever_its_jobset_does(state: WorkloadState) -> None:
     (recovered,) = findings_of(records=[], pools=[a_pool(a_record(), 3)], workloads=[a_jobset(state=state)]).recovered
-    (orphan,) = recovered.terminating
-    assert (orphan.number, orphan.spared_until, orphan.fits) == (3, NOW + SPARED_FOR, True)
-    assert (recovered.attempt, recovered.current.create_requested_at) == (4, None)
+    assert (recovered.attempt, recovered.attempts, recovered.unclaimed) == (3, 3, False)
+    assert recovered.current.spared_until == NOW + SPARED_FOR
 
 
 def test_an_orphan_of_a_known_jobset_needs_no_placeholder() -> None:
@@ -173,20 +204,102 @@ def test_an_orphan_of_a_known_jobset_needs_no_placeholder() -> None:
     assert (len(findings.recovered), findings.placeholders) == (1, ())
 
 
-def test_a_pool_of_an_attempt_missing_from_its_record_becomes_terminating() -> None:
-    serving = a_record(**SERVING, attempt=3, terminating=(an_attempt(2),))
-    findings = findings_of(records=[serving], pools=[a_pool(serving, 3), a_pool(serving, 2), a_pool(serving, 1)])
+# slices that a claim had before
+
+
+HAD_BEFORE: dict[str, Any] = {**SERVING, "attempt": 3, "earlier": (2,)}
+
+
+def test_a_pool_without_a_record_of_a_claim_that_has_another_slice_becomes_a_slice_that_no_claim_has() -> None:
+    claim = a_record(**HAD_BEFORE)
+    pools = [a_pool(claim, 3), a_pool(claim, 2), a_pool(claim, 1)]
+    findings = findings_of(records=[claim, going(2)], pools=pools)
+    (stray,) = findings.strays
+    assert (stray.id, stray.claim, stray.attempt) == (unclaimed_id(claim.id, 1), claim.id, 1)
+    assert (stray.current.create_requested_at, stray.current.ours_since) == (NOW, NOW)
+    assert (stray.current.spared_until, stray.next_reconcile_at) == (NOW + SPARED_FOR, NOW)
+    assert (stray.goes, stray.fits, stray.phase, stray.chips_bought) == (True, False, Phase.RELEASING, 16)
+    ((before, after),) = findings.mended
+    assert (before, after) == (claim, replace(claim, earlier=(1, 2), next_reconcile_at=NOW, look_at=NOW))
+    assert (findings.recovered, findings.orphans) == ((), 0)
+
+
+def test_a_claim_without_a_slice_learns_of_a_pool_that_it_had_and_waits_for_its_end() -> None:
+    claim = a_record(phase=Phase.GONE, reason=Reason.RELEASED, attempt=2, next_reconcile_at=None)
+    findings = findings_of(records=[claim], pools=[a_pool(claim, 1)])
+    assert [each.attempt for each in findings.strays] == [1]
     ((_, after),) = findings.mended
-    assert [each.number for each in after.terminating] == [2, 1]
-    assert after.next_reconcile_at == NOW
-    found = after.terminating[1]
-    assert (found.create_requested_at, found.spared_until, found.chips) == (NOW, NOW + SPARED_FOR, 16)
+    assert (after.earlier, after.current, after.next_reconcile_at) == ((1,), claim.current, NOW)
+
+
+def test_a_pool_with_a_record_that_its_claim_does_not_know_of_is_known_to_it_again() -> None:
+    claim, before = a_record(**{**HAD_BEFORE, "earlier": ()}), going(2)
+    findings = findings_of(records=[claim, before], pools=[a_pool(claim, 3), a_pool(claim, 2)])
+    ((_, after),) = findings.mended
+    assert (after.earlier, findings.strays) == ((2,), ())
 
 
 def test_the_number_of_a_pool_that_is_missing_from_its_record_is_not_used_again() -> None:
     serving = a_record(**SERVING)
-    ((_, after),) = findings_of(records=[serving], pools=[a_pool(serving), a_pool(serving, 4)]).mended
-    assert given_up(after, fits=True).attempt == 5
+    findings = findings_of(records=[serving], pools=[a_pool(serving), a_pool(serving, 4)])
+    ((_, after),) = findings.mended
+    assert with_next(after, None).attempt == 5
+    assert [each.attempt for each in findings.strays] == [4]
+
+
+def test_several_pools_without_records_of_one_claim_become_a_slice_each() -> None:
+    claim = a_record(**SERVING, attempt=3)
+    findings = findings_of(records=[claim], pools=[a_pool(claim, number) for number in (3, 2, 1)])
+    assert {each.id for each in findings.strays} == {unclaimed_id(claim.id, 1), unclaimed_id(claim.id, 2)}
+    assert [after.earlier for _, after in findings.mended] == [(1, 2)]
+
+
+def test_an_earlier_slice_that_has_neither_a_record_nor_a_pool_is_forgotten() -> None:
+    claim = a_record(**HAD_BEFORE)
+    findings = findings_of(records=[claim], pools=[a_pool(claim, 3)])
+    assert findings == InventoryFindings(
+        mended=((claim, replace(claim, earlier=(), next_reconcile_at=NOW, look_at=NOW)),)
+    )
+
+
+@pytest.mark.parametrize("stands", [True, False], ids=["with its pool", "without it"])
+def test_an_earlier_slice_that_has_a_record_stays(stands: bool) -> None:
+    """Without its pool it is about to be forgotten, by its own decision: the claim is told then."""
+    claim = a_record(**HAD_BEFORE)
+    pools = [a_pool(claim, 3), *([a_pool(claim, 2)] if stands else [])]
+    assert findings_of(records=[claim, going(2)], pools=pools) == InventoryFindings()
+
+
+@pytest.mark.parametrize("stands", [True, False], ids=["with its pool", "without it"])
+def test_an_earlier_slice_whose_record_cannot_be_read_stays_and_gets_no_other_record(stands: bool) -> None:
+    claim = a_record(**HAD_BEFORE)
+    pools = [a_pool(claim, 3), *([a_pool(claim, 2)] if stands else [])]
+    found = findings_of(records=[claim], pools=pools, unreadable=unclaimed_id(claim.id, 2))
+    assert found == InventoryFindings()
+
+
+def test_a_pool_of_a_claim_whose_record_cannot_be_read_gets_none_beside_an_earlier_slice() -> None:
+    before = going(1)
+    found = findings_of(records=[before], pools=[a_pool(before, 1), a_pool(before, 2)], unreadable=before.claim)
+    assert found == InventoryFindings()
+
+
+def test_a_slice_that_no_claim_has_learns_of_no_others() -> None:
+    claim, first, second = a_record(**{**HAD_BEFORE, "earlier": (1, 2)}), going(1), going(2)
+    found = findings_of(records=[claim, first, second], pools=[a_pool(claim, number) for number in (1, 2, 3)])
+    assert found == InventoryFindings()
+
+
+@pytest.mark.parametrize("since", [NOW, NOW - OWNERLESS_AFTER - MINUTE])
+@pytest.mark.parametrize("state", WorkloadState)
+def test_a_slice_that_no_claim_has_is_not_ownerless_since_it_is_being_released(
+    state: WorkloadState, since: datetime
+) -> None:
+    before, jobset = going(), a_jobset(state=state, state_since=since)
+    assert findings_of(records=[before], pools=[a_pool(before)], workloads=[jobset]).ownerless == 0
+
+
+# records that contradict what is seen
 
 
 @pytest.mark.parametrize(
@@ -226,7 +339,8 @@ def test_a_pool_that_its_record_counts_as_never_requested_is_reconciled_again(ph
         records=[record], pools=[a_pool(record)], workloads=[a_jobset(state=WorkloadState.COMPLETED)]
     )
     ((_, after),) = findings.mended
-    assert (after.current.create_requested_at, after.next_reconcile_at, after.terminating) == (NOW, NOW, ())
+    assert (after.current.create_requested_at, after.next_reconcile_at, after.earlier) == (NOW, NOW, ())
+    assert findings.strays == ()
 
 
 def test_a_release_requested_in_the_record_alone_is_found() -> None:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_shortage, a_slot, a_spec
+from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_shortage, a_slot, a_spec, unclaimed
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.observations import Absent, Creating, Observation, OperationSeen, PoolObservations, Running
+from tpu_slices.domain.model.observations import Absent, Creating, Observation, Observed, OperationSeen, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.limiter import (
@@ -38,8 +38,8 @@ from tpu_slices.domain.reconciling.limiter import (
     shortage_of,
     slot_awaited,
 )
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import PoolOperation, SlotAwaited
 
 POOLS = [CapacityPool("zone-a/v5e/ON_DEMAND"), CapacityPool("zone-b/v5e/ON_DEMAND"), CapacityPool("zone-a/v6e/SPOT")]
 NAMESPACES = ["research", "vision", "speech"]
@@ -179,7 +179,7 @@ def test_a_creation_that_succeeds_ends_the_shortage_of_its_capacity_pool(
 ) -> None:
     limiter = a_limiter(shortages={OURS: a_shortage(), OTHER: a_shortage()})
     ended = a_record(create_requested_at=NOW)
-    assert {*learned(limiter, CREATES, ended, PoolObservations(seen, {}), NOW).shortages} == short
+    assert {*learned(limiter, CREATES, ended, Observed(seen), NOW).shortages} == short
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_its_capacity_pool_cannot_provide_begins_a_shortage_and_a_reservati
     reason: Reason, again_at: datetime | None
 ) -> None:
     failed = replace(CREATES.transitioned(NOW, reason, "none left"), retry_at=NOW + 2 * MINUTE)
-    seen = PoolObservations(Absent(), {})
+    seen = Observed(Absent())
     assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {
         OURS: a_shortage(reason=reason, what="tpu-v6e-slice 4x4", again_at=again_at)
     }
@@ -205,7 +205,7 @@ def test_what_its_capacity_pool_cannot_provide_begins_a_shortage_and_a_reservati
 @pytest.mark.parametrize("reason", [Reason.QUOTA_EXCEEDED, Reason.TOO_MANY_OPERATIONS, Reason.INVALID_CONFIGURATION])
 def test_what_is_no_matter_of_capacity_begins_no_shortage(reason: Reason) -> None:
     failed = CREATES.transitioned(NOW, reason, "no")
-    assert learned(a_limiter(), CREATES, failed, PoolObservations(Absent(), {}), NOW).shortages == {}
+    assert learned(a_limiter(), CREATES, failed, Observed(Absent()), NOW).shortages == {}
 
 
 def test_a_reservation_that_could_not_provide_hosts_is_tried_by_one_when_it_is_due_and_by_nobody_before() -> None:
@@ -301,10 +301,10 @@ def seen(pool: str, *, creates: bool = True, ended: bool = False) -> OperationSe
 def test_an_operation_ended_as_the_list_shows_of_its_pool_and_kind(
     operations: list[OperationSeen], ended: bool
 ) -> None:
-    holder = a_record(create_requested_at=NOW)
-    slot = a_slot(0, slice_id=holder.id, attempt=holder.attempt, taken_at=NOW)
-    listed = [replace(each, pool=holder.pool) if each.pool == "ours" else each for each in operations]
-    assert has_ended(slot, holder, listed) is ended
+    claim = a_record(create_requested_at=NOW)
+    slot = a_slot(0, slice_id=claim.id, attempt=claim.attempt, taken_at=NOW)
+    listed = [replace(each, pool=claim.pool) if each.pool == "ours" else each for each in operations]
+    assert has_ended(slot, claim, listed) is has_ended(slot, unclaimed(claim), listed) is ended
 
 
 def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:
@@ -317,7 +317,8 @@ def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:
     assert slot_awaited(record, PoolOperation.CREATE, 2, NOW + MINUTE).since == NOW + MINUTE
     deletion = slot_awaited(record, PoolOperation.DELETE, 1, NOW + MINUTE)
     assert (deletion.since, deletion.queue) == (NOW + MINUTE, "")
-    assert candidate_of(record, deletion) == a_deletion(slice_id=record.id, since=NOW + MINUTE)
+    for slice_ in (record, unclaimed(record)):
+        assert candidate_of(slice_, deletion) == a_deletion(slice_id=record.claim, since=NOW + MINUTE)
 
 
 def test_a_capacity_pool_is_zone_accelerator_and_kind_of_capacity() -> None:

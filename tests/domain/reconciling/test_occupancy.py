@@ -16,13 +16,14 @@ from tests.builders import (
     NOW,
     a_jobset,
     a_record,
-    an_attempt,
     an_occupant,
     asked_to_close,
     asked_to_open,
     hosts_changed,
     self_managed,
     some_hosts,
+    unclaimed,
+    with_fields,
 )
 from tests.domain.cases import GUEST, OWN, SIBLING, was_seen
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
@@ -86,7 +87,7 @@ def test_until_when_pods_have_to_end_is_known_until_the_relay_answers() -> None:
 def test_a_report_counts_if_it_is_not_outdated_and_says_something_new(fact: HostsChanged, counts: bool) -> None:
     before = some_hosts(sequence=5, asked=asked_to_close())
     known = counted(before, fact, NOW)
-    assert (known is not None and NewCount(a_record(hosts=before), 1, before, known, NOW).is_news) is counts
+    assert (known is not None and NewCount(a_record(hosts=before), known, NOW).is_news) is counts
 
 
 CREATED: dict[str, Any] = {
@@ -95,7 +96,7 @@ CREATED: dict[str, Any] = {
     "operation": "operation-1",
     "seen": was_seen(Creating()),
 }
-DELETED = {"attempt": 2, "terminating": (an_attempt(1, delete_requested_at=NOW),)}
+DELETED: dict[str, Any] = {"create_requested_at": NOW, "let_go": "nobody used it", "delete_requested_at": NOW}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ DELETED = {"attempt": 2, "terminating": (an_attempt(1, delete_requested_at=NOW),
         pytest.param({**CREATED, "spec": None}, 0, 4, False, id="nobody knows how many hosts there will be"),
         pytest.param(DELETED, 0, 1, True, id="being deleted, and a host is there"),
         pytest.param(DELETED, 0, 0, False, id="and none is"),
-        pytest.param({**DELETED, "terminating": (an_attempt(1),)}, 0, 1, False, id="to be deleted"),
+        pytest.param({**DELETED, "delete_requested_at": None}, 0, 1, False, id="to be deleted"),
     ],
 )
 def test_a_slice_is_not_looked_at_for_hosts_that_come_or_go_while_an_operation_on_its_pool_runs(
@@ -120,9 +121,10 @@ def test_a_slice_is_not_looked_at_for_hosts_that_come_or_go_while_an_operation_o
     before = a_record(hosts=some_hosts(usable=1, joined=1), next_reconcile_at=due, **record)
     now = counted(NO_HOSTS, hosts_changed(usable=usable, joined=joined), LATER)
     assert now is not None
-    count = NewCount(before, 1, dict(before.all_hosts)[1], now, LATER)
-    assert count.can_wait is waits
-    assert with_hosts(count).next_reconcile_at == (due if waits else LATER)
+    for slice_ in (before, unclaimed(before)) if before.goes else (before,):
+        count = NewCount(slice_, now, LATER)
+        assert count.can_wait is waits
+        assert with_hosts(count).next_reconcile_at == (due if waits else LATER)
 
 
 @pytest.mark.parametrize("record", [CREATED, DELETED], ids=["created", "deleted"])
@@ -131,7 +133,7 @@ def test_a_slice_is_looked_at_when_somebody_came_to_its_hosts_or_left_them(recor
     """What was ordered may not have happened: who left let the deletion go on."""
     there, empty = some_hosts(usable=1, occupants=(GUEST,)), some_hosts(usable=1)
     before, after = (empty, there) if came else (there, empty)
-    assert not NewCount(a_record(**record), 1, before, after, LATER).can_wait
+    assert not NewCount(a_record(**record, hosts=before), after, LATER).can_wait
 
 
 def test_a_slice_is_looked_at_when_the_question_about_its_hosts_is_answered() -> None:
@@ -140,8 +142,9 @@ def test_a_slice_is_looked_at_when_the_question_about_its_hosts_is_answered() ->
         some_hosts(usable=1, asked=asked_to_close()),
         some_hosts(usable=1, asked=asked_to_close(), answered=1),
     )
-    assert NewCount(a_record(**DELETED), 1, before, before, LATER).can_wait
-    assert not NewCount(a_record(**DELETED), 1, before, after, LATER).can_wait
+    record = a_record(**DELETED, hosts=before)
+    assert NewCount(record, before, LATER).can_wait
+    assert not NewCount(record, after, LATER).can_wait
 
 
 def test_a_slice_is_looked_at_when_the_question_about_its_hosts_is_overtaken_and_asked_anew() -> None:
@@ -149,8 +152,9 @@ def test_a_slice_is_looked_at_when_the_question_about_its_hosts_is_overtaken_and
         some_hosts(usable=1, asked=asked_to_close()),
         some_hosts(usable=1, asked=asked_to_close(), highest=2),
     )
-    assert not NewCount(a_record(**DELETED), 1, before, after, LATER).can_wait
-    assert NewCount(a_record(**DELETED), 1, after, replace(after, highest=3), LATER).can_wait, "it is already"
+    record = a_record(**DELETED, hosts=before)
+    assert not NewCount(record, after, LATER).can_wait
+    assert NewCount(with_fields(record, hosts=after), replace(after, highest=3), LATER).can_wait, "it is already"
 
 
 stories = st.lists(

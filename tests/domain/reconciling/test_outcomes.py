@@ -7,11 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, settings, with_fields
-from tests.domain.cases import OURS, owned, requested, seen, terminating, unneeded, with_hosts
+from tests.builders import MINUTE, NOW, settings, with_fields
+from tests.domain.cases import OURS, going, owned, requested, seen, with_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
-    Absent,
     Busy,
     Creating,
     Failure,
@@ -32,7 +31,7 @@ from tpu_slices.domain.reconciling.decisions import (
     DeletePool,
     OpenHosts,
 )
-from tpu_slices.domain.reconciling.outcomes import acted, cancellations_refused
+from tpu_slices.domain.reconciling.outcomes import acted, cancellation_refused, left_by
 from tpu_slices.domain.records.attempts import Hindrance
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -48,9 +47,9 @@ def a_failure(kind: FailureKind, message: str = "not now") -> Refused:
 
 
 def releasing() -> SliceRecord:
-    """Return a slice whose first pool is being deleted, or its creation cancelled."""
-    earlier = terminating(slot=0, delete_requested_at=NOW)
-    return unneeded(a_record(phase=Phase.RELEASING, reason=Reason.DELETION_STARTED, attempt=2, terminating=(earlier,)))
+    """Return a claim whose slice is being deleted, or the creation of that cancelled."""
+    record = going(reason=Reason.DELETION_STARTED, slot=0, delete_requested_at=NOW)
+    return replace(record, id=record.claim)
 
 
 def after(action: Action, outcome: Outcome, record: SliceRecord | None = None) -> SliceRecord:
@@ -61,7 +60,7 @@ def next_decision(record: SliceRecord, pool: Observation, later: timedelta = MOM
     """Return the decision a moment later, with the pool still there and a slot free."""
     known = owned(WorkloadState.COMPLETED, slots={1: 3})
     relay = replace(known.relay, last_at=NOW + later)
-    return decide(record, seen(Absent(), a1=pool), NOW + later, settings(), replace(known, relay=relay))
+    return decide(record, seen(pool), NOW + later, settings(), replace(known, relay=relay))
 
 
 # deletions
@@ -80,8 +79,8 @@ def test_a_deletion_that_is_refused_for_another_operation_is_repeated_after_a_gr
     record, pauses = releasing(), LIMITS.backoff[FailureKind.BUSY]
     for times in range(1, 5):
         record = after(DELETE, a_failure(FailureKind.BUSY), record)
-        (each,) = record.terminating
-        assert (each.hindered, each.slot) == (Hindrance(at=NOW, times=times, message="not now"), None)
+        current = record.current
+        assert (current.hindered, current.slot) == (Hindrance(at=NOW, times=times, message="not now"), None)
         pause = pauses.after(times)
         waiting = next_decision(record, OURS, pause - MOMENT)
         assert (waiting.actions, waiting.reason) == ((), Reason.DELETION_POSTPONED)
@@ -104,7 +103,7 @@ def test_while_gke_works_on_the_pool_a_refused_deletion_waits_for_its_end_and_is
 
 def test_too_many_calls_do_not_count_as_another_operation() -> None:
     record = after(DELETE, a_failure(FailureKind.BUSY))
-    assert after(DELETE, a_failure(FailureKind.RATE), record).terminating[0].hindered == record.terminating[0].hindered
+    assert after(DELETE, a_failure(FailureKind.RATE), record).current.hindered == record.current.hindered
 
 
 def test_a_deletion_under_way_is_not_repeated_at_every_reconcile_and_keeps_its_slot() -> None:
@@ -152,10 +151,9 @@ def test_a_creation_that_gke_is_not_permitted_to_cancel_is_awaited_and_says_so()
     waiting = next_decision(record, Creating())
     assert (waiting.actions, waiting.reason) == ((), Reason.CREATION_IN_DOUBT)
     assert waiting.message.endswith(f"refused to cancel its creation: {words}")
-    assert [each.number for each in cancellations_refused(releasing(), record)] == [1]
-    assert cancellations_refused(record, waiting.record) == []
-    unasked = replace(record, terminating=(with_hosts(record.terminating[0], asked=None),))
-    asking = next_decision(unasked, Creating())
+    assert cancellation_refused(releasing(), record)
+    assert not cancellation_refused(record, waiting.record)
+    asking = next_decision(with_hosts(record, asked=None), Creating())
     assert (asking.reason, words.rstrip(".") in asking.message) == (Reason.CLOSING_HOSTS, True)
     assert words.rstrip(".") not in next_decision(asking.record, OURS, MINUTE).message
 
@@ -164,7 +162,7 @@ def test_that_gke_cancels_no_creations_is_nothing_that_anybody_is_told() -> None
     words = "Only node upgrade operations can be cancelled."
     record = after(CANCEL, a_failure(FailureKind.BUSY, words))
     assert words not in next_decision(record, Creating()).message
-    assert cancellations_refused(releasing(), record) == []
+    assert not cancellation_refused(releasing(), record)
 
 
 def test_a_cancellation_that_came_too_fast_is_requested_again() -> None:
@@ -190,7 +188,8 @@ def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() 
 def test_a_refused_creation_fails_without_an_attempt() -> None:
     ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
     record = after(CreatePool(1), a_failure(FailureKind.QUOTA), ordered)
-    assert (record.reason, record.attempt, record.terminating) == (Reason.QUOTA_EXCEEDED, 1, ())
+    assert (record.reason, record.attempt, record.earlier) == (Reason.QUOTA_EXCEEDED, 1, ())
+    assert left_by(ordered, CreatePool(1), a_failure(FailureKind.QUOTA), NOW) is None
     assert (sorted(record.slots), record.current.create_requested_at, record.chips_held) == ([], None, 0)
 
 

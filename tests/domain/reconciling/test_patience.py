@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, settings, some_hosts
-from tests.domain.cases import terminating
+from tests.domain.cases import going, unneeded
 from tpu_slices.domain.model.clusters import Backoff, Limits
 from tpu_slices.domain.model.observations import Cause, Failure, FailureKind, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -19,9 +19,9 @@ from tpu_slices.domain.reconciling.decisions import DeletePool
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed
-from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.hosts import RunsOn
 from tpu_slices.domain.records.returning import Returning
-from tpu_slices.domain.records.slices import Rejection, RunsOn, SliceRecord
+from tpu_slices.domain.records.slices import Rejection, SliceRecord
 
 LIMITS = Limits()
 RESERVED = a_spec(capacity=Capacity(CapacityKind.RESERVATION, "hall-7"))
@@ -52,6 +52,7 @@ def since(lasting: timedelta) -> Returning:
 
 
 IN_USE = some_hosts(occupants=(an_occupant(),))
+CLOSED = some_hosts(occupants=(an_occupant(),), usable=0, closed=4)
 IDLE = LIMITS.idle_after
 
 
@@ -98,10 +99,16 @@ IDLE = LIMITS.idle_after
         pytest.param(a_slice(Reason.STOCKOUT, retry_at=NOW + 7 * MINUTE), 7 * MINUTE, id="waiting: at its time"),
         pytest.param(a_slice(Reason.STOCKOUT), timedelta(), id="waiting for nothing known: now"),
         pytest.param(a_slice(Reason.HELD), 10 * MINUTE, id="blocked: settings may change"),
+        pytest.param(a_slice(Reason.READY, hosts=IN_USE, earlier=(1,)), None, id="ready, had another before: settled"),
+        pytest.param(
+            a_slice(Reason.DELETION_STARTED, earlier=(1,)), 10 * MINUTE, id="releasing, for what it had before"
+        ),
+        pytest.param(a_slice(Reason.READY, hosts=CLOSED), MINUTE, id="ready, with closed hosts: they are to be open"),
+        pytest.param(unneeded(a_slice(Reason.RELEASED, hosts=CLOSED)), None, id="gone, with closed hosts: settled"),
     ],
 )
 def test_a_slice_is_reconciled_again_in_due_time(record: SliceRecord, after: timedelta | None) -> None:
-    assert due(record, (), NOW, LIMITS) == (None if after is None else NOW + after)
+    assert due(record, None, NOW, LIMITS) == (None if after is None else NOW + after)
 
 
 def kept(reason: Reason = Reason.OCCUPIED, until: datetime | None = None) -> Assessment:
@@ -109,41 +116,30 @@ def kept(reason: Reason = Reason.OCCUPIED, until: datetime | None = None) -> Ass
 
 
 @pytest.mark.parametrize(
-    ("record", "assessments", "after"),
+    ("still", "after"),
     [
+        pytest.param(kept(until=NOW + SECOND), SECOND, id="when why it still stands may change"),
+        pytest.param(kept(), MINUTE, id="no time known: after a minute"),
+        pytest.param(kept(until=NOW - MINUTE), timedelta(), id="a time in the past: now"),
         pytest.param(
-            a_slice(Reason.DELETION_STARTED), [kept(until=NOW + SECOND)], SECOND, id="releasing: by the assessment"
-        ),
-        pytest.param(a_slice(Reason.RELAY_SILENT), [kept()], MINUTE, id="no time known: after a minute"),
-        pytest.param(a_slice(Reason.OCCUPIED), [kept(until=NOW - MINUTE)], timedelta(), id="a time in the past: now"),
-        pytest.param(
-            a_slice(Reason.OCCUPIED),
-            [kept(until=NOW + 9 * MINUTE), kept(until=NOW + SECOND)],
-            SECOND,
-            id="several: the first",
-        ),
-        pytest.param(a_slice(Reason.READY, hosts=IN_USE), [kept()], MINUTE, id="ready, an earlier pool is there"),
-        pytest.param(
-            a_slice(Reason.STOCKOUT, retry_at=NOW + SECOND),
-            [kept()],
-            SECOND,
-            id="waiting: at its time, if that is sooner",
+            kept(Reason.DELETION_QUEUED, NOW + SECOND), None, id="its deletion waits for a slot: one is handed on to it"
         ),
     ],
 )
-def test_a_slice_with_terminating_attempts_is_reconciled_when_the_first_of_them_may_change(
-    record: SliceRecord, assessments: list[Assessment], after: timedelta
+def test_a_slice_that_goes_is_reconciled_when_why_it_still_stands_may_change(
+    still: Assessment, after: timedelta | None
 ) -> None:
-    assert due(record, assessments, NOW, LIMITS) == NOW + after
+    record = going(reason=still.reason)
+    assert due(record, still, NOW, LIMITS) == (None if after is None else NOW + after)
 
 
-@given(st.sampled_from(Reason), st.sampled_from([(), (terminating(),)]))
-def test_after_an_action_no_slice_is_reconciled_later_than_was_decided(
-    reason: Reason, earlier: tuple[Attempt, ...]
-) -> None:
-    record = a_slice(reason, phase=reason.phase or Phase.READY, attempt=2, terminating=earlier, retry_at=NOW)
-    assessments = [kept(until=NOW + LIMITS.delete_retry_after)] * len(earlier)
-    assert due_after(record, NOW, LIMITS) == due(record, assessments, NOW, LIMITS)
+@given(st.sampled_from(Reason))
+def test_after_an_action_no_slice_is_reconciled_later_than_was_decided(reason: Reason) -> None:
+    phase = reason.phase or Phase.READY
+    goes = phase is Phase.RELEASING
+    record = going(reason=reason) if goes else a_slice(reason, phase=phase, attempt=2, earlier=(1,), retry_at=NOW)
+    still = kept(until=NOW + LIMITS.delete_retry_after) if goes else None
+    assert due_after(record, NOW, LIMITS) == due(record, still, NOW, LIMITS)
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
@@ -250,7 +246,7 @@ def test_a_name_that_is_taken_is_no_failure_and_the_slice_is_reconciled_again() 
         NOW,
         None,
     )
-    assert due(after, (), NOW, LIMITS) == NOW + LIMITS.act_window
+    assert due(after, None, NOW, LIMITS) == NOW + LIMITS.act_window
 
 
 backoffs = st.builds(
@@ -277,22 +273,20 @@ def test_a_backoff_doubles_up_to_the_maximum(backoff: Backoff) -> None:
 @given(st.sampled_from(FailureKind), st.integers(0, 100_000))
 def test_after_every_failure_the_slice_is_settled_or_reconciled_again(kind: FailureKind, failures: int) -> None:
     after = failed(a_record(**CREATING, failures=failures), Failure(kind, "why"), NOW, settings())
-    again = due(after, (), NOW, LIMITS)
+    again = due(after, None, NOW, LIMITS)
     assert (again is None) == (after.phase is Phase.REFUSED)
     assert again is None or again > NOW
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))
-def test_an_attempt_whose_deletion_is_refused_stays_and_is_reconciled_again(kind: FailureKind) -> None:
-    record = a_record(phase=Phase.RELEASING, attempt=2, terminating=(terminating(delete_requested_at=NOW),))
+def test_a_slice_whose_deletion_is_refused_stays_and_is_reconciled_again(kind: FailureKind) -> None:
+    record = going(delete_requested_at=NOW)
     after = acted(record, DeletePool(1), Refused(Failure(kind, "not now")), NOW, settings())
-    assert [each.number for each in after.terminating] == [1]
-    assert after.phase is Phase.RELEASING
+    assert (after.phase, after.current.create_requested_at) == (Phase.RELEASING, record.current.create_requested_at)
     assert after.next_reconcile_at is not None
     assert after.next_reconcile_at <= NOW + LIMITS.requeue_after
-    (earlier,) = after.terminating
     passing = kind in {FailureKind.BUSY, FailureKind.RATE}
-    assert (earlier.slot, earlier.refused) == (None, "" if passing else "not now")
+    assert (after.current.slot, after.current.refused) == (None, "" if passing else "not now")
     assert after.transitions == record.transitions, "told by the next decision"
 
 

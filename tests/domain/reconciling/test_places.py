@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_record, an_attempt, an_occupant, hosts_changed, some_hosts, with_fields
+from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, hosts_changed, some_hosts, unclaimed, with_fields
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsListed, Occupant
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
@@ -18,9 +18,10 @@ from tpu_slices.domain.reconciling.occupancy import (
     settled_demand,
     with_hosts,
     with_place,
+    with_report,
 )
-from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, digest_of, key_of
-from tpu_slices.domain.records.slices import Desire, RunsOn, SliceRecord
+from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, RunsOn, key_of
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 LATER = NOW + MINUTE
 GRACE = Limits().restart_grace
@@ -28,24 +29,30 @@ LLAMA, GEMMA = an_occupant(), an_occupant("gemma")
 OF_GEMMA = slice_id(a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
 
 
-def a_count(
-    occupants: tuple[Occupant, ...], host: SliceRecord | None = None, attempt: int = 1, sequence: int = 5
-) -> NewCount:
-    """Return a count of who is on the hosts of a slice's attempt."""
+def a_count(occupants: tuple[Occupant, ...], host: SliceRecord | None = None, sequence: int = 5) -> NewCount:
+    """Return a count of who is on the hosts of a slice."""
     record = host or a_record(create_requested_at=NOW)
-    before = dict(record.all_hosts)[attempt]
-    after = counted(before, hosts_changed(occupants=occupants, sequence=sequence), NOW)
+    after = counted(record.current.hosts, hosts_changed(occupants=occupants, sequence=sequence), NOW)
     assert after is not None
-    return NewCount(record, attempt, before, after, NOW)
+    return NewCount(record, after, NOW)
 
 
 def on_hosts(*occupants: Occupant) -> SliceRecord:
     return a_record(create_requested_at=NOW, hosts=some_hosts(occupants=occupants))
 
 
+NOBODYS = unclaimed(on_hosts())
+"""A slice that its claim has no more."""
+
+
 def test_arrivals_settle_the_demand_of_their_own_slice_and_of_this_one() -> None:
-    settled = set(settled_demand(a_count((GEMMA,)), {}))
-    assert settled == {(GEMMA.owner.uid, OF_GEMMA), (a_record().owner.uid, a_record().id)}
+    for host in (a_record(create_requested_at=NOW), NOBODYS):
+        settled = set(settled_demand(a_count((GEMMA,), host), {}))
+        assert settled == {(GEMMA.owner.uid, OF_GEMMA), (a_record().owner.uid, a_record().id)}
+
+
+def test_a_job_that_arrives_on_a_slice_that_its_claim_has_no_more_settles_its_demand() -> None:
+    assert set(settled_demand(a_count((LLAMA,), NOBODYS), {})) == {(a_record().owner.uid, a_record().id)}
 
 
 def test_an_outdated_arrival_leaves_the_demand_of_its_own_slice() -> None:
@@ -105,8 +112,9 @@ def _at(place: RunsOn | None, home: Hosts = NO_HOSTS, **changes: Any) -> SliceRe
 def test_a_slice_knows_where_its_job_runs(
     before: tuple[Occupant, ...], place: RunsOn | None, occupants: tuple[Occupant, ...], expected: RunsOn | None
 ) -> None:
-    after = with_place(_at(place), a_count(occupants, host=on_hosts(*before)), GEMMA) or _at(place)
-    assert after.runs_on == expected
+    for host in (on_hosts(*before), unclaimed(on_hosts(*before))):
+        after = with_place(_at(place), a_count(occupants, host), GEMMA) or _at(place)
+        assert after.runs_on == expected
 
 
 @pytest.mark.parametrize(
@@ -119,9 +127,8 @@ def test_a_slice_knows_where_its_job_runs(
     ],
 )
 def test_a_job_runs_where_it_came_last(home: Hosts, before: tuple[Occupant, ...], *, runs_there: bool) -> None:
-    for guest in (_at(None, home), _at(None, attempt=2, terminating=(an_attempt(1, hosts=home),))):
-        after = with_place(guest, a_count((GEMMA,), host=on_hosts(*before)), GEMMA)
-        assert (after is not None and after.runs_on == THERE) is runs_there
+    after = with_place(_at(None, home), a_count((GEMMA,), host=on_hosts(*before)), GEMMA)
+    assert (after is not None and after.runs_on == THERE) is runs_there
 
 
 def test_a_place_is_not_restored_for_a_job_that_needs_none() -> None:
@@ -129,10 +136,10 @@ def test_a_place_is_not_restored_for_a_job_that_needs_none() -> None:
     assert with_place(over, a_count((GEMMA,), host=on_hosts(GEMMA)), GEMMA) is None
 
 
-def test_hosts_of_an_earlier_attempt_are_recorded_there() -> None:
-    record = a_record(attempt=2, terminating=(an_attempt(1),))
-    after = with_hosts(a_count((GEMMA,), host=record, attempt=1))
-    assert (after.current.hosts, after.terminating[0].hosts.occupants) == (record.current.hosts, (GEMMA,))
+def test_hosts_are_recorded_with_the_slice_that_they_are_of() -> None:
+    claim, fact = a_record(attempt=2, earlier=(1,)), hosts_changed(occupants=(GEMMA,))
+    assert with_report(NOBODYS, fact, NOW).current.hosts.occupants == (GEMMA,)
+    assert with_report(claim, fact, NOW) is claim, "they are those of the slice that it had before"
 
 
 @pytest.mark.parametrize(
@@ -151,25 +158,26 @@ def test_a_job_that_came_to_its_own_hosts_runs_nowhere_else(
 
 
 def listed(*records: SliceRecord, sequence: int = 3) -> HostsListed:
-    digests = {key_of(it.id, n): digest_of(it.id, n, hosts) for it in records for n, hosts in it.all_hosts}
+    digests = {key_of(each.claim, each.attempt): each.hosts_digest for each in records}
     return HostsListed(digests=digests, sequence=sequence)
 
 
 def test_a_list_that_disagrees_lowers_positions_that_are_higher() -> None:
-    hosts, other = some_hosts(sequence=5), some_hosts(usable=3, sequence=2)
-    record = a_record(attempt=2, hosts=other, terminating=(an_attempt(1, hosts=hosts),), runs_on=THERE)
-    after = lowered(record, listed())
-    assert dict(after.all_hosts) == {1: replace(hosts, sequence=3), 2: other}
-    assert after.runs_on == replace(THERE, sequence=3)
+    for position, expected in ((5, 3), (2, 2)):
+        record = a_record(hosts=some_hosts(sequence=position), runs_on=THERE)
+        for slice_ in (record, unclaimed(record)):
+            after = lowered(slice_, listed())
+            assert after.current.hosts == some_hosts(sequence=expected)
+            assert after.runs_on == replace(THERE, sequence=3)
 
 
 def test_a_list_that_agrees_lowers_none() -> None:
-    record = on_hosts(LLAMA)
-    assert lowered(record, listed(record, sequence=0)) == record
+    for record in (on_hosts(LLAMA), unclaimed(on_hosts(LLAMA))):
+        assert lowered(record, listed(record, sequence=0)) == record
 
 
 def test_chips_are_held_by_the_slice_whose_job_runs_on_them() -> None:
-    lender = replace(on_hosts(GEMMA), terminating=(an_attempt(2, chips=8),))
-    assert (lender.chips_held, _at(THERE).chips_held) == (8, 16)
-    assert with_fields(lender, hosts=some_hosts(occupants=(GEMMA, LLAMA))).chips_held == 24
-    assert (with_fields(lender, hosts=some_hosts()).chips_held, _at(LEFT).chips_held) == (24, 0)
+    for lender in (on_hosts(GEMMA), unclaimed(on_hosts(GEMMA))):
+        assert (lender.chips_held, _at(THERE).chips_held) == (0, 16)
+        assert with_fields(lender, hosts=some_hosts(occupants=(GEMMA, LLAMA))).chips_held == 16
+        assert (with_fields(lender, hosts=some_hosts()).chips_held, _at(LEFT).chips_held) == (16, 0)

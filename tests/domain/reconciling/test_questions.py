@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -21,34 +21,40 @@ from tests.builders import (
     some_hosts,
     with_fields,
 )
-from tests.domain.cases import GUEST, OURS, in_use, ready, requested, seen, terminating, unneeded, was_seen, with_hosts
+from tests.domain.cases import GUEST, OURS, going, in_use, ready, requested, seen, unneeded, was_seen, with_hosts
 from tests.domain.deleting import UNASKED, Deletion, followed
-from tpu_slices.domain.model.observations import Absent, Creating
+from tpu_slices.domain.model.observations import Absent, Creating, Observation
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CloseHosts, CreatePool, DeletePool, OpenHosts
 from tpu_slices.domain.reconciling.occupancy import counted
-from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import MOST_BELIEVED
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 SECOND = timedelta(seconds=1)
-FREE = terminating()
+FREE = going()
 CORDONED = some_hosts(
     usable=3, closed=1, asked=asked_to_open(NOW - 20 * MINUTE), answered=1, vacant_since=NOW - 40 * MINUTE
 )
 
 
-def reported(attempt: Attempt, sequence: int = 2, **changes: object) -> Attempt:
-    """Return the attempt after a report of its hosts, which are closed; one that answers has the latest one's time."""
-    asked_at = attempt.hosts.asked.at if attempt.hosts.asked else None
+def reported(record: SliceRecord, sequence: int = 2, **changes: object) -> SliceRecord:
+    """Return the slice after a report of its hosts, which are closed; one that answers has the latest one's time."""
+    hosts = record.current.hosts
+    asked_at = hosts.asked.at if hosts.asked else None
     fact = hosts_changed(**{"usable": 0, "closed": 4, "sequence": sequence, "asked_at": asked_at, **changes})
-    return replace(attempt, hosts=counted(attempt.hosts, fact, NOW) or attempt.hosts)
+    return record.with_current(hosts=counted(hosts, fact, NOW) or hosts)
+
+
+def asked_on(record: SliceRecord, found: Observation = OURS, at: datetime = NOW) -> SliceRecord:
+    """Return the slice after a look by which the relay is asked about its hosts, or is not."""
+    return replace(record, current=followed(record, found, at=at).attempt)
 
 
 # asked by a whole decision
 
 
-def test_hosts_that_are_given_up_and_closed_are_not_opened_by_the_same_decision() -> None:
+def test_hosts_of_a_slice_that_is_let_go_are_closed_and_not_opened_before() -> None:
     lost = replace(
         ready(hosts=CORDONED, hosts_awaited_since=NOW - 40 * MINUTE, demand_confirmed_at=NOW),
         phase=Phase.PROVISIONING,
@@ -56,7 +62,9 @@ def test_hosts_that_are_given_up_and_closed_are_not_opened_by_the_same_decision(
     )
     decision = decide(lost, seen(OURS), NOW, settings(), heard(slots={1: 0, 2: 1}))
     assert decision.record.attempt == 2
-    assert [type(each) for each in decision.actions if isinstance(each, CloseHosts | OpenHosts)] == [CloseHosts]
+    assert [each for each in decision.actions if isinstance(each, CloseHosts | OpenHosts)] == []
+    assert decision.let_go is not None
+    assert decide(decision.let_go, seen(OURS), NOW, settings(), heard()).actions == (CloseHosts(1, 2),)
 
 
 def test_a_slice_whose_hosts_are_closed_is_looked_at_until_they_are_open() -> None:
@@ -73,13 +81,12 @@ def test_a_slice_whose_hosts_were_asked_to_be_opened_is_looked_at_as_the_questio
     assert decision.record.next_reconcile_at == NOW + MINUTE
 
 
-def test_numbers_go_on_when_a_pool_is_given_up_taken_back_and_given_up_again() -> None:
+def test_numbers_go_on_when_a_slice_goes_is_needed_again_and_goes_again() -> None:
     opened = some_hosts(asked=asked_to_open(NOW - 20 * MINUTE, number=6), highest=9)
     ended = decide(unneeded(ready(hosts=opened)), seen(OURS), NOW, settings(), heard())
     assert ended.actions == (CloseHosts(1, 10),)
-    fits = (replace(ended.record.terminating[0], fits=True),)
-    needed = with_fields(requested(), attempt=2, attempts=2, create_requested_at=None, terminating=fits)
-    back = decide(needed, seen(Absent(), a1=OURS), NOW, settings(), heard())
+    needed = with_fields(ended.record, desire=Desire.PRESENT, demand_confirmed_at=NOW)
+    back = decide(needed, seen(OURS), NOW, settings(), heard())
     assert (back.record.attempt, back.actions) == (1, (OpenHosts(1, 11),))
     again = decide(unneeded(back.record), seen(OURS), NOW, settings(), heard())
     assert again.actions == (CloseHosts(1, 12),)
@@ -103,19 +110,19 @@ def test_nobody_is_asked_to_open_the_hosts_of_a_pool_that_is_made_anew() -> None
     assert decision.actions == (CreatePool(1),)
 
 
-# asked about a pool that is to be deleted
+# asked about a slice that goes
 
 
 def test_an_unanswered_question_is_repeated_each_minute_and_an_old_answer_is_asked_for_again() -> None:
-    attempt, asked = UNASKED, []
+    record, asked = UNASKED, []
     for half_minute in range(8):
-        after = followed(attempt, at=NOW + half_minute * MINUTE / 2)
-        (attempt,) = after.attempts
+        after = followed(record, at=NOW + half_minute * MINUTE / 2)
+        record = replace(record, current=after.attempt)
         asked += [(half_minute, action) for action in after.actions]
     question = CloseHosts(1, 1)
     assert asked == [(0, question), *((half_minute, question) for half_minute in range(2, 8))]
-    assert attempt.hosts.asked == asked_to_close(NOW), "an answer is as old as the first time"
-    answered = reported(attempt, answers=1, highest=1)
+    assert record.current.hosts.asked == asked_to_close(NOW), "an answer is as old as the first time"
+    answered = reported(record, answers=1, highest=1)
     assert followed(answered, at=NOW + 10 * MINUTE).actions == (DeletePool(1),)
     assert followed(answered, at=NOW + 10 * MINUTE + SECOND).actions == (CloseHosts(1, 2),)
 
@@ -125,10 +132,9 @@ def test_a_question_that_a_later_one_overtook_is_asked_anew_at_once_and_above_th
     asked = with_hosts(FREE, asked=asked_to_close(NOW - SECOND), answered=0)
     assert followed(asked).actions == ()
     overtaken = reported(asked, highest=7)
-    after = followed(overtaken)
-    assert after.actions == (CloseHosts(1, 8),)
-    (anew,) = after.attempts
-    assert anew.hosts.asked == asked_to_close(NOW, number=8)
+    assert followed(overtaken).actions == (CloseHosts(1, 8),)
+    anew = asked_on(overtaken)
+    assert anew.current.hosts.asked == asked_to_close(NOW, number=8)
     assert followed(reported(anew, answers=7, highest=7)).actions == (), "that is the answer to an earlier one"
     assert followed(reported(anew, answers=8, highest=8)).actions == (DeletePool(1),)
 
@@ -153,25 +159,23 @@ def test_hosts_are_opened_by_a_question_above_all_by_which_they_may_have_been_cl
     after = followed(with_hosts(closed, **known))
     number = known.get("highest", 3) + 1
     assert after.actions == (OpenHosts(1, number),)
-    assert after.attempts[0].hosts.asked == asked_to_open(NOW, number)
+    assert after.attempt.hosts.asked == asked_to_open(NOW, number)
 
 
 def test_hosts_are_opened_after_a_question_that_may_close_them_yet() -> None:
     asked = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=0, asked=asked_to_close(NOW)))
-    opened = followed(asked)
-    assert opened.actions == (OpenHosts(1, 2),)
-    assert followed(opened.attempts[0], at=NOW + 2 * MINUTE).actions == (), "they are open"
+    assert followed(asked).actions == (OpenHosts(1, 2),)
+    assert followed(asked_on(asked), at=NOW + 2 * MINUTE).actions == (), "they are open"
 
 
 def test_a_question_that_opens_hosts_is_not_answered_in_the_place_of_those_that_close_them_before_and_after_it() -> (
     None
 ):
     closed = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), asked=asked_to_close(number=3)))
-    (opened,) = followed(closed).attempts
-    free = with_hosts(opened, occupants=(), closed=4, vacant_since=NOW)
+    free = with_hosts(asked_on(closed), occupants=(), closed=4, vacant_since=NOW)
     for answers in (3, 4):
         assert followed(reported(free, answers=answers, highest=4)).actions == (CloseHosts(1, 5),)
-    (closing,) = followed(free).attempts
+    closing = asked_on(free)
     for answers in (3, 4):
         assert followed(reported(closing, answers=answers, highest=5)).actions == ()
     assert followed(reported(closing, answers=5, highest=5)).actions == (DeletePool(1),)
@@ -182,30 +186,27 @@ def test_hosts_that_somebody_else_may_have_closed_are_asked_to_be_opened_once_a_
     ago: timedelta, *, again: bool
 ) -> None:
     used = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=1, asked=asked_to_open(NOW - ago), answered=1))
-    after = followed(used)
-    assert after.actions == ((OpenHosts(1, 2),) if again else ())
-    assert followed(after.attempts[0], at=NOW + SECOND / 2).actions == ()
+    assert followed(used).actions == ((OpenHosts(1, 2),) if again else ())
+    assert followed(asked_on(used), at=NOW + SECOND / 2).actions == ()
 
 
 def test_what_was_answered_during_the_creation_is_asked_anew_once_that_has_ended() -> None:
-    made = replace(UNASKED, seen=was_seen(Creating()))
-    asked = followed(with_hosts(made, joined=0, usable=0), Creating())
-    assert asked.actions == (CloseHosts(1, 1),)
-    (attempt,) = asked.attempts
-    assert attempt.hosts.asked == asked_to_close(NOW)
-    answered = reported(attempt, joined=0, closed=0, answers=1, highest=1)
+    made = with_fields(UNASKED, seen=was_seen(Creating()), hosts=some_hosts(joined=0, usable=0))
+    assert followed(made, Creating()).actions == (CloseHosts(1, 1),)
+    asked = asked_on(made, Creating())
+    assert asked.current.hosts.asked == asked_to_close(NOW)
+    answered = reported(asked, joined=0, closed=0, answers=1, highest=1)
     assert followed(answered).actions == (CloseHosts(1, 2),)
-    anew = replace(followed(answered).attempts[0], seen=was_seen(OURS))
+    anew = with_fields(asked_on(answered), seen=was_seen(OURS))
     assert followed(reported(anew, answers=1, highest=1)).actions == ()
 
 
 @pytest.mark.parametrize("highest", [MOST_BELIEVED, MOST_BELIEVED + 1, 2**62], ids=["at it", "above", "far above"])
 def test_a_pool_is_deleted_whose_relay_told_of_the_most_that_is_believed_or_of_more(highest: int) -> None:
     overtaken = reported(with_hosts(FREE, asked=asked_to_close(NOW), answered=0), highest=highest)
-    after = followed(overtaken)
-    assert after.actions == (CloseHosts(1, MOST_BELIEVED + 1),)
+    assert followed(overtaken).actions == (CloseHosts(1, MOST_BELIEVED + 1),)
     for number in (MOST_BELIEVED + 1, highest):
-        answered = reported(after.attempts[0], answers=MOST_BELIEVED + 1, highest=number)
+        answered = reported(asked_on(overtaken), answers=MOST_BELIEVED + 1, highest=number)
         assert followed(answered).actions == (DeletePool(1),)
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import NOW, a_record, a_spec, an_occupant, asked_to_close, heard, settings, some_hosts
+from tests.builders import (
+    NOW,
+    a_record,
+    a_spec,
+    an_occupant,
+    asked_to_close,
+    heard,
+    settings,
+    some_hosts,
+    unclaimed,
+    with_fields,
+)
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -18,17 +30,18 @@ from tpu_slices.domain.model.observations import (
     Failure,
     FailureKind,
     Observation,
-    PoolObservations,
+    Observed,
     Running,
     Unowned,
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.decisions import CreatePool, DeletePool, DeleteRemains
-from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.reconciling.decisions import CreatePool, Decision, DeletePool, DeleteRemains
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.hosts import NO_HOSTS
-from tpu_slices.domain.records.slices import Desire, PoolOperation, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 SECONDS = (1, 30, 59, 61, 119, 121, 3600)
 LONG_AGO = timedelta(seconds=120)
@@ -67,23 +80,10 @@ awaited = st.none() | st.builds(
 
 
 @st.composite
-def attempts(draw: st.DrawFn, attempt: int) -> Attempt:
-    return Attempt(
-        number=attempt,
-        ordered=a_spec(),
-        create_requested_at=draw(moments),
-        delete_requested_at=draw(moments),
-        slot=draw(st.none() | st.just(attempt)),
-        hosts=draw(hosts),
-        fits=draw(st.booleans()),
-        refused=draw(st.sampled_from(["", "no permission"])),
-    )
-
-
-@st.composite
 def records(draw: st.DrawFn) -> SliceRecord:
+    """Draw a claim, and the slice that it has, which may go; or a slice that no claim has."""
     requested = draw(moments)
-    return a_record(
+    claim = a_record(
         desire=draw(st.sampled_from(Desire)),
         demand_confirmed_at=draw(moments),
         phase=draw(st.sampled_from(Phase)),
@@ -93,31 +93,49 @@ def records(draw: st.DrawFn) -> SliceRecord:
         slot=draw(st.none() | st.just(3)) if requested else None,
         slot_awaited=draw(awaited),
         hosts=draw(hosts),
-        terminating=tuple(draw(attempts(number)) for number in draw(st.sampled_from([(), (1,), (1, 2)]))),
+        earlier=draw(st.sampled_from([(), (1,), (1, 2)])),
         hold=draw(st.booleans()),
         release_requested=draw(st.booleans()),
     )
+    if requested is None or draw(st.booleans()):
+        return claim
+    fields = {
+        "ordered": a_spec(),
+        "let_go": "nobody used it",
+        "delete_requested_at": draw(moments),
+        "refused": draw(st.sampled_from(["", "no permission"])),
+    }
+    if draw(st.booleans()):
+        return with_fields(claim, **fields)
+    return unclaimed(claim, **fields, earlier=(), fits=draw(st.booleans()))
 
 
-def seen_by(data: st.DataObject, record: SliceRecord, kinds: st.SearchStrategy[Observation]) -> PoolObservations:
-    current = data.draw(kinds) if record.current.create_requested_at else Absent()
-    return PoolObservations(current, {each.number: data.draw(kinds) for each in record.terminating})
+def seen_by(data: st.DataObject, record: SliceRecord, kinds: st.SearchStrategy[Observation]) -> Observed:
+    return Observed(data.draw(kinds) if record.current.create_requested_at else Absent())
 
 
-def slots_of(record: SliceRecord) -> dict[int, int | None]:
-    return {record.attempt: record.current.slot, **{each.number: each.slot for each in record.terminating}}
+def decisions(record: SliceRecord, seen: Observed, now: datetime = NOW, known: Known | None = None) -> list[Decision]:
+    """Return what is decided, and then about the slice that was let go by that."""
+    known = known or heard()
+    first = decide(record, seen, now, settings(), known)
+    return [first, *([] if first.let_go is None else decisions(first.let_go, seen, now, known))]
+
+
+def slots_of(records: Sequence[SliceRecord]) -> dict[int, int | None]:
+    return {each.attempt: each.current.slot for each in records}
+
+
+def orders_of(decided: Sequence[Decision]) -> set[int]:
+    """Return the attempts about which the vendor is asked for an operation."""
+    actions = (action for decision in decided for action in decision.actions)
+    return {action.attempt for action in actions if isinstance(action, CreatePool | DeletePool | DeleteRemains)}
 
 
 @given(st.data(), records())
 def test_no_slot_is_kept_when_nothing_runs_and_no_order_can_arrive(data: st.DataObject, record: SliceRecord) -> None:
-    later = NOW + LONG_AGO
-    seen = seen_by(data, record, idle)
-    decision = decide(record, seen, later, settings(), heard())
-    orders = {
-        action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool | DeleteRemains)
-    }
-    kept = {attempt for attempt, slot in slots_of(decision.record).items() if slot is not None}
-    assert kept <= orders
+    decided = decisions(record, seen_by(data, record, idle), NOW + LONG_AGO)
+    held = slots_of([decision.record for decision in decided])
+    assert {attempt for attempt, slot in held.items() if slot is not None} <= orders_of(decided)
 
 
 @given(st.data(), records(), st.dictionaries(st.integers(1, 4), st.integers(20, 30)), st.none() | st.integers(1, 4))
@@ -128,34 +146,32 @@ def test_every_order_has_a_slot_of_its_own(
     slots = {attempt: 10 * attempt + number for attempt, number in free.items()}
     slots |= {taken_for: HANDED_ON} if taken_for is not None else {}
     known = replace(heard(), slots=slots)
-    decision = decide(record, seen_by(data, record, observations), NOW, settings(), known)
-    held = slots_of(decision.record)
-    for action in decision.actions:
-        if isinstance(action, CreatePool | DeletePool | DeleteRemains):
-            assert held[action.attempt] is not None
-    in_hand = decision.record.slot_awaited
-    numbers = [slot for slot in (*held.values(), in_hand and in_hand.number) if slot is not None]
+    decided = decisions(record, seen_by(data, record, observations), known=known)
+    held = slots_of([decision.record for decision in decided])
+    assert all(held[attempt] is not None for attempt in orders_of(decided))
+    in_hand = (decision.record.slot_awaited for decision in decided)
+    numbers = [slot for slot in (*held.values(), *(each and each.number for each in in_hand)) if slot is not None]
     assert len(numbers) == len(set(numbers))
 
 
 @given(st.data(), records())
 def test_a_slot_that_was_handed_on_is_used_or_given_up(data: st.DataObject, record: SliceRecord) -> None:
     """Or kept for a deletion while hosts are closed for it."""
-    decision = decide(record, seen_by(data, record, observations), NOW, settings(), heard())
-    after = decision.record.slot_awaited
-    if after is not None and after.number is not None:
-        assert (after, after.operation) == (record.slot_awaited, PoolOperation.DELETE)
-        assert dict(decision.record.all_hosts)[after.attempt].closing is not None
-    orders = {
-        action.attempt for action in decision.actions if isinstance(action, CreatePool | DeletePool | DeleteRemains)
-    }
-    assert all(slot != HANDED_ON or attempt in orders for attempt, slot in slots_of(decision.record).items())
+    decided = decisions(record, seen_by(data, record, observations))
+    for after in (decision.record for decision in decided):
+        if after.slot_awaited is not None and after.slot_awaited.number is not None:
+            assert (after.slot_awaited, after.slot_awaited.operation) == (record.slot_awaited, PoolOperation.DELETE)
+            assert after.slot_awaited.attempt == after.attempt
+            assert after.current.hosts.closing is not None
+    held, orders = slots_of([decision.record for decision in decided]), orders_of(decided)
+    assert all(slot != HANDED_ON or attempt in orders for attempt, slot in held.items())
 
 
 @given(st.data(), records())
 def test_an_operation_of_ours_that_runs_keeps_its_slot(data: st.DataObject, record: SliceRecord) -> None:
-    seen = seen_by(data, record, observations)
-    after = slots_of(decide(record, seen, NOW, settings(), heard()).record)
-    under_way = {attempt for attempt, pool in seen.terminating.items() if pool in (Creating(), Deleting())}
-    under_way |= {record.attempt} if seen.current == Creating() else set()
-    assert all(after[attempt] == slot for attempt, slot in slots_of(record).items() if attempt in under_way)
+    """Whether its claim still has the slice, or lets it go."""
+    seen = seen_by(data, record, running)
+    first, *_ = decided = decisions(record, seen)
+    runs = seen.pool == Creating() or (record.goes and seen.pool == Deleting())
+    for after in ([each for each in (first.record, first.let_go) if each], [each.record for each in decided]):
+        assert not runs or slots_of(after)[record.attempt] == record.current.slot

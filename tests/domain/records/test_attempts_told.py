@@ -17,7 +17,8 @@ from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.patience import failed
 from tpu_slices.domain.records import attempts_told
-from tpu_slices.domain.records.slices import HISTORY, Shortage
+from tpu_slices.domain.records.awaited import Shortage
+from tpu_slices.domain.records.slices import HISTORY
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "none left.")
 

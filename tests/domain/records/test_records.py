@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_record, an_attempt, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, a_job, a_record, a_spec, an_occupant, some_hosts, unclaimed, with_fields
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id
-from tpu_slices.domain.records.hosts import digest_of
-from tpu_slices.domain.records.slices import HISTORY, Desire, PoolOperation, RunsOn, SliceRecord, SlotAwaited
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id, unclaimed_id
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
+from tpu_slices.domain.records.hosts import RunsOn, digest_of
+from tpu_slices.domain.records.slices import HISTORY, Desire, SliceRecord, ids_of, record_of
 
 courses = st.lists(st.sampled_from(Reason), max_size=3 * HISTORY)
 
@@ -85,6 +87,41 @@ def test_the_pool_is_named_by_slice_and_attempt() -> None:
     assert record.pool == f"{record.id}-3"
 
 
+def test_a_slice_that_no_claim_has_is_named_by_its_claim_and_its_number_as_its_pool_is() -> None:
+    claim = a_record(attempt=3)
+    before = unclaimed(claim)
+    assert (claim.unclaimed, before.unclaimed) == (False, True)
+    assert (before.id, before.claim, before.attempt) == (unclaimed_id(claim.id, 3), claim.id, 3)
+    assert f"{before.pool}" == f"{claim.pool}" == before.id
+
+
+def test_a_slice_is_found_by_its_number_whether_its_claim_has_it_or_not() -> None:
+    claim, before = a_record(attempt=2, earlier=(1,)), unclaimed(a_record())
+    known = {record.id: record for record in (claim, before)}
+    assert {*ids_of(claim.id, 1)} == {claim.id, before.id}
+    assert [record_of(claim.id, number, known) for number in (1, 2, 3)] == [before, claim, None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        pytest.param({}, "", id="it stays"),
+        pytest.param({"let_go": "nobody used it"}, "nobody used it", id="it was let go"),
+        pytest.param({"desire": Desire.ABSENT, "desire_message": "it ended"}, "it ended", id="it is not needed"),
+        pytest.param(
+            {"desire": Desire.ABSENT, "desire_message": "it ended", "let_go": "nobody used it"},
+            "it ended",
+            id="it was let go, and is not needed either",
+        ),
+        pytest.param({"desire": Desire.ABSENT}, "no longer in demand", id="nobody says why"),
+    ],
+)
+def test_a_slice_goes_once_it_was_let_go_or_is_not_needed(changes: dict[str, Any], why: str) -> None:
+    record = a_record(**changes)
+    assert record.goes is bool(why)
+    assert not record.goes or record.why_it_goes == why
+
+
 def test_attempts_beyond_the_last_have_no_pool() -> None:
     record = a_record(attempt=LAST_ATTEMPT + 1)
     with pytest.raises(ValueError, match="is not within"):
@@ -120,23 +157,40 @@ def test_hosts_are_lent_while_only_other_jobs_are_on_them(occupants: tuple[Occup
     assert record.chips_held == (0 if lent else 16)
 
 
-def test_chips_of_earlier_pools_and_of_borrowed_hosts_are_held() -> None:
-    earlier = an_attempt(1, chips=16)
-    guests = an_attempt(2, chips=16, hosts=some_hosts(occupants=(an_occupant("other"),)))
+def test_chips_of_borrowed_hosts_are_held_beside_those_of_the_slice_itself() -> None:
     elsewhere = RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
-    record = a_record(attempt=3, create_requested_at=NOW, terminating=(earlier, guests), runs_on=elsewhere)
-    assert (record.chips_held, record.chips_bought) == (16 + 16 + 8, 16 + 16 + 16)
+    record = a_record(attempt=3, create_requested_at=NOW, earlier=(1, 2), runs_on=elsewhere)
+    assert (record.chips_held, record.chips_bought) == (16 + 8, 16)
+    guests = with_fields(record, hosts=some_hosts(occupants=(an_occupant("other"),)))
+    assert (guests.chips_held, guests.chips_bought) == (8, 16)
 
 
-def test_a_slice_holds_the_slots_of_all_its_operations_and_the_one_that_was_handed_on_to_it() -> None:
-    earlier = (an_attempt(1, slot=3), an_attempt(2))
-    awaited = SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, number=5)
-    assert a_record(slot=0, attempt=3, terminating=earlier, slot_awaited=awaited).slots == {0, 3, 5}
+@pytest.mark.parametrize(
+    ("changes", "bought"),
+    [
+        pytest.param({"create_requested_at": None}, 0, id="never ordered"),
+        pytest.param({}, 16, id="it stands"),
+        pytest.param({"ordered": a_spec(hosts=2)}, 8, id="as it was ordered"),
+        pytest.param({"phase": Phase.GONE}, 0, id="it is gone"),
+        pytest.param({"empty": True}, 0, id="its creation failed before any host was there"),
+        pytest.param({"empty": True, "hosts": some_hosts()}, 16, id="hosts came all the same"),
+    ],
+)
+def test_the_chips_of_a_slice_are_bought_until_it_is_gone_whether_a_claim_has_it_or_not(
+    changes: dict[str, Any], bought: int
+) -> None:
+    record = a_record(**{"create_requested_at": NOW, **changes})
+    for slice_ in (record, replace(record, let_go="nobody used it"), unclaimed(record)):
+        assert (slice_.chips_bought, slice_.chips_held) == (bought, bought)
+
+
+def test_a_slice_holds_the_slot_of_its_operation_and_the_one_that_was_handed_on_to_it() -> None:
+    awaited = SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW, number=5)
+    assert a_record(slot=0, slot_awaited=awaited).slots == {0, 5}
     assert a_record(slot_awaited=replace(awaited, number=None)).slots == set()
 
 
-def test_the_digest_of_a_slice_is_the_sum_over_its_pools() -> None:
-    used = an_attempt(1, hosts=some_hosts(occupants=(an_occupant("guest"),)))
-    both = a_record(attempt=2, hosts=some_hosts(), terminating=(used,))
-    assert both.hosts_digest == digest_of(both.id, 1, used.hosts) + digest_of(both.id, 2, both.current.hosts)
-    assert [attempt for attempt, _ in both.all_hosts] == [2, 1]
+def test_the_digest_of_a_slice_is_that_of_its_pool_by_the_claim_that_it_was_made_for() -> None:
+    record = a_record(attempt=2, hosts=some_hosts(occupants=(an_occupant("guest"),)))
+    expected = digest_of(record.claim, 2, record.current.hosts)
+    assert record.hosts_digest == unclaimed(record).hosts_digest == expected

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record
-from tests.domain.cases import terminating
+from tests.builders import MINUTE, NOW, a_record, unclaimed, with_fields
 from tpu_slices.domain.model.observations import Cause
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.records.returning import Returning
-from tpu_slices.domain.records.slices import Desire
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.spending import paid_since
 
-BOUGHT, MISSING, WAITED, LINGERED = (NOW - minutes * MINUTE for minutes in (70, 40, 200, 90))
+BOUGHT, MISSING, WAITED, UNREAD = (NOW - minutes * MINUTE for minutes in (70, 40, 200, 90))
 VAIN = {Reason.HOSTS_NOT_USABLE: 2}
 BOUGHT_ALONE = {"create_requested_at": BOUGHT}
 STANDS = {**BOUGHT_ALONE, "hosts_awaited_since": MISSING}
 WAITS = {"waits_since": WAITED}
-BEFORE = {"terminating": (terminating(lingers_since=LINGERED),), "attempt": 2}
 OVER = Returning(cause=Cause.UPGRADE, since=WAITED, counts_from=WAITED, over_at=NOW - 5 * MINUTE)
 
 
@@ -48,9 +47,9 @@ OVER = Returning(cause=Cause.UPGRADE, since=WAITED, counts_from=WAITED, over_at=
         pytest.param(Reason.DEMAND_STALE, {**WAITS, "setbacks": VAIN}, None, id="nobody waits for it any more"),
         pytest.param(Reason.CHIP_LIMIT_REACHED, {**WAITS, "setbacks": VAIN}, None, id="it is not bought any more"),
         pytest.param(Reason.READY, BOUGHT_ALONE, None, id="it serves"),
-        pytest.param(Reason.READY, {**BOUGHT_ALONE, **BEFORE}, LINGERED, id="it serves, and an earlier pool stays"),
-        pytest.param(Reason.CREATING, {**BOUGHT_ALONE, **BEFORE}, LINGERED, id="the earliest counts"),
+        pytest.param(Reason.READY, {**BOUGHT_ALONE, "earlier": (1,)}, None, id="it serves, and one that it had stays"),
         pytest.param(Reason.READY, {"unreadable_since": MISSING}, MISSING, id="its pool cannot be read"),
+        pytest.param(Reason.CREATING, {**BOUGHT_ALONE, "unreadable_since": UNREAD}, UNREAD, id="the earliest counts"),
     ],
 )  # fmt: skip
 def test_a_slice_that_is_needed(reason: Reason, fields: dict[str, Any], since: datetime | None) -> None:
@@ -62,13 +61,23 @@ def test_one_that_cannot_be_read_counts_as_what_it_was() -> None:
     assert paid_since(lost.transitioned(NOW, Reason.POOL_UNREADABLE, "503")) == MISSING
 
 
+LOST = a_record(setbacks=VAIN, hosts_awaited_since=WAITED, **BOUGHT_ALONE).transitioned(WAITED, Reason.HOSTS_LOST, "")
+RELEASED = with_fields(LOST, phase=Phase.RELEASING, **WAITS)
+
+
 @pytest.mark.parametrize(
-    ("reason", "since"),
+    "record",
+    [replace(RELEASED, desire=Desire.ABSENT), replace(RELEASED, let_go="nobody used it"), unclaimed(RELEASED)],
+    ids=["it is not needed", "it goes", "no claim has it"],
+)
+@pytest.mark.parametrize(
+    ("reason", "unread", "since"),
     [
-        pytest.param(Reason.DELETION_REFUSED, None, id="counted as a release"),
-        pytest.param(Reason.POOL_UNREADABLE, LINGERED, id="it cannot be read"),
+        pytest.param(Reason.DELETION_REFUSED, None, None, id="counted as a release"),
+        pytest.param(Reason.POOL_UNREADABLE, UNREAD, UNREAD, id="it cannot be read"),
     ],
 )
-def test_a_slice_that_is_released(reason: Reason, since: datetime | None) -> None:
-    released = {"desire": Desire.ABSENT, "setbacks": VAIN, **WAITS, **BEFORE}
-    assert paid_since(a_record(phase=Phase.RELEASING, reason=reason, **released)) == since
+def test_a_slice_that_is_released(
+    record: SliceRecord, reason: Reason, unread: datetime | None, since: datetime | None
+) -> None:
+    assert paid_since(with_fields(record, reason=reason, unreadable_since=unread)) == since

@@ -116,7 +116,6 @@ def test_a_queued_slices_wait_has_its_queue_position() -> None:
         ([ready(0), a_slice(1, Phase.PROVISIONING, Reason.HOSTS_JOINING)], ReportReason.PROVISIONING),
         ([a_slice(0, Phase.QUEUED, Reason.OPERATION_LIMIT)], ReportReason.PROVISIONING),
         ([a_slice(0, Phase.PROVISIONING, Reason.HOSTS_LOST)], ReportReason.WAITING),
-        ([a_slice(0, Phase.QUEUED, Reason.EARLIER_POOL_UNREADABLE)], ReportReason.WAITING),
         ([a_slice(0, Phase.READY, Reason.LEADER_STILL_WAITING)], ReportReason.WAITING),
         ([ready(0), a_slice(1, Phase.READY, Reason.RUNS_ELSEWHERE)], ReportReason.READY),
         ([ready(0), a_slice(1, Phase.READY, Reason.USED_BY_OTHERS)], ReportReason.READY),

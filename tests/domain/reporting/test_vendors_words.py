@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from tests.builders import NOW, a_record, heard, self_managed, settings, some_hosts, with_fields
-from tests.domain.cases import HOUR, LOST, OTHERS, OURS, SILENT, lasting, seen, terminating, unneeded
+from tests.builders import NOW, a_record, heard, self_managed, settings, some_hosts, unclaimed
+from tests.domain.cases import HOUR, LOST, OTHERS, OURS, SILENT, lasting, seen, unneeded
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -64,6 +65,9 @@ def readable(case: Situation) -> Iterator[str]:
     decision = decide(case.record, case.seen, case.now, case.settings, case.known)
     vendor = case.settings.vendor
     yield decision.message
+    if decision.let_go is not None:
+        yield decision.let_go.message
+        yield words.paragraph(decision.let_go, case.now)
     yield from (transition.message for transition in decision.record.transitions)
     yield from (words.ordered(action, decision.record, vendor) for action in decision.actions)
     yield words.paragraph(decision.record, case.now)
@@ -74,20 +78,18 @@ def readable(case: Situation) -> Iterator[str]:
 
 
 def records(cluster: ClusterSettings) -> Iterator[SliceRecord]:
-    """Yield slices in the states that decisions tell apart, with and without hosts, needed and not."""
+    """Yield slices in the states that decisions tell apart, with and without hosts, needed or not, let go or not."""
     pinned = cluster.pools if cluster.self_managed else None
     for reason, hosts in product(REASONS, (NO_HOSTS, some_hosts(usable=1), some_hosts())):
         record = lasting(reason, HOUR, hosts=hosts, pinned_settings=pinned, demand_confirmed_at=NOW)
-        yield from (record, unneeded(record))
+        yield from (record, replace(record, let_go="nobody used it"), unneeded(record), unclaimed(record))
 
 
 def cases(observed: Observation, cluster: ClusterSettings) -> Iterator[Situation]:
-    """Yield the cases in which the slice's pool, or that of an attempt that was given up, is observed as this."""
+    """Yield the cases in which the slice's pool is observed as this."""
     slots = {number: number for number in range(4)}
     for record, known in product(records(cluster), (heard(), heard(slots=slots), SILENT)):
         yield Situation(record, seen(observed), NOW, cluster, known)
-        given_up = with_fields(record, attempt=2, attempts=2, create_requested_at=None, terminating=(terminating(),))
-        yield Situation(given_up, seen(Absent(), a1=observed), NOW, cluster, known)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from tpu_slices.domain.model.observations import (
     Deleting,
     FailureKind,
     Observation,
-    PoolObservations,
+    Observed,
     Running,
 )
 from tpu_slices.domain.model.reasons import Reason
@@ -42,7 +42,7 @@ MAINTAINED = some_hosts(usable=3, maintained=1)
 def known(
     record: SliceRecord, seen: Observation, at: datetime = NOW, of_cluster: ClusterSettings | None = None
 ) -> Returning | None:
-    return returning(Situation(record, PoolObservations(seen, {}), at, of_cluster or settings(), heard()))
+    return returning(Situation(record, Observed(seen), at, of_cluster or settings(), heard()))
 
 
 def since(cause: Cause, lasting: timedelta = HOUR, **changes: Any) -> Returning:
@@ -145,13 +145,14 @@ def test_hosts_are_late_after_what_is_normal_for_the_cause_and_before_they_are_g
 
 
 def given_up(record: SliceRecord, seen: Observation, at: datetime = NOW, of: Known | None = None) -> str | None:
-    """Return why the attempt is given up for its hosts; None: it is not."""
-    ended = giving_up(Situation(record, PoolObservations(seen, {}), at, settings(), of or heard()))
+    """Return why the slice is given up for its hosts; None: it is not."""
+    ended = giving_up(Situation(record, Observed(seen), at, settings(), of or heard()))
     if ended is None:
         return None
     assert ended.failure is not None
     assert ended.failure.kind is FailureKind.HOSTS
     assert not ended.fits
+    assert not ended.unneeded
     return ended.failure.message
 
 
@@ -181,7 +182,7 @@ def test_on_compute_engine_a_group_that_recreates_instances_is_waited_for_as_a_r
     of_cluster = self_managed()
     record = ready(hosts=NOT_READY)
     seen = Busy("1 of 4 instances are recreated or restarted.", Cause.REPAIR)
-    decision = decide(record, PoolObservations(seen, {}), NOW, of_cluster, heard())
+    decision = decide(record, Observed(seen), NOW, of_cluster, heard())
     assert decision.record.reason is Reason.POOL_BUSY is reason_of(Cause.REPAIR, COMPUTE_ENGINE)
     assert "Compute Engine repairs the instance group" in decision.record.message
     assert decision.record.current.returning == since(Cause.REPAIR, timedelta())
@@ -190,7 +191,7 @@ def test_on_compute_engine_a_group_that_recreates_instances_is_waited_for_as_a_r
 def test_a_pool_of_a_tpunodegroup_is_told_no_end_since_it_is_never_given_up() -> None:
     group = replace(ready(hosts=GONE).owner, kind=type(ready().owner.kind).TPU_NODE_GROUP)
     record = ready(10 * HOUR, hosts=GONE, owner=group, returning=since(Cause.UPGRADE, 10 * HOUR))
-    decision = decide(record, PoolObservations(Busy("", Cause.UPGRADE), {}), NOW, settings(), heard())
+    decision = decide(record, Observed(Busy("", Cause.UPGRADE)), NOW, settings(), heard())
     assert (decision.record.reason, decision.actions) == (Reason.GKE_UPGRADES, ())
     assert "replaced" not in decision.record.message
     assert "longer than usual" in decision.record.message
@@ -202,8 +203,7 @@ def test_a_pool_is_neither_given_up_for_its_hosts_nor_deleted_while_its_patience
 ) -> None:
     """Began at most an hour and a half ago: no patience is over."""
     record = with_fields(case.record, returning=Returning(cause=cause, since=began, counts_from=began))
-    seen = PoolObservations(Busy("", cause), case.seen.terminating)
-    ended = giving_up(replace(case, record=record, seen=seen))
+    ended = giving_up(replace(case, record=record, seen=Observed(Busy("", cause))))
     assert ended is None or ended.failure is None or ended.failure.kind is not FailureKind.HOSTS
 
 
@@ -212,4 +212,4 @@ def test_what_is_known_of_the_way_back_lasts_only_while_hosts_are_missing(case: 
     after = decide(case.record, case.seen, case.now, case.settings, case.known).record
     if after.reason in AWAY and after.current.returning is not None:
         assert after.current.hosts.usable < (after.spec.hosts if after.spec else 1)
-        assert isinstance(case.seen.current, Busy | Running) or after.attempt != case.record.attempt
+        assert isinstance(case.seen.pool, Busy | Running) or after.attempt != case.record.attempt

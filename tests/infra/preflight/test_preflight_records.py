@@ -6,7 +6,8 @@ import pytest
 
 from infra.preflight.findings import Severity
 from infra.preflight.records import SHOWN, Books, dropped, held, may_stand, read
-from tests.builders import CLUSTER, NOW, a_job, a_record, an_attempt, settings
+from tests.builders import CLUSTER, NOW, a_job, a_record, settings
+from tests.domain.cases import going
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_simulator.fakes.settings import FakeSettings
@@ -35,9 +36,10 @@ def of_job(index: int) -> SliceRecord:
         (a_record(), False),
         (a_record(phase=Phase.REFUSED), False),
         (ORDERED, True),
-        (a_record(terminating=(an_attempt(1),), attempt=2), True),
+        (a_record(earlier=(1,), attempt=2), False),
+        (going(), True),
     ],
-    ids=["queued", "refused", "ordered", "an earlier attempt"],
+    ids=["queued", "refused", "ordered", "whose last slice has a record of its own", "a slice that no claim has"],
 )
 def test_a_pool_may_stand_from_the_order_on_until_it_is_gone(record: SliceRecord, stands: bool) -> None:
     assert may_stand(record) is stands

@@ -16,7 +16,7 @@ from tpu_slices.domain.model.facts import Answer, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.flows import brakes, edits
-from tpu_slices.flows.reconcile import Told
+from tpu_slices.flows.looking import Told
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import encode_reconcile_request

@@ -123,7 +123,7 @@ def test_the_hosts_of_what_is_kept_are_open_even_if_they_were_being_closed_befor
     world.settle(minutes=5)
     kept = [record for record in world.records.values() if record.reason is Reason.RELEASES_STOPPED]
     assert len(kept) == 12
-    assert {each.hosts.closed for record in kept for each in record.terminating} == {0}
+    assert {record.current.hosts.closed for record in kept} == {0}
 
 
 def test_one_of_those_who_wait_gets_the_chips_that_a_person_released() -> None:

@@ -199,7 +199,7 @@ def test_hosts_that_others_of_a_group_run_on_while_its_leader_waits_for_another_
     world.settle(minutes=3 * HOUR)
     record = world.record(serve)
     assert (record.reason, deletions(world)) == (Reason.SPEC_DRIFTED, [])
-    assert (record.own_chips, record.current.returning) == (16, None), (
+    assert (record.chips_bought, record.current.returning) == (16, None), (
         "those of the hosts that stand, which are all there"
     )
 

@@ -61,10 +61,10 @@ def test_the_slice_that_nobody_of_three_uses_any_more_is_released() -> None:
     assert {reason(world, each) for each in others} == {Reason.RUNS_ELSEWHERE}
 
 
-# earlier attempts
+# slices that their claim had before
 
 
-def test_an_own_earlier_attempt_is_spared_while_the_leader_that_left_it_may_restart() -> None:
+def test_a_slice_that_failed_is_spared_while_the_leader_that_left_it_may_restart() -> None:
     world = World()
     world.cluster.schedules = False
     llama = world.jobset_appears()
@@ -88,7 +88,7 @@ def test_an_own_earlier_attempt_is_spared_while_the_leader_that_left_it_may_rest
     assert first not in deletions(world)
 
 
-def test_an_owner_returns_to_its_earlier_attempt_once_the_guest_that_took_it_is_gone() -> None:
+def test_an_owner_returns_to_the_slice_that_it_had_before_once_the_guest_that_took_it_is_gone() -> None:
     world, llama = serving()
     guest = world.guest_appears()
     world.leaves(llama)

@@ -9,7 +9,7 @@ from tests.builders import CLUSTER, MINUTE
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.flows import edits
-from tpu_slices.flows.counts import counted
+from tpu_slices.flows.budget import counted
 from tpu_slices_simulator.live import LiveWorkload
 
 DAY = 24 * 60

@@ -12,7 +12,7 @@ from tests.journeys.serving import BROKEN, STOCKOUT, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.observations import Absent, Creating, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.flows.counts import counted
+from tpu_slices.flows.budget import counted
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.fakes.troubles import Trouble
 from tpu_slices_simulator.live import LiveWorkload
@@ -24,6 +24,10 @@ TOLD_AFTER = 75
 
 def paid(world: World) -> timedelta:
     return counted(CLUSTER, world.deps).paid_for
+
+
+def releasing(world: World) -> timedelta:
+    return counted(CLUSTER, world.deps).releasing_for
 
 
 def paid_meanwhile(world: World, minutes: int) -> list[timedelta]:
@@ -100,16 +104,16 @@ def failed_once(world: World) -> LiveWorkload:
     return jobset
 
 
-def test_a_failed_pool_that_gke_does_not_delete_is_counted_while_its_slice_runs_on_another() -> None:
+def test_a_failed_slice_that_gke_does_not_delete_is_counted_as_releasing_while_its_job_runs_on_another() -> None:
     world = World()
     jobset = failed_once(world)
     world.settle(minutes=90)
     assert (world.record(jobset).phase, len(world.pools)) == (Phase.READY, 2)
-    assert paid(world) > TOLD_AFTER * MINUTE
-    assert counted(CLUSTER, world.deps).releasing_for == 0 * MINUTE
+    assert paid(world) == 0 * MINUTE
+    assert releasing(world) > TOLD_AFTER * MINUTE
     world.backend.refuses_deletions = None
     world.settle(minutes=10)
-    assert (len(world.pools), paid(world)) == (1, 0 * MINUTE)
+    assert (len(world.pools), paid(world), releasing(world)) == (1, 0 * MINUTE, 0 * MINUTE)
 
 
 def test_an_earlier_pool_that_somebody_uses_is_not_counted() -> None:
@@ -120,7 +124,7 @@ def test_an_earlier_pool_that_somebody_uses_is_not_counted() -> None:
     world.binds(guest, first, 1)
     world.settle(minutes=180)
     assert (world.record(llama).attempt, len(world.pools)) == (2, 2)
-    assert paid(world) == 0 * MINUTE
+    assert (paid(world), releasing(world)) == (0 * MINUTE, 0 * MINUTE)
 
 
 def test_a_slice_that_is_released_and_cannot_be_read_is_counted() -> None:

@@ -53,12 +53,13 @@ def fourth_attempt(world: World) -> LiveWorkload:
 
 
 def told(stage: Stage, jobset: LiveWorkload) -> dict[str, str]:
-    """Return what is told of the only slice of a JobSet, by where."""
+    """Return what is told of the only slice that a JobSet has or waits for, by where."""
     stage.world.sweeps()
     uid = jobset.ref.owner.uid
     updates = [update for update in stage.world.publisher.updates if update.job.owner.uid == uid]
     reports = [update for _, update in stage.world.publisher.reports if update.owner.uid == uid]
-    (listed,) = json.loads(stage.output_of("list", "--jobset", jobset.ref.owner.name, "-o", "json"))["slices"]
+    slices = json.loads(stage.output_of("list", "--jobset", jobset.ref.owner.name, "-o", "json"))["slices"]
+    (listed,) = [each for each in slices if not each["let_go"]]
     return {
         "list": listed["message"],
         "explain": stage.output_of("explain", listed["id"]).split("\n")[1],

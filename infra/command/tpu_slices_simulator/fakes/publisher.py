@@ -35,7 +35,7 @@ class FakePublisher:
         """Whose pods wait for a slice, as said with the last request for it."""
         self.ended: set[SliceId] = set()
         """The slices of which requests say that an operation ended."""
-        self.answers: list[tuple[ClusterId, HostsChanged]] = []
+        self.answers: list[tuple[ClusterId, SliceId, HostsChanged]] = []
         """Reconcile requests with an answer of the relay."""
         self.echoes: list[tuple[ClusterId, datetime]] = []
         self.joins: list[tuple[ClusterId, JoinToken]] = []
@@ -66,10 +66,10 @@ class FakePublisher:
         self.waiting.update(dict.fromkeys(slices, waiting))
         self.ended |= {*slices} if ended else set()
 
-    def pass_on(self, cluster: ClusterId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
         self._fail_if_asked()
-        check(partial(encode_answer, cluster), [answer])
-        self.answers.append((cluster, answer))
+        check(partial(encode_answer, cluster, slice_), [answer])
+        self.answers.append((cluster, slice_, answer))
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._fail_if_asked()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -191,9 +190,8 @@ class Witness(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PoolObservations:
-    """The pools of a slice at one time: the current attempt's, and those of terminating attempts by their number."""
+class Observed:
+    """The pool of a slice at one time."""
 
-    current: Observation
-    terminating: Mapping[int, Observation]
+    pool: Observation
     by: Witness = Witness.LOOK

@@ -40,7 +40,6 @@ class Reason(StrEnum):
     OPERATION_LIMIT = "OperationLimit", Phase.QUEUED  # the cluster accepts no more operations now
     AWAITING_TURN = "AwaitingTurn", Phase.QUEUED  # its capacity ran out lately: one slice at a time tries
     DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
-    EARLIER_POOL_UNREADABLE = "EarlierPoolUnreadable", Phase.QUEUED  # it could serve, if it stands: none is bought
 
     CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
     CREATING = "Creating", Phase.PROVISIONING
@@ -92,6 +91,7 @@ class Reason(StrEnum):
 
     CLOSING_HOSTS = "ClosingHosts", Phase.RELEASING  # the relay is asked to let no new pod onto them
     DELETION_QUEUED = "DeletionQueued", Phase.RELEASING  # the cluster accepts no more operations now
+    EARLIER_SLICE_STANDS = "EarlierSliceStands", Phase.RELEASING  # it has a record of its own, which says why
     DELETION_POSTPONED = "DeletionPostponed", Phase.RELEASING  # another operation is in its way
     DELETION_STARTED = "DeletionStarted", Phase.RELEASING
     DELETION_REFUSED = "DeletionRefused", Phase.RELEASING  # requested again until GKE accepts it
@@ -133,8 +133,8 @@ IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN})
 """The reasons of slices whose creation waits for a slot."""
 
 
-EXPLAINED = frozenset({Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED})
-"""The reasons to keep a pool that goes once nobody uses it any more, or once another alert is attended to."""
+EXPLAINED = frozenset({Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED, Reason.EARLIER_SLICE_STANDS})
+"""The reasons of what goes once nobody uses a pool any more, or once another alert, or slice, is attended to."""
 
 
 class ReportReason(StrEnum):

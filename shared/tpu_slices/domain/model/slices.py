@@ -239,6 +239,18 @@ def is_slice_id(text: str) -> bool:
     return _SLICE_ID.fullmatch(text) is not None
 
 
+def unclaimed_id(claim: SliceId, attempt: int) -> SliceId:
+    """Return the id of a slice that its claim has no more: its claim's, and its number."""
+    return SliceId(f"{claim}-{attempt}")
+
+
+def is_record_id(text: str) -> bool:
+    """Return whether a text could have come from `slice_id` or `unclaimed_id`."""
+    claim, _, attempt = text.rpartition("-")
+    numbered = is_slice_id(claim) and attempt.isascii() and attempt.isdecimal() and str(int(attempt)) == attempt
+    return is_slice_id(text) or (numbered and int(attempt) <= LAST_ATTEMPT)
+
+
 def pool_name(slice_: SliceId, attempt: int) -> PoolName:
     """Return the pool name of an attempt, 1 to LAST_ATTEMPT: up to 40 characters of `[a-z]([-a-z0-9]*[a-z0-9])?`."""
     if not 1 <= attempt <= LAST_ATTEMPT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TypeVar
 
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -11,10 +12,8 @@ from tpu_slices.domain.model.observations import (
     Broken,
     Busy,
     Creating,
-    Observation,
-    PoolObservations,
+    Observed,
     Running,
-    Unreadable,
     Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -22,16 +21,19 @@ from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, Arm
+from tpu_slices.domain.reconciling.ending import held_slot, is_gone, opening
 from tpu_slices.domain.reconciling.evidence import seen_so
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.patience import failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
-from tpu_slices.domain.reconciling.terminating import UNSEEN, opening
 from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.seen import Seen
-from tpu_slices.domain.records.slices import PoolOperation, Refusal, Rejection, SliceRecord
+from tpu_slices.domain.records.slices import Refusal, Rejection, SliceRecord
+
+C = TypeVar("C", bound=Situation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ class Bound:
     """What a claim has from now on."""
 
     case: Situation
-    """With the slice that the claim has as the current one; those that it had before are let go."""
+    """With the slice that the claim has, or that is made for it next."""
+    let_go: SliceRecord | None = None
+    """The slice that it had, as a record of its own: no claim has that one."""
     opened: tuple[Action, ...] = ()
     """What opens the hosts of its slice again."""
     waits: Arm | None = None
@@ -51,12 +55,16 @@ def bind(case: Situation) -> Bound:
 
     | the claim                                                 | has, or says                                        |
     |-----------------------------------------------------------|-----------------------------------------------------|
-    | its Job runs on a slice that it had before                | that slice; the one that it has is let go           |
-    | has a slice, which is to be given up (`giving_up`)        | none: as below                                      |
+    | its slice goes, and is gone                               | none: as below                                      |
+    | its slice goes, and the claim is not needed               | that, until it is gone                              |
+    | its slice goes; its Job is on it, or waits for it, nobody | that again: its hosts are opened                    |
+    | else uses it, and it is not being deleted                 |                                                     |
+    | its slice goes; its Job waits, or runs elsewhere          | none: as below                                      |
+    | its slice goes                                            | that, until it is gone                              |
+    | has a slice, which nobody uses any more (`giving_up`)     | that, until it is gone                              |
+    | has a slice, which does not serve (`giving_up`)           | none: as below                                      |
     | has a slice                                               | that                                                |
     | is not needed any more, or not now                        | none                                                |
-    | is not served, a slice that it had before fits, is not    | that slice                                          |
-    | being deleted, and nobody else uses it                    |                                                     |
     | its slice has just failed, or was not used though ready   | none: why, and when the next is tried               |
     | another's pool has the name of its slice                  | none: that; the next slice has another name         |
     | its Job runs on another claim's slice                     | none: RUNS_ELSEWHERE                                |
@@ -64,25 +72,55 @@ def bind(case: Situation) -> Bound:
     | failed before, and may not be tried yet                   | none: as before                                     |
     | nobody waits for it, as was confirmed lately              | none: DEMAND_STALE                                  |
     | every name was used                                       | none: ATTEMPTS_EXHAUSTED                            |
-    | cannot know whether a slice that it had before stands,    | none: EARLIER_POOL_UNREADABLE                       |
-    | which would fit                                           |                                                     |
     | lacks a slot, or its turn to try what ran out             | none: OPERATION_LIMIT, AWAITING_TURN                |
     | else                                                      | a slice that is made now, or whose making goes on   |
 
-    Slices that it had before and does not get back are deleted (`terminating`). No name is used twice.
+    A slice that it has no more has a record of its own until it is gone, unless it is gone already. No name is used
+    twice.
     """
-    best, opened = _with_best(case)
-    ended = giving_up(best)
+    if case.record.current.create_requested_at is None:
+        return Bound(case, waits=_waits(case))
+    if not case.record.wanted:
+        case = replace(case, record=case.record.with_changes(let_go=case.record.why_it_goes))
+    if case.record.goes and is_gone(case):
+        return _without(case)
+    if case.record.goes and not _returns(case):
+        passed_over = case.record.wanted and (case.waiting or case.runs_elsewhere)
+        fits = case.record.current.delete_requested_at is None
+        return _without(case, GivingUp(why=case.record.let_go, fits=fits)) if passed_over else Bound(case)
+    back = replace(case, record=_taken_back(case.record, case.now)) if case.record.goes else case
+    ended = giving_up(back)
     if ended is None:
-        return Bound(best, opened, _waits(best))
-    rest, reopened = _with_best(_without_current(best, ended))
-    still = (each for each in opened if each.attempt == rest.record.attempt)
-    has_another = rest.record.current.create_requested_at is not None
-    return Bound(rest, (*still, *reopened), _waits(rest, None if has_another else ended))
+        opened, actions = _with_current_opened(back)
+        stands = not isinstance(back.seen.pool, Absent | Begun)
+        return Bound(opened, opened=actions, waits=None if stands else _made(opened))
+    if ended.unneeded:
+        return Bound(replace(back, record=replace(back.record, let_go=ended.why)))
+    return _without(back, ended)
+
+
+def without_gone(case: C) -> C:
+    """Return a claim with the next number if its slice was to go and is gone, whatever else is decided."""
+    record = case.record
+    stood = record.goes and not record.unclaimed and record.current.create_requested_at is not None
+    return (
+        case.with_record(with_next(record, None), Observed(Absent(), case.seen.by)) if stood and is_gone(case) else case
+    )
+
+
+def _without(case: Situation, ended: GivingUp | None = None) -> Bound:
+    """Return a claim without the slice that it had; `ended`: how that ended, None: it was to go, and is gone."""
+    record, seen = case.record, case.seen
+    as_seen = replace(record, current=seen_so(record.current, seen.pool, case.now, seen.by))
+    stands = None if is_gone(case) else let_go(as_seen, ended or GivingUp(), case)
+    after = with_next(record, stands)
+    known = _known_beside(case, stands.chips_bought) if stands is not None else case.known
+    rest = replace(case, record=after, seen=Observed(Absent(), seen.by), known=known)
+    return Bound(rest, stands, waits=_waits(rest, ended))
 
 
 def _waits(case: Situation, ended: GivingUp | None = None) -> Arm | None:
-    """Return why no slice of a claim stands, or that one is made; `ended`: how the last one has just ended."""
+    """Return why a claim without a slice has none, or that one is made; `ended`: how the last one has just ended."""
     if not case.record.wanted:
         return None
     if ended is not None and ended.rejection is not None:
@@ -93,7 +131,7 @@ def _waits(case: Situation, ended: GivingUp | None = None) -> Arm | None:
         if ended.unowned:
             message = f"{ended.unowned} The next attempt has another name."
             return Arm(Reason.UNOWNED_POOL, message, {"retry_at": case.now})
-    return _made(case) if isinstance(case.seen.current, Absent | Begun) else None
+    return _made(case)
 
 
 def _rejected(why: Refusal, case: Situation) -> Arm:
@@ -116,11 +154,6 @@ def _made(case: Situation) -> Arm:
     if record.attempt > LAST_ATTEMPT:
         message = f"All {LAST_ATTEMPT} attempts failed: delete and re-create the {record.owner.kind}."
         return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
-    if (unread := _unreadable(case)) is not None:
-        earlier, seen = unread
-        pool = f"{case.vendor.pool} {record.pool_of(earlier.number)}"
-        message = f"{case.vendor} does not say whether {pool} stands, which could serve: {seen.message}"
-        return Arm(Reason.EARLIER_POOL_UNREADABLE, message)
     slot = record.current.slot if record.current.slot is not None else case.slot_for(record.attempt)
     return _without_slot(case) if slot is None else _create(case, slot)
 
@@ -156,7 +189,7 @@ def _without_slot(case: Situation) -> Arm:
 
 
 def _create(case: Situation, slot: int) -> Arm:
-    record, seen, noun = case.record, case.seen.current, case.vendor.pool
+    record, seen, noun = case.record, case.seen.pool, case.vendor.pool
     known, spec, begun = record.current, record.spec, isinstance(seen, Begun)
     current = {
         "create_requested_at": case.now,
@@ -183,136 +216,136 @@ def _create(case: Situation, slot: int) -> Arm:
     return Arm(Reason.CREATION_STARTED, message, changes, current, creates=True)
 
 
-def given_up(record: SliceRecord, *, fits: bool, empty: bool = False) -> SliceRecord:
-    """Return the record with its current attempt let go and the next one, not yet requested, as current.
-
-    `fits`: the attempt is current again if it is needed. `empty`: no host of it exists or will.
-    """
-    ended = _set_aside(record, fits=fits, empty=empty)
-    following = Attempt(number=min(record.attempts, LAST_ATTEMPT) + 1)
-    return _with_current(record, following, (*record.terminating, ended))
-
-
-def _set_aside(record: SliceRecord, *, fits: bool, empty: bool = False) -> Attempt:
-    """Return the current attempt as one that was given up."""
-    return replace(
-        record.current,
-        ordered=record.made_as,
-        fits=fits,
-        empty=empty,
-        hosts_awaited_since=None,
-        returning=None,
-        relabelling=None,
-    )
-
-
-def _with_current(record: SliceRecord, current: Attempt, terminating: tuple[Attempt, ...]) -> SliceRecord:
+def with_next(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
+    """Return a claim's record with the next slice, not yet requested; `stands`: the last one, if that is not gone."""
+    number = min(record.attempts, LAST_ATTEMPT) + 1
     return replace(
         record,
-        current=current,
-        attempts=max(record.attempts, current.number),
-        terminating=terminating,
+        current=Attempt(number=number),
+        attempts=max(record.attempts, number),
+        earlier=record.earlier if stands is None else (*record.earlier, stands.attempt),
+        let_go="",
         rebuild_allowed=False,
         rejection=None,
+        join_asked=None if stands is not None and stands.join_asked is not None else record.join_asked,
     )
 
 
-def _without_current(case: Situation, ended: GivingUp) -> Situation:
-    """Return the case after its current attempt was given up."""
-    hosts = case.record.current.hosts
-    failed = ended.failure is not None and isinstance(case.seen.current, Broken)
-    nothing_bought = failed and not hosts.joined and not hosts.occupants
-    as_seen = seen_so(case.record.current, case.seen.current, case.now, case.seen.by)
-    record = given_up(replace(case.record, current=as_seen), fits=ended.fits, empty=nothing_bought)
-    seen = PoolObservations(Absent(), {**case.seen.terminating, case.record.attempt: case.seen.current}, case.seen.by)
-    return replace(
-        case.with_record(record, seen), known=_known_beside(case, 0 if nothing_bought else case.record.own_chips)
+def let_go(record: SliceRecord, ended: GivingUp, case: Situation) -> SliceRecord:
+    """Return the slice that a claim has, as a record of its own: no claim has it any more."""
+    nothing_bought = isinstance(case.seen.pool, Broken) and not (
+        record.current.hosts.joined or record.current.hosts.occupants
     )
+    empty = ended.failure is not None and nothing_bought
+    slice_ = replace(record.current, empty=empty, slot=held_slot(case))
+    return replace(record.unclaimed_with(slice_, ended.told, case.now), fits=ended.fits)
 
 
 def _known_beside(case: Situation, chips: int) -> Known:
-    """Return what is known, the chips of the attempt that was given up among those that other pools hold."""
+    """Return what is known, the chips of the slice that was let go among those that other pools hold."""
     if case.known.held is None or case.record.lent(case.record.current.hosts):  # then they are among them
         return case.known
     return replace(case.known, held=case.known.held.plus(chips))
 
 
-def _with_best(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
-    """Return the case with that attempt as current which serves the slice's Job best, and what opens its hosts again.
+def _returns(case: Situation) -> bool:
+    """Return whether a claim has a slice again that was about to go.
 
-    | an earlier attempt                                      | current if                                        |
-    |---------------------------------------------------------|---------------------------------------------------|
-    | whose hosts the Job runs on                             | the Job is not on the current one                 |
-    | that fits, is not being deleted, and nobody else uses   | a leader waits, and the current does not exist,   |
-    |                                                         | nor may it still come                             |
-
-    One whose deletion GKE did not accept, or failed to carry out, is not being deleted.
+    One whose deletion the vendor did not accept, or failed to carry out, is not being deleted.
     """
-    best = _best(case)
-    if best is None:
-        return _with_current_opened(case) if case.record.wanted else (case, ())
-    record, seen = case.record, case.seen
-    others = tuple(each for each in record.terminating if each is not best)
-    now_seen = {each.number: seen.terminating[each.number] for each in others if each.number in seen.terminating}
-    if record.current.create_requested_at is not None:
-        others, now_seen = (*others, _set_aside(record, fits=True)), {**now_seen, record.attempt: seen.current}
-    offered_again = _taken_back(best, case.now)
-    after = case.with_record(
-        _with_current(record, offered_again, others), PoolObservations(seen.terminating[best.number], now_seen, seen.by)
-    )
-    return _with_current_opened(after)
+    record, seen = case.record, case.seen.pool
+    if not record.wanted or case.order_may_arrive(record.current.delete_requested_at):
+        return False
+    if not isinstance(seen, Creating | Running | Busy | Broken):
+        return False
+    if record.on(record.current.hosts):
+        return True
+    if not case.waiting or case.runs_elsewhere or seen == Creating(operation_runs=False) or isinstance(seen, Broken):
+        return False
+    made_for, hosts = record.current.made_for, record.current.hosts
+    others = any(user.owner.uid != record.owner.uid for user in case.users_of(hosts, made_for).jobs)
+    return record.spec is not None and same_request(made_for, record.spec) and not others and not hosts.occupants
 
 
-def _taken_back(each: Attempt, now: datetime) -> Attempt:
-    """Return an earlier attempt as the current one: what was done about its end counts no more."""
-    return Attempt(
-        number=each.number,
-        create_requested_at=each.create_requested_at,
-        ordered=each.ordered,
-        ours_since=each.ours_since,
-        seen=each.seen,
-        operation=each.operation,
-        slot=each.slot,
-        hosts=replace(each.hosts, vacant_since=each.hosts.vacant_since and now, ends_by=None),
-        spared_until=each.spared_until,
+def _taken_back(record: SliceRecord, now: datetime) -> SliceRecord:
+    """Return a claim's record with a slice that stays after all: what was done about its end counts no more."""
+    current, hosts = record.current, record.current.hosts
+    again = Attempt(
+        number=current.number,
+        create_requested_at=current.create_requested_at,
+        ordered=current.ordered,
+        ours_since=current.ours_since,
+        seen=current.seen,
+        operation=current.operation,
+        slot=current.slot,
+        hosts=replace(hosts, vacant_since=hosts.vacant_since and now, ends_by=None),
+        spared_until=current.spared_until,
     )
+    return replace(record, current=again, let_go="")
+
+
+def may_be_regained(slice_: SliceRecord) -> bool:
+    """Return whether a slice that no claim has may be given back to the claim that it was made for."""
+    free = slice_.fits and not slice_.current.hosts.occupants
+    under_way = slice_.current.delete_requested_at is not None or slice_.hold
+    return slice_.unclaimed and not under_way and (free or slice_.on(slice_.current.hosts))
+
+
+def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRecord | None] | None:
+    """Return a claim with a slice again that it had before, and the slice that it had meanwhile, if it had one.
+
+    None: it does not get it. `case`: of the slice, which `may_be_regained`.
+
+    | the claim                                                                           | gets it |
+    |-------------------------------------------------------------------------------------|---------|
+    | is not needed any more, or not now; is held                                         | no      |
+    | its Job is on the slice that it has, or was seen elsewhere later                    | no      |
+    | its Job is on this slice                                                            | yes     |
+    | its Job waits, none was requested for it yet, and the slice stands whole for the    | yes     |
+    | same request, with nobody on it or about to return                                  |         |
+    | else                                                                                | no      |
+    """
+    slice_, now = case.record, case.now
+    runs_on, position = claim.runs_on, slice_.current.hosts.sequence
+    if not claim.wanted or claim.hold or claim.on(claim.current.hosts):
+        return None
+    if runs_on is not None and runs_on.sequence > position:  # it was seen there later
+        return None
+    if not slice_.on(slice_.current.hosts) and not _serves(claim, case):
+        return None
+    had = claim.current.create_requested_at is not None
+    meanwhile = claim.unclaimed_with(claim.current, f"its Job runs on {slice_.pool}", now) if had else None
+    earlier = [number for number in claim.earlier if number != slice_.attempt]
+    after = replace(
+        _taken_back(replace(claim, current=slice_.current), now),
+        earlier=(*earlier, *([claim.attempt] if had else [])),
+        legacy_pool=slice_.legacy_pool or claim.legacy_pool,
+        join_asked=slice_.join_asked,
+        runs_on=None,
+        rebuild_allowed=False,
+        rejection=None,
+        slot_awaited=None,
+        next_reconcile_at=now,
+        look_at=now,
+    )
+    return after, meanwhile
+
+
+def _serves(claim: SliceRecord, case: Situation) -> bool:
+    """Return whether a slice that no claim has is what its claim waits for."""
+    current, confirmed = case.record.current, claim.demand_confirmed_at
+    waits = confirmed is not None and case.now - confirmed <= case.limits.demand_ttl and claim.runs_on is None
+    if not waits or claim.current.create_requested_at is not None or claim.spec is None or case.record.made_as is None:
+        return False
+    stands = current.seen is not None and isinstance(current.seen.pool, Running | Busy)
+    whole = current.hosts.usable + current.hosts.closed >= case.record.made_as.hosts
+    unused = not case.users_of(current.hosts, current.made_for)
+    return stands and whole and unused and same_request(current.made_for, claim.spec)
 
 
 def _with_current_opened(case: Situation) -> tuple[Situation, tuple[Action, ...]]:
     """Return the case with the hosts of its pool to be open, if there is one: one that is made anew has others."""
-    if isinstance(case.seen.current, Absent | Begun):
+    if isinstance(case.seen.pool, Absent | Begun):
         return case, ()
     hosts, opened = opening(case.record.attempt, case.record.current.hosts, case)
     return replace(case, record=case.record.with_current(hosts=hosts)) if opened else case, opened
-
-
-def _unreadable(case: Situation) -> tuple[Attempt, Unreadable] | None:
-    """Return an earlier attempt that is to be current if its pool stands, which is not known; None: there is none."""
-    unread = ((each, seen) for each, seen in _kept(case) if isinstance(seen, Unreadable))
-    return next(((each, seen) for each, seen in unread if _serves_again(each, seen, case)), None)
-
-
-def _kept(case: Situation) -> list[tuple[Attempt, Observation]]:
-    """Return the earlier attempts whose deletion is not under way, latest first, and what is seen of them."""
-    return [
-        (each, case.seen.terminating.get(each.number, UNSEEN))
-        for each in reversed(case.record.terminating)
-        if not case.order_may_arrive(each.delete_requested_at)
-    ]
-
-
-def _best(case: Situation) -> Attempt | None:
-    if not case.record.wanted or case.record.on(case.record.current.hosts):
-        return None
-    useful = [(each, seen) for each, seen in _kept(case) if isinstance(seen, Creating | Running | Busy | Broken)]
-    in_use = (each for each, _ in useful if case.record.on(each.hosts))
-    return next(in_use, next((each for each, seen in useful if _serves_again(each, seen, case)), None))
-
-
-def _serves_again(each: Attempt, seen: Observation, case: Situation) -> bool:
-    if not (each.fits and case.waiting and not case.runs_elsewhere and case.nothing_stands):
-        return False
-    fits = case.record.spec is not None and same_request(each.made_for, case.record.spec)
-    others = [user for user in case.users_of(each.hosts, each.made_for).jobs if user.owner.uid != case.record.owner.uid]
-    free = not others and (not each.hosts.occupants or case.record.on(each.hosts))
-    return fits and free and seen != Creating(operation_runs=False) and not isinstance(seen, Broken)

@@ -32,11 +32,11 @@ def found(record: SliceRecord, own: WorkloadRecord | None, now: datetime, brake:
 
     It counts for the cluster unless the releases of its namespace are stopped: one namespace alone stops no other.
     """
-    if own is None or own.state is not WorkloadState.MISSING or record.release_requested:
+    if own is None or own.state is not WorkloadState.MISSING or record.release_requested or record.unclaimed:
         return None
     if record.unconfirmed_end is not None:
         return record.unconfirmed_end
-    stands = record.current.create_requested_at is not None or record.terminating
+    stands = record.current.create_requested_at is not None or record.earlier
     own_stop = brake.on(record.owner.namespace) if brake else None
     return UnconfirmedEnd(found_at=now, counted=own_stop is None) if stands else None
 

@@ -14,7 +14,7 @@ from tpu_slices.domain.model.observations import (
     Begun,
     Creating,
     Observation,
-    PoolObservations,
+    Observed,
     Running,
     Unreadable,
 )
@@ -24,9 +24,10 @@ from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
 from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
+from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeard
 from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.slices import Shortage, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 REPEATED_WITHIN = timedelta(minutes=6)
 """The relay lists the leaders that still wait every 5 minutes."""
@@ -58,12 +59,12 @@ class Situation:
     """The inputs of a decision, and what follows from them at once."""
 
     record: SliceRecord
-    seen: PoolObservations
+    seen: Observed
     now: datetime
     settings: ClusterSettings
     known: Known
 
-    def with_record(self, record: SliceRecord, seen: PoolObservations) -> Self:
+    def with_record(self, record: SliceRecord, seen: Observed) -> Self:
         return replace(self, record=record, seen=seen)
 
     @property
@@ -129,7 +130,7 @@ class Situation:
 
         GKE does so for flex-start, Compute Engine for every group.
         """
-        spec, seen = self.record.made_as, self.seen.current
+        spec, seen = self.record.made_as, self.seen.pool
         if spec is None or self.record.current.hosts.joined:
             return False
         return spec.is_flex_start or (isinstance(seen, Running) and bool(seen.awaiting))
@@ -137,7 +138,7 @@ class Situation:
     @property
     def users(self) -> Users:
         """The users of the current pool."""
-        seen = self.seen.current
+        seen = self.seen.pool
         return self.users_of(self.record.current.hosts, seen.fingerprint if isinstance(seen, Running) else None)
 
     def users_of(self, hosts: Hosts, fingerprint: str | None) -> Users:
@@ -148,7 +149,7 @@ class Situation:
     def _needs_other_hosts(self, fingerprint: str | None) -> bool:
         """Return whether the Job waits or is elsewhere, and requests what a pool does not have: it does not return."""
         record = self.record
-        away = self.waiting or record.on(record.current.hosts)
+        away = self.waiting or record.unclaimed or record.on(record.current.hosts)
         return away and record.spec is not None and not same_request(fingerprint, record.spec)
 
     def evidence(self, hosts: Hosts, fingerprint: str | None) -> Evidence:
@@ -199,12 +200,12 @@ class Situation:
     @property
     def nothing_stands(self) -> bool:
         """Whether there is no pool of the current attempt, and none may still come."""
-        return isinstance(self.seen.current, Absent) and not self.creates_current
+        return isinstance(self.seen.pool, Absent) and not self.creates_current
 
     @property
     def creates_current(self) -> bool:
         """Whether the creation of the current attempt is under way."""
-        return self.creates(self.seen.current, self.record.current.create_requested_at)
+        return self.creates(self.seen.pool, self.record.current.create_requested_at)
 
     def creates(self, seen: Observation, create_requested_at: datetime | None) -> bool:
         """Return whether a creation is under way, so that it holds its slot."""

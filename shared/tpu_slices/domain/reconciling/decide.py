@@ -16,7 +16,7 @@ from tpu_slices.domain.model.observations import (
     Creating,
     Deleting,
     Failure,
-    PoolObservations,
+    Observed,
     Running,
     Unowned,
     Unreadable,
@@ -24,34 +24,36 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceSpec, same_request
 from tpu_slices.domain.reconciling import messages
-from tpu_slices.domain.reconciling.binding import bind, elsewhere
+from tpu_slices.domain.reconciling.binding import Bound, bind, elsewhere, without_gone
 from tpu_slices.domain.reconciling.case import Known, Situation
-from tpu_slices.domain.reconciling.decisions import Action, Arm, CreatePool, Decision
-from tpu_slices.domain.reconciling.deletion import TOLD_FIRST, Assessment
-from tpu_slices.domain.reconciling.evidence import with_look, with_seen
+from tpu_slices.domain.reconciling.decisions import Arm, CreatePool, Decision
+from tpu_slices.domain.reconciling.deletion import Assessment
+from tpu_slices.domain.reconciling.ending import Ending, ending, is_gone
+from tpu_slices.domain.reconciling.evidence import seen_so, with_look, with_seen
 from tpu_slices.domain.reconciling.frozen import as_held, hosts_awaited_since, unchanged, unread, why_frozen
 from tpu_slices.domain.reconciling.giving_up import unowned
 from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.patience import due
 from tpu_slices.domain.reconciling.relabelling import labels_replaced, relabelling
 from tpu_slices.domain.reconciling.returning import reason_of, returning
-from tpu_slices.domain.reconciling.terminating import Followed, follow
 from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.slices import SliceRecord
 
 
 def decide(
-    record: SliceRecord, seen: PoolObservations, now: datetime, settings: ClusterSettings, known: Known | None = None
+    record: SliceRecord, seen: Observed, now: datetime, settings: ClusterSettings, known: Known | None = None
 ) -> Decision:
-    """Return the decision on a claim and its slices. Pure, so that `slices explain` can show it at any time.
+    """Return the decision on a claim and its slice, or on a slice that no claim has.
+
+    Pure, so that `slices explain` can show it at any time.
 
     | the case                                                              | decided by                          |
     |-----------------------------------------------------------------------|-------------------------------------|
     | an operator holds it, the cluster is paused, or the vendor does not   | `frozen`: nothing is created or     |
     | say how its slice is                                                  | deleted; what is seen is told       |
     | else: which slice it has, and whether one is made                     | `binding.bind`                      |
-    | - each slice that it had before: what is done for its end             | `terminating.follow`, `deletion`    |
-    | - the slice that it has: what it says                                 | the arms of `Case`, below           |
+    | - it goes, or no claim has it: what is done for its end               | `ending.ending`, by `deletion`      |
+    | - else: what it says                                                  | the arms of `Case`, below           |
 
     | its slice is seen | then                                                                                    |
     |-------------------|-----------------------------------------------------------------------------------------|
@@ -68,43 +70,48 @@ def decide(
     | Broken            | every host usable: as Running; in use: kept                                             |
     | Unowned           | its Job runs there: told, and never touched                                             |
 
-    A claim that needs none is RELEASING while slices of it stand or may still come, and GONE then.
+    A slice that goes is RELEASING while it stands or may still come, and GONE then; so is its claim.
     """
     case = Case(as_held(record, now), seen, now, settings, known or Known())
     frozen = why_frozen(case)
     if frozen is not None:
+        case = without_gone(case)
         return unchanged(case, frozen, case.told_while_frozen(*frozen))
-    bound = bind(case)
+    bound = Bound(case) if record.unclaimed else bind(case)
     rest = bound.case
-    followed = follow(rest)
-    arm = bound.waits or Case(rest.record, rest.seen, now, settings, rest.known).arm(followed.assessments)
-    return _decision(rest, arm, followed, bound.opened)
+    end = ending(rest) if rest.record.goes and not is_gone(rest) else None
+    arm = bound.waits or Case(rest.record, rest.seen, now, settings, rest.known).arm(end.why if end else None)
+    return _decision(bound, arm, end)
 
 
-def _decision(case: Situation, arm: Arm, followed: Followed, opened: tuple[Action, ...]) -> Decision:
+def _decision(bound: Bound, arm: Arm, end: Ending | None) -> Decision:
+    case = bound.case
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
     hosts, labels = joining(case), relabelling(case)
-    record = with_seen(replace(case.record, terminating=followed.attempts), case.seen, case.now)
+    record = with_seen(case.record, case.seen, case.now)
+    if end is not None:
+        current = seen_so(end.attempt, case.seen.pool, case.now, case.seen.by)
+    else:
+        current = replace(
+            record.current,
+            create_requested_at=None if case.nothing_stands else case.record.current.create_requested_at,
+            slot=case.record.current.slot if case.creates_current else None,
+            hosts_awaited_since=hosts_awaited_since(case.record, arm, case.now),
+            returning=returning(case),
+            relabelling=labels.state,
+        )
     changes = {
         "join_asked": hosts.asked,
         **arm.changes,
-        "slot_awaited": followed.slot_awaited or arm.slot_awaited,
+        "slot_awaited": end.slot_awaited if end else arm.slot_awaited,
     }
-    current = {
-        "create_requested_at": None if case.nothing_stands else case.record.current.create_requested_at,
-        "slot": case.record.current.slot if case.creates_current else None,
-        "hosts_awaited_since": hosts_awaited_since(case.record, arm, case.now),
-        "returning": returning(case),
-        "relabelling": labels.state,
-        **arm.current,
-    }
-    after = record.transitioned(case.now, arm.reason, arm.message).with_changes(**changes).with_current(**current)
-    times = (due(after, followed.assessments, case.now, case.limits), hosts.until, labels.until)
+    after = replace(record, current=current).transitioned(case.now, arm.reason, arm.message)
+    after = after.with_changes(**changes).with_current(**arm.current)
+    times = (due(after, end.why if end else None, case.now, case.limits), hosts.until, labels.until)
     next_at = min((time for time in times if time is not None), default=None)
     after = with_look(case.record, after, next_at, case.seen.by)
-    return Decision(
-        after, (*opened, *followed.actions, *creates, *labels.actions, *hosts.actions), arm.reason, arm.message
-    )
+    actions = (*bound.opened, *(end.actions if end else ()), *creates, *labels.actions, *hosts.actions)
+    return Decision(after, actions, arm.reason, arm.message, bound.let_go)
 
 
 class Case(Situation):
@@ -114,30 +121,30 @@ class Case(Situation):
 
     def told_while_frozen(self, reason: Reason, message: str) -> Arm | None:
         """Return what is told of a slice to which nothing is done; None: nothing else than before."""
-        if self.record.wanted and isinstance(self.seen.current, Creating | Running | Busy | Broken):
+        if not self.record.goes and isinstance(self.seen.pool, Creating | Running | Busy | Broken):
             serves = self._serving()
             return replace(serves, message=f"{message} {serves.message}") if reason is Reason.HELD else serves
         if reason is Reason.POOL_UNREADABLE:
             return unread(self)
         settled = self.record.phase is Phase.GONE and not self.record.wanted
-        if reason is not Reason.HELD or settled or isinstance(self.seen.current, Unreadable):
+        if reason is not Reason.HELD or settled or isinstance(self.seen.pool, Unreadable):
             return None
         changes = {"retry_at": None, "blocked_settings_version": None}
         current = {"create_requested_at": None} if self.nothing_stands and self.record.attempt else {}
         return Arm(Reason.HELD, f"{message} {messages.held_course(self)}", changes, current)
 
-    def arm(self, assessments: tuple[Assessment, ...]) -> Arm:
-        """Return what a slice says that is needed, or those whose ends were assessed, if none is."""
-        return self._serving() if self.record.wanted else self._releasing(assessments)
+    def arm(self, why: Assessment | None) -> Arm:
+        """Return what a slice says that stays, or that goes; `why`: why it still stands."""
+        return self._releasing(why) if self.record.goes else self._serving()
 
     def _serving(self) -> Arm:
-        match self.seen.current:
+        match self.seen.pool:
             case Creating():
                 return self._creating()
             case Running(lacking=lacking) if lacking and self.whole and not self.runs_elsewhere:
                 return self._relabelled(lacking)
             case Running():
-                return self._running(self.seen.current)
+                return self._running(self.seen.pool)
             case Busy(message):
                 return self._busy(message)
             case Broken(why):
@@ -146,9 +153,9 @@ class Case(Situation):
                 told = f"{unowned(self, message)} Its Job runs there."
                 return Arm(Reason.UNOWNED_POOL, told, {"retry_at": self.now + self.limits.resync_after})
             case Absent() | Begun() | Deleting() | Unreadable():
-                raise AssertionError(f"{self.seen.current} is no case of a slice that stands")
+                raise AssertionError(f"{self.seen.pool} is no case of a slice that stands")
             case _:
-                assert_never(self.seen.current)
+                assert_never(self.seen.pool)
 
     def _creating(self) -> Arm:
         return Arm(Reason.CREATING, messages.creating(self.record, self.settings, self.now))
@@ -217,17 +224,21 @@ class Case(Situation):
         reports = f"{self.vendor} reports an error for the {self.vendor.pool}"
         return Arm(Reason.POOL_BROKEN, f"{reports}, which may be in use: {why.message}")
 
-    def _releasing(self, assessments: tuple[Assessment, ...]) -> Arm:
+    def _releasing(self, still: Assessment | None) -> Arm:
         """Return RELEASING, or GONE once neither a pool nor a late create request is left."""
-        changes: dict[str, Any] = {"retry_at": None, "failures": 0, "blocked_settings_version": None}
-        own = self.known.workloads.get(self.record.owner.uid)
+        record = self.record
+        changes: dict[str, Any] = {"retry_at": None, "failures": 0, "blocked_settings_version": None, "expire_at": None}
+        own = self.known.workloads.get(record.owner.uid)
         if own is not None and own.state is not WorkloadState.ACTIVE:
             changes["runs_on"] = None
-        why = self.record.desire_message or "no longer in demand"
-        if assessments:
-            told = min(assessments, key=lambda each: TOLD_FIRST.index(each.reason))
-            return Arm(told.reason, f"Releasing ({why}): {told.message.rstrip('.')}.", changes)
-        changes["expire_at"] = self.record.expire_at or self.now + self.limits.gone_ttl
-        if self.record.attempts == 1 and self.record.legacy_pool is None:
+        why = record.why_it_goes
+        if still is not None:
+            return Arm(still.reason, f"Releasing ({why}): {still.message.rstrip('.')}.", changes)
+        if record.earlier:
+            names = " and ".join(record.pool_of(number) for number in record.earlier)
+            message = f"Releasing ({why}): waiting for {self.vendor.pool} {names}, which it had before, to go."
+            return Arm(Reason.EARLIER_SLICE_STANDS, message, changes)
+        changes["expire_at"] = record.expire_at or self.now + self.limits.gone_ttl
+        if record.attempts == 1 and record.legacy_pool is None and not record.unclaimed:
             return Arm(Reason.NEVER_CREATED, f"No {self.vendor.pool} was created: {why}.", changes)
         return Arm(Reason.RELEASED, f"Released: {why}.", changes)

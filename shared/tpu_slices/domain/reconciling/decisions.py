@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.records.slices import SliceRecord, SlotAwaited
+from tpu_slices.domain.records.awaited import SlotAwaited
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ class Decision:
     actions: tuple[Action, ...]
     reason: Reason
     message: str
+    let_go: SliceRecord | None = None
+    """The slice that the claim had, as a new record of its own; None: it has what it had."""
 
     @property
     def changes_pools(self) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.questions import ANSWERED_WITHIN
-from tpu_slices.domain.model.reasons import EXPLAINED, Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.occupancy import Users
 from tpu_slices.domain.records.attempts import Attempt
@@ -18,23 +17,6 @@ from tpu_slices.domain.records.hosts import Hosts
 
 _MOMENTS = timedelta(seconds=30)
 """How long it is believed that no host is there, or open ones are free: a Job may come before the relay tells of it."""
-
-
-TOLD_FIRST = (
-    Reason.POOL_UNREADABLE,
-    Reason.DELETION_REFUSED,
-    Reason.DELETION_POSTPONED,
-    Reason.RELEASES_STOPPED,
-    Reason.RELAY_SILENT,
-    Reason.OCCUPIED,
-    Reason.RESTART_POSSIBLE,
-    Reason.USERS_UNKNOWN,
-    Reason.DELETION_QUEUED,
-    Reason.CLOSING_HOSTS,
-    Reason.DELETION_STARTED,
-    Reason.CREATION_IN_DOUBT,
-)
-"""Of several reasons to keep pools, the one that is told."""
 
 
 _UNDER_WAY = frozenset({Reason.CLOSING_HOSTS, Reason.DELETION_STARTED, Reason.CREATION_IN_DOUBT})
@@ -113,14 +95,6 @@ def assess(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> 
     if evidence.evict_by is not None:
         return _stopped(evidence) or _evicted(pool, evidence.evict_by, now, limits)
     return _in_use(pool, evidence, now, limits) or _stopped(evidence) or _answered(pool, evidence, now, limits)
-
-
-def with_times(attempts: Sequence[Attempt], whys: Sequence[Assessment], now: datetime) -> tuple[Attempt, ...]:
-    """Return the attempts with the times since when nothing of EXPLAINED has kept them."""
-    return tuple(
-        replace(each, lingers_since=None if why.reason in EXPLAINED else each.lingers_since or now)
-        for each, why in zip(attempts, whys, strict=True)
-    )
 
 
 def _in_use(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment | None:

@@ -263,6 +263,8 @@ def with_current_desire(
 
     `listed_at`: when a list last confirmed all demand on record.
     """
+    if record.unclaimed:
+        return record
     if record.release_requested:
         message = "an operator requested its release"
         return replace(record, desire=Desire.ABSENT, desire_message=message, awaited_since=None)

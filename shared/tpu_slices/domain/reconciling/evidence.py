@@ -13,7 +13,7 @@ from tpu_slices.domain.model.observations import (
     Busy,
     Creating,
     Observation,
-    PoolObservations,
+    Observed,
     Running,
     Unreadable,
     Witness,
@@ -24,8 +24,8 @@ from tpu_slices.domain.records.seen import Seen
 from tpu_slices.domain.records.slices import SliceRecord
 
 
-def on_record(record: SliceRecord, now: datetime, created: str | None = None) -> PoolObservations | None:
-    """Return what is known of the pools of a slice; None: the vendor is to be asked.
+def on_record(record: SliceRecord, now: datetime, created: str | None = None) -> Observed | None:
+    """Return what is known of the pool of a slice; None: the vendor is to be asked.
 
     `created`: the operation that created a pool, as the vendor's log has just told. A pool that somebody deleted is
     created once more under its name, so that its name says less.
@@ -42,24 +42,22 @@ def on_record(record: SliceRecord, now: datetime, created: str | None = None) ->
     | could not be read last, or is to be deleted by a request of ours   | -                                  |
     | was seen otherwise, or never                                       | -                                  |
     """
-    attempts = {each.number: _known(each, in_steps=record.made_in_steps) for each in record.all_attempts}
-    by = Witness.RECORD if any(each.create_requested_at for each in record.all_attempts) else Witness.LOOK
-    if created is not None and created == record.current.operation and _is_made_by_one(record):
-        attempts[record.attempt], by = Running(record.current.made_for), Witness.EVENT
-    elif record.look_at is not None and now >= record.look_at:
+    current = record.current
+    if current.create_requested_at is None:
+        return Observed(Absent())
+    if created is not None and created == current.operation and _is_made_by_one(record):
+        return Observed(Running(current.made_for), Witness.EVENT)
+    if record.look_at is not None and now >= record.look_at:
         return None
-    current = attempts.pop(record.attempt)
-    earlier = {number: seen for number, seen in attempts.items() if seen is not None}
-    return None if current is None or len(earlier) < len(attempts) else PoolObservations(current, earlier, by)
+    known = _known(current, in_steps=record.made_in_steps)
+    return Observed(known, Witness.RECORD) if known is not None else None
 
 
 def _is_made_by_one(record: SliceRecord) -> bool:
     return record.current.under_creation and not record.made_in_steps
 
 
-def _known(each: Attempt, *, in_steps: bool) -> Absent | Running | Busy | Creating | None:
-    if each.create_requested_at is None:
-        return Absent()
+def _known(each: Attempt, *, in_steps: bool) -> Running | Busy | Creating | None:
     doubtful = each.unreadable_since is not None or each.delete_requested_at is not None
     match each.seen:
         case Seen(pool=Creating(operation_runs=True) as known, by=by) if not (doubtful or in_steps):
@@ -70,10 +68,9 @@ def _known(each: Attempt, *, in_steps: bool) -> Absent | Running | Busy | Creati
             return None
 
 
-def with_seen(record: SliceRecord, seen: PoolObservations, now: datetime) -> SliceRecord:
-    """Return the record with what was seen of its pools."""
-    earlier = tuple(seen_so(each, seen.terminating.get(each.number), now, seen.by) for each in record.terminating)
-    return record.with_changes(current=seen_so(record.current, seen.current, now, seen.by), terminating=earlier)
+def with_seen(record: SliceRecord, seen: Observed, now: datetime) -> SliceRecord:
+    """Return the record with what was seen of its pool."""
+    return record.with_changes(current=seen_so(record.current, seen.pool, now, seen.by))
 
 
 def with_look(before: SliceRecord, after: SliceRecord, next_at: datetime | None, by: Witness) -> SliceRecord:
@@ -87,9 +84,9 @@ def with_look(before: SliceRecord, after: SliceRecord, next_at: datetime | None,
     return after.looked_at_again(look_at)
 
 
-def seen_so(each: Attempt, seen: Observation | None, now: datetime, by: Witness) -> Attempt:
+def seen_so(each: Attempt, seen: Observation, now: datetime, by: Witness) -> Attempt:
     """Return an attempt with what was seen of its pool; that this could not be read says nothing of it but that."""
-    if seen is None or each.create_requested_at is None:
+    if each.create_requested_at is None:
         return each
     if isinstance(seen, Unreadable):
         return each if each.unreadable_since is not None else replace(each, unreadable_since=now)

@@ -10,10 +10,10 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import Arm, Decision
+from tpu_slices.domain.reconciling.ending import held_slot
 from tpu_slices.domain.reconciling.evidence import with_seen
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 from tpu_slices.domain.reconciling.returning import returning
-from tpu_slices.domain.reconciling.terminating import held_slot
 from tpu_slices.domain.records.slices import SliceRecord
 
 _UNREAD = frozenset({Phase.QUEUED, Phase.PROVISIONING, Phase.READY, Phase.RELEASING})
@@ -34,8 +34,8 @@ def why_frozen(case: Situation) -> tuple[Reason, str] | None:
         return Reason.HELD, messages.held(case.record)
     if case.settings.paused is not None:
         return Reason.PAUSED, f"The cluster is paused, so nothing is created or deleted: {case.settings.paused}"
-    if isinstance(case.seen.current, Unreadable):
-        return Reason.POOL_UNREADABLE, case.seen.current.message
+    if isinstance(case.seen.pool, Unreadable):
+        return Reason.POOL_UNREADABLE, case.seen.pool.message
     return None
 
 
@@ -46,13 +46,13 @@ def unread(case: Situation) -> Arm | None:
     has lasted for `resync_after`: by then the slice would have been looked at again, whatever else was lost. One that
     serves stays READY for its reason: its Job runs.
     """
-    record, seen, since = case.record, case.seen.current, case.record.current.unreadable_since
+    record, seen, since = case.record, case.seen.pool, case.record.current.unreadable_since
     if since is None or not isinstance(seen, Unreadable) or record.phase not in _UNREAD:
         return None
     if case.now - since < case.limits.resync_after:
         return None
     message = messages.unreadable(record, case.vendor, since, seen.message, case.now)
-    served = record.wanted and record.phase is Phase.READY
+    served = not record.goes and record.phase is Phase.READY
     return Arm(record.seen_as if served else Reason.POOL_UNREADABLE, message)
 
 
@@ -69,7 +69,7 @@ def unchanged(case: Situation, why: tuple[Reason, str], told: Arm | None) -> Dec
     in line for a slot, or whose pool cannot be read, is looked at again instead.
     """
     (reason, message), record = why, case.record
-    is_read = not isinstance(case.seen.current, Unreadable)
+    is_read = not isinstance(case.seen.pool, Unreadable)
     if told is not None:
         awaited = {"hosts_awaited_since": hosts_awaited_since(record, told, case.now), "returning": returning(case)}
         record = replace(record.transitioned(case.now, told.reason, told.message), **told.changes)
@@ -82,11 +82,9 @@ def unchanged(case: Situation, why: tuple[Reason, str], told: Arm | None) -> Dec
         next_reconcile_at=next_at,
         look_at=next_at,
     )
-    after = replace(
-        after.with_current(slot=after.current.slot if case.creates_current else None),
-        terminating=tuple(replace(each, slot=held_slot(each, case)) for each in after.terminating),
-    )
-    queued = record.phase is Phase.QUEUED and record.wanted and isinstance(case.seen.current, Absent)
+    creating = after.current.slot if case.creates_current else None
+    after = after.with_current(slot=held_slot(case) if record.goes else creating)
+    queued = record.phase is Phase.QUEUED and record.wanted and isinstance(case.seen.pool, Absent)
     if queued and reason.phase is Phase.BLOCKED:
         after = replace(after.transitioned(case.now, reason, message), next_reconcile_at=soon, look_at=soon)
     return Decision(after, (), reason, message)

@@ -1,4 +1,4 @@
-"""When the current attempt of a slice is given up. Pure."""
+"""When a claim has its slice no more, though it needs one. Pure."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.model.texts import duration
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.messages import what_brings_back
+from tpu_slices.domain.reconciling.patience import FAILED
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.returning import AWAY, returning
 from tpu_slices.domain.records.slices import Refusal
@@ -30,56 +31,60 @@ HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_
 
 @dataclass(frozen=True, slots=True)
 class GivingUp:
-    """How the current attempt ends. `fits`: it is taken back if it is needed again."""
+    """How a claim comes to have a slice no more."""
 
+    why: str = ""
+    """What is told of the slice while it still stands; empty: that it failed, or its name is another's."""
     fits: bool = False
+    """Nothing is wrong with it: its claim has it again if that waits for one when nobody uses it any more."""
+    unneeded: bool = False
+    """Nobody uses it, and its claim waits for none: it goes, and is the claim's again if it is needed meanwhile."""
     failure: Failure | None = None
     rejection: Refusal | None = None
     unowned: str = ""
     """That somebody else has a pool of its name; empty: nobody has."""
 
+    @property
+    def told(self) -> str:
+        """Why the slice goes."""
+        return f"it failed, {FAILED[self.failure.kind]}" if self.failure is not None else self.why
+
 
 def giving_up(case: Situation) -> GivingUp | None:
-    """Return how the current attempt ends, or None if it stays. The first row that holds counts.
+    """Return how the slice of a claim that needs one ends, or None if it stays. The first row that holds counts.
 
-    | the current attempt                                         | given up                                          |
+    | the slice                                                   | the claim has it no more                          |
     |-------------------------------------------------------------|---------------------------------------------------|
-    | was never requested                                         | no                                                |
-    | not needed any more, or not now                             | fits                                              |
     | adopted, and its pool is gone: the name is not ours to use  | yes                                               |
     | being deleted by somebody                                   | yes                                               |
     | not ours: somebody else has a pool of its name, and its own | yes: the next attempt has another name            |
     | Job is not there                                            |                                                   |
     | begun, and not to be bought any more                        | yes                                               |
-    | a pool on which only others run, while its own Job waits    | fits, unless it gets one that they left           |
+    | a pool on which only others run, while its own Job waits    | yes, unless it gets one that they left            |
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed since, unused             | yes                                               |
     | of a TPUNodeGroup, in none of the cases above               | no                                                |
-    | the vendor awaits its hosts, while no leader waits          | fits; while one waits: no                         |
-    | unused for `idle_after`, while its Job runs elsewhere       | fits, if all its hosts are usable                 |
+    | the vendor awaits its hosts, while no leader waits          | unneeded; while one waits: no                     |
+    | the same, or unused for `idle_after`, while its Job runs    | yes                                               |
+    | elsewhere                                                   |                                                   |
     | unused, and without some usable hosts that the vendor is    | failed, once they are away for the `patience`     |
     | known to bring back, or was (`returning`)                   | of the cause, or back for `hosts_timeout`         |
     | else unused and without some usable hosts                   | failed, after `hosts_timeout`                     |
-    | ready and unused for `idle_after`                           | fits; while its leader waits: refused             |
+    | ready and unused for `idle_after`                           | unneeded; while its leader waits: refused         |
     """
-    record, seen = case.record, case.seen.current
-    if record.current.create_requested_at is None:
-        return None
-    if not record.wanted:
-        return GivingUp(fits=True)
-    match seen:
+    match case.seen.pool:
         case Absent() | Begun():
-            return GivingUp() if _not_to_be_made(case) else None
-        case Deleting() | Unowned():
+            return GivingUp(why="it is not to be made any more") if _not_to_be_made(case) else None
+        case Deleting() | Unowned() as seen:
             return _taken_away(case, seen)
         case Creating() | Running() | Busy() | Broken() if case.deprived and case.known.left is None:
-            return GivingUp(fits=True)
-        case Creating():
+            return GivingUp(why="others run on its hosts, and its own Job waits", fits=True)
+        case Creating() as seen:
             return _creation_lost(case, seen)
         case Broken(failure) if not case.whole:
             return GivingUp(failure=failure) if _failed_before_use(case) or case.unused else None
-        case Running() | Broken() | Busy():
+        case Running() | Broken() | Busy() as seen:
             return _not_useful(case, seen)
         case _:
             return None
@@ -87,7 +92,7 @@ def giving_up(case: Situation) -> GivingUp | None:
 
 def _taken_away(case: Situation, seen: Deleting | Unowned) -> GivingUp | None:
     if isinstance(seen, Deleting):
-        return GivingUp()
+        return GivingUp(why="somebody deletes it")
     return None if case.record.on(case.record.current.hosts) else GivingUp(unowned=unowned(case, seen.message))
 
 
@@ -98,7 +103,7 @@ def unowned(case: Situation, message: str) -> str:
 
 def _not_to_be_made(case: Situation) -> bool:
     """Return whether a pool that does not stand, or only in part, is not to be made under its name."""
-    if case.record.attempt == 0 or isinstance(case.seen.current, Absent):
+    if case.record.attempt == 0 or isinstance(case.seen.pool, Absent):
         return case.record.attempt == 0
     return not case.waiting or refusal_of(case.record, case.settings, case.known.held) is not None
 
@@ -122,11 +127,12 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
         return None
     drifted = isinstance(seen, Running) and record.spec and not same_request(seen.fingerprint, record.spec)
     if drifted and record.rebuild_allowed:
-        return GivingUp()
+        return GivingUp(why="its request has changed")
     if record.owner.kind.declares:
         return None
     if case.unfilled:
-        return None if case.waiting else GivingUp(fits=True)
+        elsewhere = case.runs_elsewhere
+        return None if case.waiting else GivingUp(why="nobody waits for it", fits=elsewhere, unneeded=not elsewhere)
     return _idle(case) if case.whole or case.runs_elsewhere else _hosts_missing(case)
 
 
@@ -153,10 +159,12 @@ def _idle(case: Situation) -> GivingUp | None:
     if case.now - vacant_since < case.limits.idle_after:
         return None
     confirmed = record.demand_confirmed_at
+    minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"
     if confirmed is None or not case.waiting or case.runs_elsewhere:
-        return GivingUp(fits=case.whole)
+        elsewhere = case.runs_elsewhere
+        return GivingUp(why=f"nobody used it for {minutes}", fits=elsewhere and case.whole, unneeded=not elsewhere)
     if confirmed <= vacant_since:
         return None
-    minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"
     message = f"The slice was ready for {minutes}, but its leader was not scheduled onto it: see the pod's events."
-    return GivingUp(rejection=Refusal(reason=Reason.LEADER_UNSCHEDULABLE, message=message))
+    why = "its leader was not scheduled onto it"
+    return GivingUp(why=why, rejection=Refusal(reason=Reason.LEADER_UNSCHEDULABLE, message=message))

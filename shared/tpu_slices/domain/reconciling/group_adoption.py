@@ -85,7 +85,7 @@ def planned_adoption(
     pool = group.pool
     if present is not None and present.legacy_pool == pool.name:
         return Adoption(pool, None, ALREADY_ADOPTED)
-    if present is not None and (present.current.create_requested_at is not None or present.terminating):
+    if present is not None and (present.current.create_requested_at is not None or present.earlier):
         return Adoption(
             pool, None, f"it has {present.pool} of ours, too: find out which one is in use, delete the other"
         )

@@ -13,12 +13,11 @@ from tpu_slices.domain.model.facts import DemandListed, Heartbeat, WorkloadRef, 
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
-from tpu_slices.domain.model.slices import Owner, SliceId, SliceSpec, WorkloadJob, WorkloadUid, slice_id
-from tpu_slices.domain.reconciling.binding import given_up
+from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadJob, WorkloadUid, slice_id, unclaimed_id
 from tpu_slices.domain.reconciling.unproven import is_known, unproven
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
-from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
 from tpu_slices.domain.records.standings import digest_of
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
@@ -57,7 +56,11 @@ class InventoryFindings:
     """The changes that the inventory check proposes. None deletes a pool: the slices are reconciled instead."""
 
     recovered: tuple[SliceRecord, ...] = ()
-    """Records for pools that have none."""
+    """Records of claims for pools that have none."""
+    doubled: tuple[SliceRecord, ...] = ()
+    """Records of slices that no claim has, which a claim has after all: they are forgotten."""
+    strays: tuple[SliceRecord, ...] = ()
+    """Records of slices that no claim has, for pools that have none."""
     placeholders: tuple[WorkloadRecord, ...] = ()
     """Records for the JobSets of slices that have none: live until the relay reports otherwise."""
     mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
@@ -80,7 +83,7 @@ class InventoryFindings:
     @property
     def orphans(self) -> int:
         """The pools without a record."""
-        return len(self.recovered) + self.left_out
+        return sum(each.current.create_requested_at is not None for each in self.recovered) + self.left_out
 
 
 def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | None:
@@ -160,10 +163,16 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
 
     | found                                             | change                                             |
     |---------------------------------------------------|----------------------------------------------------|
-    | a pool without a record (orphan)                  | a slice record                                     |
+    | a pool without a record, of a claim that has none | a record of the claim, which has that slice        |
+    | either (orphan)                                   |                                                    |
     | a slice whose JobSet has no record                | a JobSet record, live, with the slice in demand,   |
     |                                                   | so that the relay is asked about it                |
-    | a pool of an attempt that is not on its record    | added to the terminating attempts                  |
+    | a pool without a record, of a claim that has one  | a record of the slice, which no claim has          |
+    | a slice that no claim has, whose claim has no     | a record of the claim                              |
+    | record                                            |                                                    |
+    | the same, of which the claim's record tells, too  | forgotten: the claim has it                        |
+    | an earlier slice on the record of a claim, which  | forgotten                                          |
+    | has neither a record nor a pool                   |                                                    |
     | a READY record without its pool                   | reconciled again                                   |
     | a pool whose creation is not on its record        | reconciled again, with the creation on record      |
     | a pool whose record is GONE                       | reconciled again                                   |
@@ -183,18 +192,24 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     ready = sum(record.phase is Phase.READY for record in slices.values())
     most = max(10, ready // 5)
     known = slices.keys() | records.unreadable
-    orphans = [(pool, pool.job) for pool in pools if pool.job and pool.slice_id not in known]
+    unknown = [(pool, pool.job) for pool in pools if pool.job and not _on_record(pool, records)]
+    orphans = [(pool, job) for pool, job in unknown if pool.slice_id not in known]
     found = sorted(orphans, key=lambda orphan: orphan[0].attempt)[:most]
-    recovered = {pool.slice_id: _recovered(pool, job, workloads.get(job.owner.uid), now) for pool, job in found}
+    alone = [each for each in slices.values() if each.unclaimed and each.claim not in known]
+    recovered = {each.claim: _claim_of(each, pools, alone, now) for each in alone}
+    recovered |= {pool.slice_id: _recovered(pool, job, pools, alone, now) for pool, job in found}
+    strays = [pool for pool, _ in unknown if pool.slice_id in slices]
     by_slice: dict[SliceId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
     mended = (
-        (record, _mend(record, by_slice.get(id_, ()), workloads.get(record.owner.uid), now))
-        for id_, record in slices.items()
+        (record, _mend(record, by_slice.get(record.claim, ()), workloads.get(record.owner.uid), records, now))
+        for record in slices.values()
     )
     return InventoryFindings(
         recovered=tuple(recovered.values()),
+        doubled=tuple(each for each in slices.values() if each.unclaimed and _has_it(slices.get(each.claim), each)),
+        strays=tuple(_stray(pool, slices[pool.slice_id], now) for pool in strays),
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
         unplaced=any(_is_unplaced(record, slices) for record in slices.values()),
@@ -236,9 +251,16 @@ def with_demand_listed(before: RelayHeartbeat, fact: DemandListed, now: datetime
     return replace(before, demand_listed=listed)
 
 
+def _on_record(pool: PoolSeen, records: Records) -> bool:
+    """Return whether a slice has a record, or may have one that cannot be read."""
+    if record_of(pool.slice_id, pool.attempt, records.slices) is not None:
+        return True
+    return bool(records.unreadable.intersection(ids_of(pool.slice_id, pool.attempt)))
+
+
 def _is_unplaced(record: SliceRecord, slices: Mapping[SliceId, SliceRecord]) -> bool:
     """Return whether a Job is on the hosts of a slice, and the record of its own does not know of any such place."""
-    guests = (each for _, hosts in record.all_hosts for each in hosts.occupants if not record.interchangeable(each))
+    guests = (each for each in record.current.hosts.occupants if not record.interchangeable(each))
     own = (slices.get(slice_id(each.workload_job(record.cluster))) for each in guests)
     return any(each is not None and each.runs_on is None for each in own)
 
@@ -260,29 +282,45 @@ def _is_misreported(workload: WorkloadRecord, slices: Mapping[SliceId, SliceReco
 
 
 def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
-    record = records.slices.get(pool.slice_id)
+    record = record_of(pool.slice_id, pool.attempt, records.slices)
     workload = records.workloads.get(pool.job.owner.uid) if pool.job else None
     if record is None or workload is None or record.phase in {Phase.RELEASING, Phase.BLOCKED}:
         return False  # unknown yet, or not forgotten
     return workload.state is not WorkloadState.ACTIVE and now - workload.state_since > OWNERLESS_AFTER
 
 
-def _recovered(pool: PoolSeen, job: WorkloadJob, jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
-    """Return a record for a pool: as the current attempt, or as a terminating one if its JobSet is known not active."""
-    record = replace(SliceRecord.of(job, now), current=_found(pool, now), attempts=pool.attempt)
-    if jobset is None or jobset.state is WorkloadState.ACTIVE:
-        return record
-    return given_up(record, fits=True)
+def _has_it(claim: SliceRecord | None, slice_: SliceRecord) -> bool:
+    """Return whether a claim has a slice that has a record of its own as well."""
+    return claim is not None and claim.attempt == slice_.attempt and claim.current.create_requested_at is not None
 
 
-def _found(pool: PoolSeen, now: datetime, made_as: SliceSpec | None = None) -> Attempt:
-    return Attempt(
-        number=pool.attempt,
-        create_requested_at=now,
-        ordered=made_as,
-        ours_since=now,
-        spared_until=now + SPARED_FOR,
-    )
+def _claim_of(
+    slice_: SliceRecord, pools: Iterable[PoolSeen], alone: Iterable[SliceRecord], now: datetime
+) -> SliceRecord:
+    """Return a record of a claim that has none, and lately had a slice."""
+    claim = SliceRecord.of(slice_.job, now, slice_.spec)
+    earlier = tuple(sorted(each.attempt for each in alone if each.claim == claim.id))
+    number = max(*earlier, *(pool.attempt for pool in pools if pool.slice_id == claim.id), 0) + 1
+    return replace(claim, current=Attempt(number=number), attempts=number, earlier=earlier)
+
+
+def _recovered(
+    pool: PoolSeen, job: WorkloadJob, pools: Iterable[PoolSeen], alone: Iterable[SliceRecord], now: datetime
+) -> SliceRecord:
+    """Return a record of a claim that has a pool which was found."""
+    claim = SliceRecord.of(job, now)
+    earlier = tuple(sorted(each.attempt for each in alone if each.claim == claim.id))
+    highest = max(*earlier, *(each.attempt for each in pools if each.slice_id == claim.id), 0)
+    return replace(claim, current=_found(pool, now), attempts=highest, earlier=earlier)
+
+
+def _stray(pool: PoolSeen, claim: SliceRecord, now: datetime) -> SliceRecord:
+    """Return a record of a pool that was found, of a claim that has another slice."""
+    return claim.unclaimed_with(_found(pool, now), "it was found without a record, and its claim does not have it", now)
+
+
+def _found(pool: PoolSeen, now: datetime) -> Attempt:
+    return Attempt(number=pool.attempt, create_requested_at=now, ours_since=now, spared_until=now + SPARED_FOR)
 
 
 def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime) -> tuple[WorkloadRecord, ...]:
@@ -294,7 +332,7 @@ def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime
         if record.phase is not Phase.GONE and not known:
             found.setdefault(uid, []).append(record)
     return tuple(
-        WorkloadRecord.of(of_one[0].cluster, _unseen(of_one[0].owner), now, [record.id for record in of_one])
+        WorkloadRecord.of(of_one[0].cluster, _unseen(of_one[0].owner), now, sorted({record.claim for record in of_one}))
         for of_one in found.values()
     )
 
@@ -304,25 +342,35 @@ def _unseen(owner: Owner) -> WorkloadRef:
     return WorkloadRef(owner=owner, generation=0, resource_version="")
 
 
-def _mend(record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, now: datetime) -> SliceRecord:
-    known = {record.attempt, *(earlier.number for earlier in record.terminating)}
-    ours = [pool for pool in pools if pool.job or is_known(pool, record)]
-    strays = tuple(_found(pool, now, record.spec) for pool in ours if pool.attempt not in known)
-    present = record.attempt in {pool.attempt for pool in ours}
-    missing = record.phase is Phase.READY and not present
-    unrecorded = present and record.current.create_requested_at is None
-    unexpected = present and record.phase is Phase.GONE
+def _mend(
+    record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, records: Records, now: datetime
+) -> SliceRecord:
+    ours = [pool for pool in pools if pool.attempt == record.attempt and (pool.job or is_known(record))]
+    highest = max((pool.attempt for pool in pools if pool.job), default=0)
+    earlier = record.earlier if record.unclaimed else _earlier(record, pools, records)
+    missing = record.phase is Phase.READY and not ours
+    unrecorded = bool(ours) and record.current.create_requested_at is None
+    unexpected = bool(ours) and record.phase is Phase.GONE
     unlike = record.next_reconcile_at is None and any(pool.job is None for pool in ours)
-    if not (strays or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset)):
+    changed = earlier != record.earlier
+    if not (changed or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset)):
         return record
     return replace(
         record,
-        terminating=(*record.terminating, *strays),
-        attempts=max(record.attempts, *(stray.number for stray in strays), 0),
+        earlier=earlier,
+        attempts=max(record.attempts, highest),
         current=replace(record.current, create_requested_at=now, ours_since=now) if unrecorded else record.current,
         next_reconcile_at=now,
         look_at=now,
     )
+
+
+def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -> tuple[int, ...]:
+    """Return the numbers of a claim's earlier slices that have a record, or a pool that proves itself ours."""
+    ids = {number: unclaimed_id(record.id, number) for number in record.earlier}
+    known = {number for number, id_ in ids.items() if id_ in records.slices or id_ in records.unreadable}
+    found = {pool.attempt for pool in pools if pool.job and pool.attempt != record.attempt}
+    return tuple(sorted(known | found))
 
 
 def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None) -> bool:

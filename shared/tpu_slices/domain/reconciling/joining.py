@@ -48,7 +48,7 @@ def joining(case: Situation) -> Joining:
 def _asked(case: Situation, asked: JoinAsked | None) -> Joining:
     if not awaits_hosts(case.record, case.settings):
         return Joining(asked, (EndJoin(asked.attempt),) if asked else ())
-    if not isinstance(case.seen.current, Running | Busy) or case.unfilled:
+    if not isinstance(case.seen.pool, Running | Busy) or case.unfilled:
         return Joining(asked)
     at = case.now if asked is None else _again_at(asked, case.limits.requeue_after)
     if at > case.now:
@@ -64,7 +64,7 @@ def _again_at(asked: JoinAsked, after_failure: timedelta) -> datetime:
 def awaits_hosts(record: SliceRecord, settings: ClusterSettings) -> bool:
     """Return whether hosts of the current attempt are missing that join with a token."""
     spec, ordered = record.made_as, record.current.create_requested_at is not None
-    if not (record.wanted and ordered and spec is not None and record.current.hosts.usable < spec.hosts):
+    if record.goes or not ordered or spec is None or record.current.hosts.usable >= spec.hosts:
         return False
     return kubeadm_of(spec, record.pinned_settings or settings.pools) is not None
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.observations import Busy, OperationSeen, PoolObservations, Running
+from tpu_slices.domain.model.observations import Busy, Observed, OperationSeen, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import PoolName, SliceSpec, pool_name
+from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import PoolOperation, Shortage, SliceRecord, SlotAwaited
+from tpu_slices.domain.records.slices import SliceRecord
 
 SHORTAGE_MEMORY = timedelta(minutes=15)
 """How long a capacity pool counts as short after a stockout, unless a creation in it succeeds."""
@@ -50,7 +51,7 @@ def _first_asked(record: SliceRecord, operation: PoolOperation) -> datetime | No
 def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
     """Return the operation of a slice that waits for a slot."""
     return Candidate(
-        slice_id=record.id,
+        slice_id=record.claim,
         namespace=record.owner.namespace,
         operation=awaited.operation,
         attempt=awaited.attempt,
@@ -215,7 +216,7 @@ def runs_out(before: SliceRecord, after: SliceRecord) -> bool:
 
 
 def learned(
-    limiter: ConcurrencyLimiter, before: SliceRecord, after: SliceRecord, seen: PoolObservations, now: datetime
+    limiter: ConcurrencyLimiter, before: SliceRecord, after: SliceRecord, seen: Observed, now: datetime
 ) -> ConcurrencyLimiter:
     """Return the limiter after a step of a slice: a stockout begins a shortage, a creation that succeeded ends it."""
     if after.spec is None:
@@ -230,7 +231,7 @@ def learned(
         )
         return ran_out(limiter, capacity_pool, shortage)
     freed = before.current.slot is not None and after.current.slot is None
-    if freed and isinstance(seen.current, Running | Busy) and capacity_pool in limiter.shortages:
+    if freed and not before.goes and isinstance(seen.pool, Running | Busy) and capacity_pool in limiter.shortages:
         left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}
         return replace(limiter, shortages=left)
     return limiter

@@ -12,8 +12,9 @@ from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.records import attempts_told
+from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.returning import Returning
-from tpu_slices.domain.records.slices import Shortage, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 LEADER_STILL_WAITING = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
 
@@ -55,14 +56,13 @@ def held(record: SliceRecord) -> str:
 def held_course(case: Situation) -> str:
     """Return whether a held slice is needed, and what stands of it."""
     record = case.record
-    needed = "" if record.wanted else f"It is not needed: {record.desire_message or 'no longer in demand'}. "
-    seen = {record.attempt: case.seen.current, **case.seen.terminating}
-    standing = [record.pool_of(attempt) for attempt, each in seen.items() if not isinstance(each, Absent | Unowned)]
+    needed = "" if record.wanted else f"It is not needed: {record.why_it_goes}. "
     noun = case.vendor.pool
-    if not standing:
-        return f"{needed}No {noun} of it stands."
-    usable = f" with {record.current.hosts.usable} usable hosts" if isinstance(case.seen.current, Running) else ""
-    return f"{needed}There is {noun} {' and '.join(standing)}{usable}."
+    if isinstance(case.seen.pool, Absent | Unowned):
+        before = " but those that it had before" if record.earlier else ""
+        return f"{needed}No {noun} of it stands{before}."
+    usable = f" with {record.current.hosts.usable} usable hosts" if isinstance(case.seen.pool, Running) else ""
+    return f"{needed}There is {noun} {record.pool}{usable}."
 
 
 def awaiting_turn(record: SliceRecord, shortage: Shortage, now: datetime) -> str:
@@ -181,8 +181,8 @@ def not_said(pool: PoolName, vendor: Vendor, since: datetime, now: datetime) -> 
 def unreadable(record: SliceRecord, vendor: Vendor, since: datetime, why: str, now: datetime) -> str:
     """Return since when the vendor has not said how a pool is, in its words why, and what that means for the slice."""
     text = f"{not_said(record.pool, vendor, since, now)}; nothing is created or deleted for the slice meanwhile: {why}"
-    if not record.wanted:
-        return f"Releasing ({record.desire_message or 'no longer in demand'}): {text}"
+    if record.goes:
+        return f"Releasing ({record.why_it_goes}): {text}"
     return f"All hosts were usable when it was last seen. {text}" if record.phase is Phase.READY else text
 
 

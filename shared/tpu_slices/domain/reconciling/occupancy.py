@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id, unclaimed_id
 from tpu_slices.domain.reconciling.evidence import contradicts
-from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Departure, Hosts, digest_of, job_of, jobs, key_of
-from tpu_slices.domain.records.slices import RunsOn, SliceRecord
+from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Departure, Hosts, RunsOn, job_of, jobs, key_of
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
 MOST_DEPARTURES = 20
@@ -119,13 +119,15 @@ def _may_return(left: Occupant, workload: WorkloadRecord | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NewCount:
-    """A count of a pool's hosts that is not outdated, and the slice that has the pool, as it was before."""
+    """A count of a slice's hosts that is not outdated, and the slice as it was before."""
 
     record: SliceRecord
-    attempt: int
-    before: Hosts
     after: Hosts
     now: datetime
+
+    @property
+    def before(self) -> Hosts:
+        return self.record.current.hosts
 
     @property
     def is_news(self) -> bool:
@@ -151,20 +153,18 @@ class NewCount:
         record = self.record
         if record.made_in_steps or self.before.occupants or self.after.occupants or self.is_answer:
             return False
-        if self.attempt == record.attempt:
-            current = record.current
-            missing = record.made_as is not None and self.after.usable < record.made_as.hosts
-            return missing and current.under_creation and current.operation is not None
-        deleted = any(each.number == self.attempt and each.delete_requested_at for each in record.terminating)
-        return deleted and self.after.joined > 0
+        current = record.current
+        if record.goes:
+            return current.delete_requested_at is not None and self.after.joined > 0
+        missing = record.made_as is not None and self.after.usable < record.made_as.hosts
+        return missing and current.under_creation and current.operation is not None
 
     @property
     def contradicts(self) -> bool:
         """Whether what was seen of the pool is not so any more: it is to be looked at."""
-        counted = self.record.numbered(self.attempt)
-        made_as = (counted.ordered if counted is not None else None) or self.record.spec
+        made_as = self.record.made_as
         whole = made_as is not None and self.after.usable >= made_as.hosts
-        return counted is not None and contradicts(counted, self.after, whole=whole)
+        return contradicts(self.record.current, self.after, whole=whole)
 
     @property
     def arrivals(self) -> tuple[Occupant, ...]:
@@ -181,13 +181,13 @@ class NewCount:
         return {slice_id(each.workload_job(self.record.cluster)): each for each in others}
 
     def is_of(self, place: RunsOn) -> bool:
-        return (place.slice_id, place.attempt) == (self.record.id, self.attempt)
+        return (place.slice_id, place.attempt) == (self.record.claim, self.record.attempt)
 
     def is_outdated_for(self, job: SliceRecord) -> bool:
         """Return whether a slice's Job, if it came to these hosts, was seen on others later than that."""
         place, position = job.runs_on, self.after.sequence
         elsewhere = place is not None and place.sequence > position and not self.is_of(place)
-        return elsewhere or any(hosts.sequence > position and job.on(hosts) for _, hosts in job.all_hosts)
+        return elsewhere or (job.current.hosts.sequence > position and job.on(job.current.hosts))
 
 
 def _pods(hosts: Hosts) -> frozenset[str]:
@@ -207,12 +207,12 @@ def settled_demand(count: NewCount, guests: Mapping[SliceId, SliceRecord]) -> It
     record = count.record
     for occupant in count.arrivals:
         own = slice_id(occupant.workload_job(record.cluster))
-        job = record if own == record.id else guests.get(own)
-        sibling = own != record.id and record.interchangeable(occupant)
+        job = record if own == record.claim else guests.get(own)
+        sibling = own != record.claim and record.interchangeable(occupant)
         if not sibling and (job is None or not count.is_outdated_for(job)):
             yield occupant.owner.uid, own
-        if own != record.id:
-            yield record.owner.uid, record.id
+        if own != record.claim:
+            yield record.owner.uid, record.claim
 
 
 def with_hosts(count: NewCount) -> SliceRecord:
@@ -223,35 +223,25 @@ def with_hosts(count: NewCount) -> SliceRecord:
     due = record.next_reconcile_at if count.can_wait else count.now
     look_at = count.now if count.contradicts else record.look_at
     changed = replace(record, runs_on=place, next_reconcile_at=due, look_at=look_at)
-    return _with(changed, count.attempt, count.after)
+    return changed.with_current(hosts=count.after)
 
 
 def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> SliceRecord:
     """Return the slice's record with a report of the hosts of one of its pools, if that is not outdated."""
-    before = dict(record.all_hosts).get(fact.attempt)
-    after = counted(before, fact, now) if before is not None else None
-    if before is None or after is None:
+    after = counted(record.current.hosts, fact, now) if fact.attempt == record.attempt else None
+    if after is None:
         return record
-    count = NewCount(record, fact.attempt, before, after, now)
+    count = NewCount(record, after, now)
     return with_hosts(count) if count.is_news else record
 
 
 def lets_deletion_go_on(record: SliceRecord, fact: HostsChanged) -> bool:
     """Return whether a report is the answer that a deletion waits for, and concerns no other slice."""
-    asked = next((each for each in record.terminating if each.number == fact.attempt), None)
-    closing = asked.hosts.closing if asked is not None else None
-    if asked is None or _answered(closing, fact) is None or fact.occupants:
+    hosts = record.current.hosts
+    if not record.goes or _answered(hosts.closing, fact) is None or fact.occupants:
         return False
-    were_there = (*asked.hosts.occupants, *(each.user for each in asked.hosts.departures))
+    were_there = (*hosts.occupants, *(each.user for each in hosts.departures))
     return all(record.interchangeable(each) for each in were_there)
-
-
-def _with(record: SliceRecord, attempt: int, hosts: Hosts) -> SliceRecord:
-    """Return the record with the hosts of one of its attempts."""
-    if attempt == record.attempt:
-        return record.with_current(hosts=hosts)
-    changed = (replace(each, hosts=hosts) if each.number == attempt else each for each in record.terminating)
-    return replace(record, terminating=tuple(changed))
 
 
 def lowered(record: SliceRecord, listed: HostsListed) -> SliceRecord:
@@ -259,10 +249,10 @@ def lowered(record: SliceRecord, listed: HostsListed) -> SliceRecord:
 
     Positions go back if etcd is restored: counts since then would be outdated for ever.
     """
-    for attempt, hosts in record.all_hosts:
-        agrees = digest_of(record.id, attempt, hosts) == listed.digests.get(key_of(record.id, attempt), 0)
-        if hosts.sequence > listed.sequence and not agrees:
-            record = _with(record, attempt, replace(hosts, sequence=listed.sequence))
+    hosts = record.current.hosts
+    agrees = record.hosts_digest == listed.digests.get(key_of(record.claim, record.attempt), 0)
+    if hosts.sequence > listed.sequence and not agrees:
+        record = record.with_current(hosts=replace(hosts, sequence=listed.sequence))
     place = record.runs_on
     if place is not None and place.sequence > listed.sequence:
         record = replace(record, runs_on=replace(place, sequence=listed.sequence))
@@ -304,32 +294,31 @@ def _is_elsewhere(guest: SliceRecord, count: NewCount, occupant: Occupant) -> bo
 
     Of a pod that is listed for two pools, TPU Provisioner's one was reported for two slices: it is the Job's own.
     """
-    homes = [hosts for _, hosts in guest.all_hosts if guest.on(hosts)]
-    if count.is_outdated_for(guest) or any(occupant.pod_uid in _pods(hosts) for hosts in homes):
+    at_home = guest.on(guest.current.hosts)
+    if count.is_outdated_for(guest) or (at_home and occupant.pod_uid in _pods(guest.current.hosts)):
         return True
     known = guest.runs_on is not None and guest.runs_on.left_at is None
-    return occupant not in count.arrivals and (known or bool(homes) or not guest.wanted)
+    return occupant not in count.arrivals and (known or at_home or not guest.wanted)
 
 
 def _place(count: NewCount, occupant: Occupant) -> RunsOn:
     host = count.record
-    chips = host.own_chips
-    if count.attempt != host.attempt:
-        chips = next((each.chips for each in host.terminating if each.number == count.attempt), 0)
     return RunsOn(
-        slice_id=host.id,
-        attempt=count.attempt,
+        slice_id=host.claim,
+        attempt=host.attempt,
         pod_uid=occupant.pod_uid,
-        chips=chips,
+        chips=host.chips_bought,
         since=count.now,
         sequence=count.after.sequence,
     )
 
 
-def kept_for(before: SliceRecord, after: SliceRecord) -> SliceId | None:
-    """Return the slice that was kept for the Job of another one, which is not wanted any more: it may go now."""
-    ended = before.wanted and not after.wanted
-    return before.runs_on.slice_id if before.runs_on is not None and ended else None
+def kept_for(before: SliceRecord, after: SliceRecord) -> tuple[SliceId, ...]:
+    """Return the ids that the slice may have that was kept for a Job which is not wanted any more: it may go now."""
+    place = before.runs_on
+    if place is None or not before.wanted or after.wanted:
+        return ()
+    return place.slice_id, unclaimed_id(place.slice_id, place.attempt)
 
 
 def slices_of_guests(record: SliceRecord) -> Iterator[SliceId]:

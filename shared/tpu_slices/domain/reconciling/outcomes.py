@@ -11,7 +11,7 @@ from tpu_slices.domain.model.joining import TOKEN_LIVES
 from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused, Started
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.texts import shortened
-from tpu_slices.domain.reconciling.binding import given_up
+from tpu_slices.domain.reconciling.binding import with_next
 from tpu_slices.domain.reconciling.decisions import (
     Action,
     CancelCreation,
@@ -21,10 +21,25 @@ from tpu_slices.domain.reconciling.decisions import (
     EndJoin,
     Relabel,
 )
-from tpu_slices.domain.reconciling.patience import IN_THE_WAY, due_after, failed
+from tpu_slices.domain.reconciling.patience import FAILED, IN_THE_WAY, due_after, failed
 from tpu_slices.domain.reconciling.relabelling import labels_replaced
 from tpu_slices.domain.records.attempts import Attempt, Hindrance
 from tpu_slices.domain.records.slices import SliceRecord
+
+
+def left_by(record: SliceRecord, action: Action, outcome: Outcome, now: datetime) -> SliceRecord | None:
+    """Return what an action left of a slice that its claim does not have, as a record of its own; None: nothing.
+
+    Of a creation that was refused when parts of it stood already, on Compute Engine, these stay: the next attempt has
+    other ones.
+    """
+    match action, outcome:
+        case CreatePool(), Refused(why, begun=True) if why.kind not in IN_THE_WAY:
+            return record.unclaimed_with(
+                replace(record.current, empty=True), f"it was refused, {FAILED[why.kind]}", now
+            )
+        case _:
+            return None
 
 
 def acted(
@@ -40,17 +55,17 @@ def acted(
             return record.looked_at_again(now + settings.limits.delete_retry_after)
         case CreatePool(), Refused(why, begun=True) if why.kind in IN_THE_WAY:
             return record.looked_at_again(now + settings.limits.delete_retry_after)
-        case CreatePool(), Refused(why, begun):
-            record = given_up(record, fits=False, empty=True) if begun else record
-            record = failed(record, why, now, settings)
-        case CancelCreation(attempt), Refused(why):
-            record = _uncancelled(record, attempt, why)
-        case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)) if why.kind in IN_THE_WAY:
-            hindered = _hindered(record, attempt, why, now)
-            record = _with(record, attempt, delete_requested_at=None, slot=None, hindered=hindered)
-        case ((DeletePool(attempt) | DeleteRemains(attempt)), Refused(why)):
+        case CreatePool(), Refused(why):
+            left = left_by(record, action, outcome, now)
+            record = failed(record if left is None else with_next(record, left), why, now, settings)
+        case CancelCreation(), Refused(why):
+            record = _uncancelled(record, why)
+        case ((DeletePool() | DeleteRemains()), Refused(why)) if why.kind in IN_THE_WAY:
+            hindered = _hindered(record.current, why, now)
+            record = record.with_current(delete_requested_at=None, slot=None, hindered=hindered)
+        case ((DeletePool() | DeleteRemains()), Refused(why)):
             retry_at = now + settings.limits.delete_retry_after
-            record = _with(record, attempt, delete_requested_at=None, retry_at=retry_at, slot=None, refused=why.message)
+            record = record.with_current(delete_requested_at=None, retry_at=retry_at, slot=None, refused=why.message)
         case Relabel(), _:
             return _relabelled(record, outcome, now, settings)
         case EndJoin(attempt), _:
@@ -60,7 +75,7 @@ def acted(
     return record.looked_at_again(due_after(record, now, settings.limits))
 
 
-def _uncancelled(record: SliceRecord, attempt: int, why: Failure) -> SliceRecord:
+def _uncancelled(record: SliceRecord, why: Failure) -> SliceRecord:
     """Return the record of a slice whose creation goes on.
 
     | refused as                        | follows                                                          |
@@ -71,13 +86,12 @@ def _uncancelled(record: SliceRecord, attempt: int, why: Failure) -> SliceRecord
     """
     told = "" if why.kind in IN_THE_WAY else why.message
     never = why.kind is not FailureKind.RATE
-    return _with(record, attempt, delete_requested_at=None, not_cancellable=never, cancel_refused=told)
+    return record.with_current(delete_requested_at=None, not_cancellable=never, cancel_refused=told)
 
 
-def cancellations_refused(before: SliceRecord, after: SliceRecord) -> list[Attempt]:
-    """Return the attempts whose creation the vendor refused to cancel in between, although it may cancel creations."""
-    known = {each.number for each in before.terminating if each.cancel_refused}
-    return [each for each in after.terminating if each.cancel_refused and each.number not in known]
+def cancellation_refused(before: SliceRecord, after: SliceRecord) -> bool:
+    """Return whether the vendor refused to cancel its creation in between, although it may cancel creations."""
+    return bool(after.current.cancel_refused) and not before.current.cancel_refused
 
 
 def _join_ended(
@@ -118,15 +132,9 @@ def _told(record: SliceRecord, settings: ClusterSettings, **changes: Any) -> Sli
     return replace(record.with_current(relabelling=state), message=shortened(told))
 
 
-def _hindered(record: SliceRecord, attempt: int, why: Failure, now: datetime) -> Hindrance | None:
+def _hindered(current: Attempt, why: Failure, now: datetime) -> Hindrance | None:
     """Return what is in the way of a deletion: an operation that runs; None: there were too many calls."""
-    before = next((each.hindered for each in record.terminating if each.number == attempt), None)
+    before = current.hindered
     if why.kind is not FailureKind.BUSY:
         return before
     return Hindrance(at=now, times=before.times + 1 if before else 1, message=why.message)
-
-
-def _with(record: SliceRecord, attempt: int, **changes: Any) -> SliceRecord:
-    """Return the record with these changes to a terminating attempt."""
-    terminating = tuple(replace(each, **changes) if each.number == attempt else each for each in record.terminating)
-    return replace(record, terminating=terminating)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -119,8 +119,8 @@ def _meaning(record: SliceRecord, failure: Failure, settings: ClusterSettings) -
     return _MEANING[failure.kind].format_map(words)
 
 
-def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, limits: Limits) -> datetime | None:
-    """Return the next reconcile time of a slice, or None for a settled slice.
+def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Limits) -> datetime | None:
+    """Return the next reconcile time of a slice, or None for a settled slice; `still`: why one that goes still stands.
 
     | slice                           | reconciled again                                                         |
     |---------------------------------|--------------------------------------------------------------------------|
@@ -141,24 +141,26 @@ def due(record: SliceRecord, assessments: Iterable[Assessment], now: datetime, l
     |                                 | no operation known yet: after `act_window`                               |
     | WAITING                         | at `retry_at`                                                            |
     | BLOCKED                         | after `resync_after`: settings may have changed                          |
-    | RELEASING                       | by the assessments                                                       |
-    | any, with terminating attempts  | when the first of the assessments on them may change; a deletion that    |
-    |                                 | waits for a slot is handed one on, too                                   |
+    | RELEASING                       | when why it still stands may change; a deletion that waits for a slot is |
+    |                                 | handed one on, and a claim whose earlier slices are there is told when   |
+    |                                 | the last of them is gone                                                 |
     | any that is needed, with closed | after `requeue_after`: the question that opens them may be lost          |
     | hosts                           |                                                                          |
     """
     times = [_due_by_phase(record, now, limits)]
-    if record.wanted and record.current.hosts.closed:
+    if not record.goes and record.current.hosts.closed:
         times.append(now + limits.requeue_after)
-    awaited = (each for each in assessments if each.reason is not Reason.DELETION_QUEUED)
-    times.extend(max(each.until, now) if each.until else now + limits.requeue_after for each in awaited)
+    if still is not None and still.reason is not Reason.DELETION_QUEUED:
+        times.append(max(still.until, now) if still.until else now + limits.requeue_after)
+    if still is None and record.phase is Phase.RELEASING:  # for the earlier slices of its claim
+        times.append(now + limits.resync_after)
     return min((time for time in times if time is not None), default=None)
 
 
 def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     """Return the next reconcile time after an action or an announcement: what `due` said, or sooner."""
     times = [_due_by_phase(record, now, limits)]
-    if record.terminating:
+    if record.goes and record.current.create_requested_at is not None:
         times.append(now + limits.delete_retry_after)
     return min((time for time in times if time is not None), default=None)
 

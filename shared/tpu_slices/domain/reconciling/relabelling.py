@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tpu_slices.domain.model.observations import Busy, Observation, PoolObservations, Running
+from tpu_slices.domain.model.observations import Busy, Observation, Observed, Running
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import Action, Relabel
@@ -30,20 +30,13 @@ class Relabelled:
         return self.state.again_at if self.state else None
 
 
-def known_ours(record: SliceRecord, seen: PoolObservations, now: datetime) -> SliceRecord:
-    """Return the record with what a look has shown: pools whose labels prove them ours."""
-    terminating = tuple(
-        replace(each, ours_since=now)
-        if each.ours_since is None and _proves(seen.terminating.get(each.number))
-        else each
-        for each in record.terminating
-    )
-    since = now if record.current.ours_since is None and _proves(seen.current) else record.current.ours_since
-    changed = any(one is not other for one, other in zip(terminating, record.terminating, strict=True))
-    return (replace(record, terminating=terminating) if changed else record).with_current(ours_since=since)
+def known_ours(record: SliceRecord, seen: Observed, now: datetime) -> SliceRecord:
+    """Return the record with what a look has shown: a pool whose labels prove it ours."""
+    since = now if record.current.ours_since is None and _proves(seen.pool) else record.current.ours_since
+    return record.with_current(ours_since=since)
 
 
-def _proves(seen: Observation | None) -> bool:
+def _proves(seen: Observation) -> bool:
     """Return whether an observation is of a pool that stands, and that is ours: without a record, by its labels."""
     return isinstance(seen, Running | Busy)
 
@@ -53,15 +46,15 @@ def relabelling(case: Situation) -> Relabelled:
 
     | the current pool                                        | then                                                |
     |---------------------------------------------------------|-----------------------------------------------------|
-    | does not stand, or is not needed                        | nothing                                             |
+    | does not stand, or goes                                 | nothing                                             |
     | runs, and has its labels                                | nothing                                             |
     | runs without them, for the first time, or it is time to | they are put back, and it is looked at again        |
     | look at it again                                        | after `resync_after`                                |
     | runs without them otherwise                             | wait                                                |
     | stands otherwise: GKE changes no labels meanwhile       | wait                                                |
     """
-    known, seen, again_at = case.record.current.relabelling, case.seen.current, case.now + case.limits.resync_after
-    if not case.record.wanted or case.nothing_stands or (isinstance(seen, Running) and not seen.lacking):
+    known, seen, again_at = case.record.current.relabelling, case.seen.pool, case.now + case.limits.resync_after
+    if case.record.goes or case.nothing_stands or (isinstance(seen, Running) and not seen.lacking):
         return Relabelled(None)
     if known is not None and case.now < known.again_at:
         return Relabelled(known)

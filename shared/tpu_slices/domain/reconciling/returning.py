@@ -45,7 +45,7 @@ def returning(case: Situation) -> Returning | None:
     | none of this, after one of these                                     | nobody any more: it is over     |
     """
     record, before = case.record, case.record.current.returning
-    if record.made_as is None or case.whole or case.unfilled or not isinstance(case.seen.current, Running | Busy):
+    if record.made_as is None or case.whole or case.unfilled or not isinstance(case.seen.pool, Running | Busy):
         return None
     cause = _cause(case)
     if cause is None:
@@ -57,14 +57,14 @@ def returning(case: Situation) -> Returning | None:
 
 def _since(case: Situation, cause: Cause) -> datetime:
     """Return since when there has been a cause, which may have been named only later."""
-    before, seen = case.record.current.returning, case.seen.current
+    before, seen = case.record.current.returning, case.seen.pool
     if isinstance(seen, Busy) and seen.began is not None:
         return min(seen.began, case.now)
     return before.since if before is not None and before.cause is cause and before.over_at is None else case.now
 
 
 def _cause(case: Situation) -> Cause | None:
-    record, seen = case.record, case.seen.current
+    record, seen = case.record, case.seen.pool
     before = record.current.returning
     known = before.cause if before is not None and before.over_at is None else None
     if isinstance(seen, Busy):

@@ -1,9 +1,8 @@
 """Pools that have our names and nothing on them says what they were made for. Pure.
 
-| the record of the slice that the name is of       | the pool is                                                      |
+| the record of the slice of its name               | the pool is                                                      |
 |---------------------------------------------------|------------------------------------------------------------------|
-| knows it as ours, and its attempt is the current  | ours: its labels are put back once the slice is reconciled       |
-| or a terminating one                              |                                                                  |
+| knows it as ours                                  | ours: its labels are put back once the slice is reconciled       |
 | cannot be read                                    | unknown                                                          |
 | knows nothing of it, or there is none             | unproven: told at each inventory check, and never touched        |
 """
@@ -14,18 +13,18 @@ from collections.abc import Iterable, Mapping
 
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
 
 
 def unproven(
     pools: Iterable[PoolSeen], slices: Mapping[SliceId, SliceRecord], unreadable: frozenset[str]
 ) -> tuple[str, ...]:
     """Return the names of the pools that neither they themselves nor a record prove to be ours."""
-    nameless = (pool for pool in pools if pool.job is None and pool.slice_id not in unreadable)
-    return tuple(sorted(pool.name for pool in nameless if not is_known(pool, slices.get(pool.slice_id))))
+    nameless = (pool for pool in pools if pool.job is None)
+    unknown = (pool for pool in nameless if not unreadable.intersection(ids_of(pool.slice_id, pool.attempt)))
+    return tuple(sorted(each.name for each in unknown if not is_known(record_of(each.slice_id, each.attempt, slices))))
 
 
-def is_known(pool: PoolSeen, record: SliceRecord | None) -> bool:
-    """Return whether a record knows a pool as ours."""
-    known = record.numbered(pool.attempt) if record is not None else None
-    return known is not None and known.ours_since is not None
+def is_known(record: SliceRecord | None) -> bool:
+    """Return whether the record that has a pool knows it as ours."""
+    return record is not None and record.current.ours_since is not None

@@ -38,10 +38,7 @@ class Relabelling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """An attempt at a slice, from the decision to make its pool until that is known to be gone.
-
-    The slice has the current one; the others were given up, and their names are never used again.
-    """
+    """An attempt at a slice, from the decision to make its pool until that is known to be gone."""
 
     number: int
     """Of its pool."""
@@ -72,8 +69,6 @@ class Attempt:
 
     empty: bool = False
     """Its creation failed before any host was there."""
-    fits: bool = False
-    """It was given up only because nobody needed it, or others used it: it is taken back if it is needed again."""
     delete_requested_at: datetime | None = None
     """When its deletion was last requested; None: not yet, or GKE did not accept it."""
     retry_at: datetime | None = None
@@ -84,20 +79,8 @@ class Attempt:
     """Why, unless GKE cancels no creations: a permission is missing. Empty: it was not refused so, or has ended."""
     refused: str = ""
     """Why GKE last refused to delete it; empty: it did not."""
-    lingers_since: datetime | None = None
-    """Since when its pool has been kept though nobody is known to use it; None: somebody is, or another alert tells."""
     hindered: Hindrance | None = None
     """Another operation was in the way of its deletion; None: none was."""
-
-    @property
-    def chips(self) -> int:
-        """The chips that its hosts have, or would have, from the decision to create it on; 0: not known."""
-        return self.ordered.chips if self.ordered and self.create_requested_at else 0
-
-    @property
-    def chips_bought(self) -> int:
-        """Its chips; none if nothing was bought, and no host has joined after all."""
-        return 0 if self.empty and not self.hosts.joined else self.chips
 
     @property
     def made_for(self) -> str | None:

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
-from tpu_slices.domain.records.slices import Shortage, SliceRecord
+from tpu_slices.domain.records.awaited import Shortage
+from tpu_slices.domain.records.slices import SliceRecord
 
 _ENDED: Mapping[Reason, str] = MappingProxyType(
     {

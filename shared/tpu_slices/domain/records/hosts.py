@@ -81,6 +81,21 @@ class Hosts:
 NO_HOSTS = Hosts()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsOn:
+    """The pool of another slice, or an earlier one of its own, on whose hosts the Job runs."""
+
+    slice_id: SliceId
+    attempt: int
+    pod_uid: str
+    chips: int
+    since: datetime
+    sequence: int = 0
+    """The position of the report that showed it there first: one with a lower position about other hosts is older."""
+    left_at: datetime | None = None
+    """When its leader left, perhaps to restart; None: it is there."""
+
+
 def digest_of(slice_id: SliceId, attempt: int, hosts: Hosts) -> int:
     """Return a digest of a pool's hosts, 0 if there are none; equal sums of digests mean equal knowledge."""
     if not hosts.joined and not hosts.occupants:

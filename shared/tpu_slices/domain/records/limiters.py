@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NewType, Self
 
 from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.records.slices import PoolOperation, Shortage
+from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
 

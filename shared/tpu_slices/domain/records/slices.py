@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -22,11 +22,13 @@ from tpu_slices.domain.model.slices import (
     WorkloadUid,
     pool_name,
     slice_id,
+    unclaimed_id,
 )
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.awaited import SlotAwaited
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
-from tpu_slices.domain.records.hosts import Hosts, digest_of
+from tpu_slices.domain.records.hosts import Hosts, RunsOn, digest_of
 
 HISTORY = 20
 """The number of transitions that a record keeps."""
@@ -43,53 +45,6 @@ class Transition:
     phase: Phase
     reason: Reason
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsOn:
-    """The pool of another slice, or an earlier one of its own, on whose hosts the Job runs."""
-
-    slice_id: SliceId
-    attempt: int
-    pod_uid: str
-    chips: int
-    since: datetime
-    sequence: int = 0
-    """The position of the report that showed it there first: one with a lower position about other hosts is older."""
-    left_at: datetime | None = None
-    """When its leader left, perhaps to restart; None: it is there."""
-
-
-class PoolOperation(StrEnum):
-    CREATE = "CREATE"
-    DELETE = "DELETE"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shortage:
-    """That a capacity pool could not provide hosts."""
-
-    at: datetime
-    reason: Reason
-    what: str = "such hosts"
-    """The accelerator and topology of the slice that did not get them."""
-    again_at: datetime | None = None
-    """Before this nobody tries again; None: one may at once. A reservation answers at once, whoever asks."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlotAwaited:
-    """An operation that starts once the cluster has a slot for it."""
-
-    operation: PoolOperation
-    attempt: int
-    queue: str = ""
-    """`CAPACITY_POOL NAMESPACE` of a creation: slots go round the queues. Deletions have one queue, and go first."""
-    since: datetime
-    shortage: Shortage | None = None
-    """The shortage for which it waits its turn, as one slice at a time tries; None: it lacks a slot alone."""
-    number: int | None = None
-    """The slot that was handed on to it: it starts when the slice is reconciled, or gives the slot up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,11 +67,26 @@ class Rejection:
 FIRST = Attempt(number=1)
 
 
+def ids_of(claim: SliceId, attempt: int) -> tuple[SliceId, SliceId]:
+    """Return the ids that a claim's slice of a number may have: the claim's while that has it, else its own."""
+    return claim, unclaimed_id(claim, attempt)
+
+
+def record_of(claim: SliceId, attempt: int, records: Mapping[SliceId, SliceRecord]) -> SliceRecord | None:
+    """Return the record of a claim's slice of a number, among those of its `ids_of`; None: there is none."""
+    found = (records.get(id_) for id_ in ids_of(claim, attempt))
+    return next((each for each in found if each is not None and each.attempt == attempt), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRecord:
-    """The document `slices/{cluster}.{slice}`. A record that is not settled has `next_reconcile_at`."""
+    """The document `slices/{cluster}.{slice}`. A record that is not settled has `next_reconcile_at`.
+
+    A claim, and the slice that it has or that is made for it next; or a slice that was let go, which no claim has.
+    """
 
     id: SliceId
+    """Of the claim; of a slice that no claim has, the claim's that it was made for and its number (`unclaimed_id`)."""
     cluster: ClusterId
     owner: Owner
     """The workload that it was made for."""
@@ -152,8 +122,12 @@ class SliceRecord:
     """When its reason or message last changed; None: not since it was made."""
 
     current: Attempt = FIRST
-    terminating: tuple[Attempt, ...] = ()
-    """The earlier attempts whose pools are not known to be gone."""
+    let_go: str = ""
+    """Why its slice goes; empty: it does not."""
+    fits: bool = False
+    """Of a slice that no claim has: nothing is wrong with it, and its claim has it again if that waits for one."""
+    earlier: tuple[int, ...] = ()
+    """The numbers of the slices that the claim had before, and that are not known to be gone: each has a record."""
     attempts: int = 1
     """The highest number that an attempt had: no number is used twice."""
     legacy_pool: str | None = None
@@ -211,6 +185,34 @@ class SliceRecord:
             next_reconcile_at=now,
         )
 
+    def unclaimed_with(self, slice_: Attempt, why: str, now: datetime) -> Self:
+        """Return the record of a slice that was made for this claim, which does not have it; `why` it goes."""
+        asked = self.join_asked
+        return type(self)(
+            id=unclaimed_id(self.claim, slice_.number),
+            cluster=self.cluster,
+            owner=self.owner,
+            replicated_job=self.replicated_job,
+            job_index=self.job_index,
+            spec=self.spec,
+            pinned_settings=self.pinned_settings,
+            legacy_pool=self.legacy_pool if slice_.number == 0 else None,
+            current=replace(
+                slice_, ordered=slice_.ordered or self.spec, hosts_awaited_since=None, returning=None, relabelling=None
+            ),
+            attempts=slice_.number,
+            join_asked=asked if asked is not None and asked.attempt == slice_.number else None,
+            desire=Desire.ABSENT,
+            desire_message=why,
+            let_go=why,
+            release_requested=self.release_requested,
+            release_forced=self.release_forced,
+            since=now,
+            created_at=now,
+            next_reconcile_at=now,
+            look_at=self.look_at,
+        ).transitioned(now, Reason.CLOSING_HOSTS, f"Releasing ({why}).")
+
     @property
     def job(self) -> WorkloadJob:
         """The Job that it was made for."""
@@ -219,19 +221,39 @@ class SliceRecord:
         )
 
     @property
+    def claim(self) -> SliceId:
+        """The claim that it was made for: its pool is named by that, whoever has it."""
+        return slice_id(self.job)
+
+    @property
+    def unclaimed(self) -> bool:
+        """Whether it is a slice that no claim has: it was let go, and stands no longer than it must."""
+        return self.id != self.claim
+
+    @property
+    def goes(self) -> bool:
+        """Whether it is to be deleted, once nobody uses it."""
+        return bool(self.let_go) or not self.wanted
+
+    @property
+    def why_it_goes(self) -> str:
+        return (self.let_go if self.wanted else self.desire_message) or "no longer in demand"
+
+    @property
     def attempt(self) -> int:
         """The number of the current or next pool."""
         return self.current.number
 
     @property
     def pool(self) -> PoolName:
+        """The name of its pool; raise ValueError past LAST_ATTEMPT."""
         return self.pool_of(self.attempt)
 
     def pool_of(self, attempt: int) -> PoolName:
-        """Return the pool name of an attempt; raise ValueError past LAST_ATTEMPT."""
+        """Return the pool name of an attempt of its claim; raise ValueError past LAST_ATTEMPT."""
         if attempt == 0 and self.legacy_pool is not None:
             return PoolName(self.legacy_pool)
-        return pool_name(self.id, attempt)
+        return pool_name(self.claim, attempt)
 
     @property
     def seen_as(self) -> Reason:
@@ -257,7 +279,7 @@ class SliceRecord:
     def slots(self) -> frozenset[int]:
         """The slots that its operations hold, or that were handed on to them."""
         handed_on = self.slot_awaited.number if self.slot_awaited else None
-        numbers = (*(each.slot for each in self.all_attempts), handed_on)
+        numbers = (self.current.slot, handed_on)
         return frozenset(number for number in numbers if number is not None)
 
     @property
@@ -266,61 +288,44 @@ class SliceRecord:
         return (self.current.ordered if self.current.create_requested_at else None) or self.spec
 
     @property
-    def own_chips(self) -> int:
-        """The chips of the current attempt, from the decision to create it on."""
-        requested = self.current.create_requested_at is not None and self.phase is not Phase.GONE
-        return self.made_as.chips if requested and self.made_as else 0
+    def chips_bought(self) -> int:
+        """The chips of its pool, from the decision to create it on; none if no host of it exists or will."""
+        if self.current.create_requested_at is None or self.phase is Phase.GONE:
+            return 0
+        if self.current.empty and not self.current.hosts.joined:
+            return 0
+        return self.made_as.chips if self.made_as else 0
 
     @property
     def chips_idle(self) -> int:
-        """The chips of the current attempt while it is READY and nobody is on its hosts."""
-        return self.own_chips if self.phase is Phase.READY and not self.current.hosts.occupants else 0
+        """The chips of its pool while it is READY and nobody is on its hosts."""
+        return self.chips_bought if self.phase is Phase.READY and not self.current.hosts.occupants else 0
 
     @property
     def current_chips_held(self) -> int:
-        """The chips of the current attempt, unless other Jobs alone run on its hosts."""
-        return 0 if self.lent(self.current.hosts) else self.own_chips
-
-    @property
-    def chips_bought(self) -> int:
-        """The chips of all its pools that exist or may still come, whoever runs on their hosts."""
-        return self.own_chips + sum(each.chips_bought for each in self.terminating)
+        """The chips of its pool, unless other Jobs alone run on its hosts."""
+        return 0 if self.lent(self.current.hosts) else self.chips_bought
 
     @property
     def chips_held(self) -> int:
-        """The chips of all pools that exist or may still come, and on whose hosts no other Job alone runs.
+        """The chips of its pool, unless other Jobs alone run on its hosts.
 
         A Job that runs on hosts of another slice holds their chips on its own slice's record until it leaves them.
         """
-        earlier = sum(each.chips_bought for each in self.terminating if not self.lent(each.hosts))
         elsewhere = self.runs_on.chips if self.runs_on and self.runs_on.left_at is None else 0
-        return self.current_chips_held + earlier + elsewhere
-
-    @property
-    def all_hosts(self) -> Iterator[tuple[int, Hosts]]:
-        """The hosts of all its pools, by attempt."""
-        yield from ((each.number, each.hosts) for each in self.all_attempts)
-
-    @property
-    def all_attempts(self) -> tuple[Attempt, ...]:
-        """The current attempt, and the earlier ones."""
-        return self.current, *self.terminating
-
-    def numbered(self, number: int) -> Attempt | None:
-        """Return the attempt of this number; None: it is not on record."""
-        return next((each for each in self.all_attempts if each.number == number), None)
+        return self.current_chips_held + elsewhere
 
     @property
     def users(self) -> set[WorkloadUid]:
         """The workloads that it is of, that are on its hosts, and that lately left them."""
-        on_hosts = (each.owner.uid for _, hosts in self.all_hosts for each in hosts.occupants)
-        departed = (each.user.owner.uid for _, hosts in self.all_hosts for each in hosts.departures)
+        on_hosts = (each.owner.uid for each in self.current.hosts.occupants)
+        departed = (each.user.owner.uid for each in self.current.hosts.departures)
         return {self.owner.uid, *on_hosts, *departed}
 
     @property
     def hosts_digest(self) -> int:
-        """The sum of the digests of its pools' hosts."""
-        return sum(digest_of(self.id, attempt, hosts) for attempt, hosts in self.all_hosts)
+        """The digest of its pool's hosts."""
+        return digest_of(self.claim, self.attempt, self.current.hosts)
 
     def lent(self, hosts: Hosts) -> bool:
         """Return whether only Jobs are on these hosts for which they were not made."""

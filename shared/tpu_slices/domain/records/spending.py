@@ -25,8 +25,6 @@ def paid_since(record: SliceRecord) -> datetime | None:
     | needed, hosts of its pool are missing, and nobody is known   | they have been missing, or nobody brings them  |
     | to bring them                                                | back                                           |
     | needed, tried again after two or more attempts of VAIN       | it has been waited for                         |
-    | needed, or of which a pool cannot be read: a pool of it is   | that has been so                               |
-    | to be deleted, and nobody is known to use that               |                                                |
     | its pool cannot be read                                      | that has been so                               |
 
     The first of these times counts. Capacity that is waited for costs nothing; of hosts that come back `hosts.late`
@@ -38,9 +36,7 @@ def paid_since(record: SliceRecord) -> datetime | None:
 def _times(record: SliceRecord) -> Iterator[datetime]:
     if record.current.unreadable_since is not None:
         yield record.current.unreadable_since
-    if record.wanted or record.reason is Reason.POOL_UNREADABLE:
-        yield from (each.lingers_since for each in record.terminating if each.lingers_since is not None)
-    if not record.wanted:
+    if record.goes:
         return
     if record.seen_as in _CREATED and record.current.create_requested_at is not None:
         yield record.current.create_requested_at

@@ -57,7 +57,6 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
                 Reason.TOO_MANY_OPERATIONS,
                 Reason.CLUSTER_BUSY,
                 Reason.POOL_UNREADABLE,
-                Reason.EARLIER_POOL_UNREADABLE,
             ),
             "ReconcileError",
         ),
@@ -77,6 +76,7 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
             (
                 Reason.DELETION_QUEUED,
                 Reason.DELETION_POSTPONED,
+                Reason.EARLIER_SLICE_STANDS,
                 Reason.DELETION_STARTED,
                 Reason.DELETION_REFUSED,
                 Reason.CREATION_IN_DOUBT,

@@ -47,10 +47,6 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "the relay did not confirm lately that a leader pod needs it",
             "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
         ),
-        Reason.EARLIER_POOL_UNREADABLE: ReasonText(
-            "{vendor} does not say whether an earlier {vendor.pool} of it, which could serve, still stands",
-            f"{_RETRIED} If that lasts: {_OPERATOR}",
-        ),
         Reason.CREATION_STARTED: ReasonText("requested from {vendor}", _NO_ACTION),
         Reason.CREATING: ReasonText(
             "{vendor} is creating {hosts} hosts in {zone}",
@@ -151,6 +147,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
         Reason.CLOSING_HOSTS: ReasonText("being released", _NO_ACTION),
         Reason.DELETION_QUEUED: ReasonText("being released, once another operation has ended", _NO_ACTION),
+        Reason.EARLIER_SLICE_STANDS: ReasonText("{detail}", _NO_ACTION),
         Reason.DELETION_POSTPONED: ReasonText(
             "being released, once {vendor} has ended another operation on its {vendor.pool} or the cluster", _NO_ACTION
         ),

@@ -1,8 +1,7 @@
-"""Attempts that were given up: deleted by the one rule, taken back if they are needed again; no name is used twice."""
+"""Slices that go: each look brings them a step nearer to their end, by the one rule of `deletion`. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -30,85 +29,72 @@ from tpu_slices.domain.reconciling.decisions import (
     DeleteRemains,
     OpenHosts,
 )
-from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told, with_times
+from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told
 from tpu_slices.domain.reconciling.limiter import slot_awaited
-from tpu_slices.domain.reconciling.messages import not_said
 from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.slices import PoolOperation, SlotAwaited
 
 _OPEN = frozenset({Reason.OCCUPIED, Reason.RESTART_POSSIBLE, Reason.RELEASES_STOPPED})
 """The reasons to keep a pool with which its hosts are opened again: they serve whoever is scheduled to them."""
-UNSEEN = Unreadable("it was not observed")
 _BESIDE = timedelta(hours=1)
 """How often a deletion is asked for while GKE works on the pool: a repair may run beside other operations."""
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
-    """The terminating attempts after a look at their pools, what is to be done, and why each still exists."""
+class Ending:
+    """A slice that goes, after a look at its pool: what is to be done, and why it still exists."""
 
-    attempts: tuple[Attempt, ...] = ()
+    attempt: Attempt
+    why: Assessment
     actions: tuple[Action, ...] = ()
-    assessments: tuple[Assessment, ...] = ()
     slot_awaited: SlotAwaited | None = None
 
-    def with_attempt(
-        self, attempt: Attempt, why: Assessment, *actions: Action, awaited: SlotAwaited | None = None
-    ) -> Followed:
-        return Followed(
-            (*self.attempts, attempt),
-            (*self.actions, *actions),
-            (*self.assessments, why),
-            self.slot_awaited or awaited,
-        )
+
+def is_gone(case: Situation) -> bool:
+    """Return whether there is no pool of a slice, none may still come, or its name is another's."""
+    current = case.record.current
+    if current.create_requested_at is None or isinstance(case.seen.pool, Unowned):
+        return True
+    may_come = case.order_may_arrive(current.create_requested_at) and not _was_deleted(current)
+    return isinstance(case.seen.pool, Absent) and not may_come
 
 
-def follow(case: Situation) -> Followed:
-    """Return the terminating attempts whose pools are not known to be gone, each a step nearer to its end."""
-    followed = Followed()
-    for each in case.record.terminating:
-        followed = _followed(followed, each, case.seen.terminating, case)
-    return replace(followed, attempts=with_times(followed.attempts, followed.assessments, case.now))
-
-
-def _followed(followed: Followed, each: Attempt, observations: Mapping[int, Observation], case: Situation) -> Followed:
-    seen = observations.get(each.number, UNSEEN)
-    kept = replace(each, slot=held_slot(each, case))
+def ending(case: Situation) -> Ending:
+    """Return a slice that goes, and is not gone, a step nearer to its end."""
+    seen, kept = case.seen.pool, case.record.current
+    kept = replace(kept, slot=held_slot(case), hosts_awaited_since=None, returning=None, relabelling=None)
     match seen:
-        case Absent() | Begun() if case.order_may_arrive(each.create_requested_at) and not _was_deleted(each, seen):
-            message = "its creation was requested moments ago, and may still take effect"
-            until = (each.create_requested_at or case.now) + case.limits.orders_arrive_within
-            return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, message, until))
-        case Absent() | Unowned():
-            return followed
-        case Unreadable(says):
-            pool, since = case.record.pool_of(each.number), each.unreadable_since or case.now
-            message = f"{not_said(pool, case.vendor, since, case.now)}: {says}"
-            return followed.with_attempt(kept, Assessment(Step.WAIT, Reason.POOL_UNREADABLE, message))
+        case Begun(what) if not case.order_may_arrive(kept.create_requested_at):  # without hosts, so nobody is asked
+            why = Assessment(Step.DELETE, Reason.DELETION_STARTED, f"{what} is being deleted")
+            return _deleted(replace(kept, operation=None), seen, case, why)
+        case Absent() | Begun():
+            until = (kept.create_requested_at or case.now) + case.limits.orders_arrive_within
+            gone = "it is gone" if kept.delete_requested_at is not None else "it is not there"
+            message = f"{gone}, and a late request may create it until {until:%H:%M:%S} UTC"
+            return Ending(kept, Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, message, until))
         case Deleting(what):
             message = f"{case.vendor} is deleting {what or 'it'}"
             why = Assessment(Step.WAIT, Reason.DELETION_STARTED, message, _resync(case))
-            return followed.with_attempt(replace(kept, refused="", hindered=None, operation=None), why)
-        case Begun(what):  # without hosts, so that nobody is asked
-            why = Assessment(Step.DELETE, Reason.DELETION_STARTED, f"{what} is being deleted")
-            return _deleted(followed, replace(kept, operation=None), seen, case, why)
+            return Ending(replace(kept, refused="", hindered=None, operation=None), why)
         case Creating(operation_runs=True):
-            return _advanced(followed, kept, seen, case)
+            return _advanced(kept, seen, case)
         case Creating() | Running() | Busy() | Broken():
-            return _advanced(followed, replace(kept, operation=None, cancel_refused=""), seen, case)
+            return _advanced(replace(kept, operation=None, cancel_refused=""), seen, case)
+        case Unowned() | Unreadable():
+            raise AssertionError(f"{seen} is no case of a pool that is to be deleted")
         case _:
             assert_never(seen)
 
 
-def _was_deleted(each: Attempt, seen: Observation) -> bool:
+def _was_deleted(current: Attempt) -> bool:
     """Return whether a pool that is gone had hosts, and was deleted: its creation has taken its effect before."""
-    had_hosts = each.hosts.joined or each.hosts.occupants or each.hosts.departures
-    return isinstance(seen, Absent) and each.delete_requested_at is not None and bool(had_hosts)
+    had_hosts = current.hosts.joined or current.hosts.occupants or current.hosts.departures
+    return current.delete_requested_at is not None and bool(had_hosts)
 
 
-def _advanced(followed: Followed, each: Attempt, seen: Observation, case: Situation) -> Followed:
-    """Return the attempt one step on: hosts closed or opened, creation cancelled, or pool deleted.
+def _advanced(each: Attempt, seen: Observation, case: Situation) -> Ending:
+    """Return the slice one step on: hosts closed or opened, creation cancelled, or pool deleted.
 
     What the relay answered during the creation counts no longer once that has ended: it is asked again.
     """
@@ -118,28 +104,28 @@ def _advanced(followed: Followed, each: Attempt, seen: Observation, case: Situat
     why = told(each, assess(each, case.evidence(each.hosts, each.made_for), case.now, case.limits), case.vendor)
     if why.reason in _OPEN:
         hosts, opened = opening(each.number, each.hosts, case)
-        return followed.with_attempt(replace(each, hosts=hosts), why, *opened)
+        return Ending(replace(each, hosts=hosts), why, opened)
     postponed = _postponed(each, seen, case)
     if postponed is not None and why.reason in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
-        return followed.with_attempt(each, postponed)
+        return Ending(each, postponed)
     match why.step:
         case Step.WAIT:
-            return followed.with_attempt(each, why, awaited=_in_hand(each, why, case))
+            return Ending(each, why, slot_awaited=_in_hand(each, why, case))
         case Step.CLOSE:
-            return _closed(followed, each, case, why)
+            return _closed(each, case, why)
         case Step.DELETE:
-            return _deleted(followed, each, seen, case, why)
+            return _deleted(each, seen, case, why)
 
 
-def _closed(followed: Followed, each: Attempt, case: Situation, why: Assessment) -> Followed:
-    """Return the attempt with its hosts to be closed; if its deletion waits for a slot, once it has that in hand."""
-    waits = case.record.slot_awaited if followed.slot_awaited is None else None  # one of a slice is in line
+def _closed(each: Attempt, case: Situation, why: Assessment) -> Ending:
+    """Return the slice with its hosts to be closed; if its deletion waits for a slot, once it has that in hand."""
+    waits = case.record.slot_awaited
     if waits is not None and _is_for(waits, each) and case.slot_for(each.number) is None:
-        return _queued(followed, each, case, why)
+        return _queued(each, case, why)
     asking = _asked_to_close(each.hosts, case.now)
     close = CloseHosts(each.number, asking.highest, case.evict_by)
     kept, why = replace(each, hosts=asking), replace(why, until=_next(case))
-    return followed.with_attempt(kept, why, close, awaited=_in_hand(each, why, case))
+    return Ending(kept, why, (close,), _in_hand(each, why, case))
 
 
 def opening(attempt: int, hosts: Hosts, case: Situation) -> tuple[Hosts, tuple[OpenHosts, ...]]:
@@ -198,48 +184,49 @@ def _postponed(each: Attempt, seen: Observation, case: Situation) -> Assessment 
     return Assessment(Step.WAIT, Reason.DELETION_POSTPONED, message, min(again_at, _resync(case)))
 
 
-def _deleted(followed: Followed, each: Attempt, seen: Observation, case: Situation, why: Assessment) -> Followed:
+def _deleted(each: Attempt, seen: Observation, case: Situation, why: Assessment) -> Ending:
     tried = each.delete_requested_at
     again = tried is None or isinstance(seen, Begun) or case.now - tried >= case.limits.delete_retry_after
     if seen == Creating():
-        return _cancelled(followed, each, case, again=again)
+        return _cancelled(each, case, again=again)
     if (postponed := _postponed(each, seen, case)) is not None:
-        return followed.with_attempt(each, postponed)
+        return Ending(each, postponed)
     if not again or (each.retry_at is not None and case.now < each.retry_at):
-        return followed.with_attempt(each, replace(why, until=case.now + case.limits.delete_retry_after))
+        return Ending(each, replace(why, until=case.now + case.limits.delete_retry_after))
     slot = each.slot if each.slot is not None else case.slot_for(each.number)
     if slot is None:
-        return _queued(followed, each, case, why)
+        return _queued(each, case, why)
     deleting = replace(each, slot=slot, delete_requested_at=case.now)
     action = DeleteRemains(each.number) if isinstance(seen, Begun) else DeletePool(each.number)
-    return followed.with_attempt(deleting, replace(why, until=_resync(case)), action)
+    return Ending(deleting, replace(why, until=_resync(case)), (action,))
 
 
-def _queued(followed: Followed, each: Attempt, case: Situation, why: Assessment) -> Followed:
+def _queued(each: Attempt, case: Situation, why: Assessment) -> Ending:
     """Return the attempt with its deletion waiting for a slot."""
     queued = Assessment(Step.WAIT, Reason.DELETION_QUEUED, "the cluster's limit of operations is reached")
     queued = why if each.refused else queued
     awaits = slot_awaited(case.record, PoolOperation.DELETE, each.number, case.now)
-    return followed.with_attempt(each, replace(queued, until=_resync(case)), awaited=awaits)
+    return Ending(each, replace(queued, until=_resync(case)), slot_awaited=awaits)
 
 
-def _cancelled(followed: Followed, each: Attempt, case: Situation, *, again: bool) -> Followed:
+def _cancelled(each: Attempt, case: Situation, *, again: bool) -> Ending:
     """Return the attempt with its creation cancelled, if nobody needs it any more and GKE takes that."""
     goes_on = Assessment(Step.WAIT, Reason.CREATION_IN_DOUBT, f"{case.vendor} is still creating it", _next(case))
     why = told(each, goes_on, case.vendor)
     if each.not_cancellable or not case.owner_ended or not again:
-        return followed.with_attempt(each, why)
-    return followed.with_attempt(replace(each, delete_requested_at=case.now), why, CancelCreation(each.number))
+        return Ending(each, why)
+    return Ending(replace(each, delete_requested_at=case.now), why, (CancelCreation(each.number),))
 
 
-def held_slot(each: Attempt, case: Situation) -> int | None:
-    """Return the slot of an attempt if an operation of it runs or may still begin."""
-    seen, requested = case.seen.terminating.get(each.number, UNSEEN), each.delete_requested_at
+def held_slot(case: Situation) -> int | None:
+    """Return the slot of a slice that goes, if an operation of it runs or may still begin."""
+    current, seen = case.record.current, case.seen.pool
+    requested = current.delete_requested_at
     if isinstance(seen, Absent) and requested is not None:
         return None
     begins = requested is not None and case.now - requested < case.limits.act_window
-    runs = isinstance(seen, Deleting | Unreadable) or case.creates(seen, each.create_requested_at)
-    return each.slot if begins or runs else None
+    runs = isinstance(seen, Deleting | Unreadable) or case.creates_current
+    return current.slot if begins or runs else None
 
 
 def _next(case: Situation) -> datetime:

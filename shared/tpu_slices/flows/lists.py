@@ -1,4 +1,4 @@
-"""Compares the relay's list of demand with the records, forgets what is recorded otherwise, and asks for it again."""
+"""Compares the relay's lists of workloads and of demand with the records, and asks about what differs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import DemandListed
-from tpu_slices.domain.model.questions import RepeatQuestion
+from tpu_slices.domain.model.facts import DemandListed, WorkloadsListed
+from tpu_slices.domain.model.questions import AnyQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
-from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST, with_demand_listed
+from tpu_slices.domain.reconciling.inventory import (
+    QUESTIONS_PER_LIST,
+    lacking,
+    questions,
+    to_be_repeated,
+    with_demand_listed,
+)
 from tpu_slices.flows import edits
 from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
@@ -81,3 +87,17 @@ def _unlike(fact: DemandListed, cluster: ClusterId, deps: IntakeDeps) -> list[Wo
 def _within(uids: Collection[WorkloadUid], fact: DemandListed) -> set[WorkloadUid]:
     after, up_to = fact.after, fact.up_to
     return {uid for uid in uids if (after is None or uid > after) and (up_to is None or uid <= up_to)}
+
+
+def workloads_listed(fact: WorkloadsListed, cluster: ClusterId, deps: IntakeDeps) -> None:
+    """Ask about JobSets that a part of the list lacks, or has otherwise than the records. Nothing is stored of it.
+
+    A part may come late, twice, before or after the others, or never: it is complete for its range, and the answers
+    decide.
+    """
+    recorded = {uid: it.digest for uid, it in deps.store.live_standings(cluster, fact.after, fact.up_to)}
+    records = deps.store.workloads(cluster, lacking(fact, recorded))
+    asked: list[AnyQuestion] = [*questions(fact, [stored.value for stored in records.values()])]
+    asked += to_be_repeated(fact, recorded)
+    if asked:
+        deps.publisher.ask(cluster, asked)

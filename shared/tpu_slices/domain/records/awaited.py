@@ -1,0 +1,41 @@
+"""What an operation on a pool waits for: a slot, or its turn to try what ran out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from tpu_slices.domain.model.reasons import Reason
+
+
+class PoolOperation(StrEnum):
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """That a capacity pool could not provide hosts."""
+
+    at: datetime
+    reason: Reason
+    what: str = "such hosts"
+    """The accelerator and topology of the slice that did not get them."""
+    again_at: datetime | None = None
+    """Before this nobody tries again; None: one may at once. A reservation answers at once, whoever asks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotAwaited:
+    """An operation that starts once the cluster has a slot for it."""
+
+    operation: PoolOperation
+    attempt: int
+    queue: str = ""
+    """`CAPACITY_POOL NAMESPACE` of a creation: slots go round the queues. Deletions have one queue, and go first."""
+    since: datetime
+    shortage: Shortage | None = None
+    """The shortage for which it waits its turn, as one slice at a time tries; None: it lacks a slot alone."""
+    number: int | None = None
+    """The slot that was handed on to it: it starts when the slice is reconciled, or gives the slot up."""

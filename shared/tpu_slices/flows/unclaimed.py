@@ -1,0 +1,58 @@
+"""Slices that no claim has: given back to the claim that they were made for, and forgotten once they are gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tpu_slices.domain.reconciling.binding import may_be_regained, regained
+from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.decisions import (
+    Decision,
+)
+from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.flows import slots
+from tpu_slices.flows.acting import act
+from tpu_slices.flows.looking import Looked
+from tpu_slices.flows.outcomes import Reconciled
+from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.store import Change
+
+
+def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
+    """Return the claim that is given back its slice, and who gets a slot that it needs no more; empty: none is."""
+    record = looked.record
+    if not may_be_regained(record) or looked.settings.paused is not None:
+        return []
+    stored = deps.store.slices(record.cluster, [record.claim]).get(record.claim)
+    if stored is None:
+        return []
+    own = looked.known.workloads.get(record.owner.uid)
+    case = Situation(record, looked.seen, looked.at, looked.settings, looked.known)
+    found = regained(with_current_desire(stored.value, own, looked.listed_at), case)
+    if found is None:
+        return []
+    claim, meanwhile = found
+    others = () if meanwhile is None else (Change(None, meanwhile),)
+    kept = meanwhile.slots if meanwhile is not None else frozenset[int]()
+    settling = slots.Settling(stored.value, claim, looked.settings, deps, kept=kept)
+    deps.store.commit(Change(stored, claim), Change(looked.stored, None), *others)
+    return [claim, *settling.saved(looked.seen)]
+
+
+def forget(looked: Looked, decision: Decision, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:
+    """Forget a slice that no claim has, and that is gone; a claim that waited for that is reconciled."""
+    stored, record = looked.stored, decision.record
+    claim = deps.store.slices(record.cluster, [record.claim]).get(record.claim)
+    settling = slots.Settling(stored.value, record, looked.settings, deps, looked.slots)
+    changes = [Change(stored, None)]
+    if claim is not None and record.attempt in claim.value.earlier:
+        earlier = tuple(number for number in claim.value.earlier if number != record.attempt)
+        due = claim.value.next_reconcile_at if claim.value.wanted else looked.at
+        changes.append(Change(claim, replace(claim.value, earlier=earlier, next_reconcile_at=due)))
+    deps.store.commit(*changes)
+    act(record, decision.actions, looked, deps)
+    served += settling.saved(looked.seen)
+    if claim is not None and not claim.value.wanted:
+        served.append(claim.value)
+    return Reconciled(stored.value, decision, record)

@@ -1,0 +1,264 @@
+"""Slices that no claim has are forgotten once they are gone, and found by their number."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_record,
+    a_slot,
+    with_fields,
+)
+from tests.domain.cases import HOUR, going
+from tests.flows.swept import being_created, make_unreadable, repair, serving
+from tests.flows.swept import requested as taken_requests
+from tests.flows.test_slots import handed_on_to, queued, running, slots
+from tests.flows.unclaimed import a_world, committed, stands
+from tests.world import ENDED, World
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import unclaimed_id
+from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
+from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.slices import Desire, SliceRecord
+from tpu_slices.flows.looking import Told
+from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
+from tpu_slices.flows.sweep import sweep
+from tpu_slices.ports.errors import Permanent
+from tpu_slices.wire.documents import key_of
+from tpu_slices_simulator.fakes.backend import Verb
+
+STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
+
+
+# one that is gone is forgotten
+
+WAITS = a_record(attempt=3, earlier=(1, 2), next_reconcile_at=NOW + HOUR)
+GONE = going(attempt=2)
+"""Its pool is nowhere."""
+
+
+def test_a_slice_that_is_gone_leaves_its_claim_in_the_commit_that_forgets_it() -> None:
+    world = a_world(WAITS, GONE)
+    done = reconcile(CLUSTER, GONE.id, world.deps)
+    assert done is not None
+    assert (done.before, done.after.phase) == (GONE, Phase.GONE)
+    [[*changed]] = committed(world)
+    assert {*changed} == {WAITS.id, GONE.id}
+    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,))}
+
+
+def test_a_claim_that_is_needed_is_not_looked_at_for_that() -> None:
+    world = a_world(WAITS, GONE)
+    assert [each.after.id for each in reconcile_in_turn(CLUSTER, GONE.id, world.deps)] == [GONE.id]
+    assert (world.records[WAITS.id].next_reconcile_at, taken_requests(world)) == (NOW + HOUR, set())
+
+
+def unneeded(**changes: object) -> SliceRecord:
+    """Return a claim that nobody needs any more, and whose last slice is gone but for one before."""
+    fields = {"attempt": 3, "desire": Desire.ABSENT, "phase": Phase.RELEASING, "next_reconcile_at": None}
+    return a_record(**{**fields, "earlier": (2,), **changes})
+
+
+def test_a_claim_that_is_not_needed_is_gone_once_the_last_slice_that_it_had_is() -> None:
+    claim = unneeded()
+    world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
+    reconcile(CLUSTER, GONE.id, world.deps)
+    assert world.records[claim.id].next_reconcile_at is not None
+    assert world.publisher.requests == [(CLUSTER, claim.id)]
+    world.deliver()
+    assert {id_: record.phase for id_, record in world.records.items()} == {claim.id: Phase.GONE}
+
+
+def test_a_claim_that_is_not_needed_is_not_gone_while_another_slice_stands_that_it_had() -> None:
+    claim = unneeded(earlier=(1, 2))
+    world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
+    reconcile(CLUSTER, GONE.id, world.deps)
+    world.deliver()
+    assert (world.records[claim.id].phase, world.records[claim.id].earlier) == (Phase.RELEASING, (1,))
+
+
+def test_a_claim_that_is_not_needed_is_reconciled_in_turn() -> None:
+    claim = unneeded()
+    world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
+    done = [*reconcile_in_turn(CLUSTER, GONE.id, world.deps)]
+    assert [(each.after.id, each.after.phase) for each in done] == [(GONE.id, Phase.GONE), (claim.id, Phase.GONE)]
+
+
+def test_a_slice_that_is_gone_is_forgotten_although_its_claim_has_no_record() -> None:
+    world = a_world(GONE)
+    assert reconcile(CLUSTER, GONE.id, world.deps) is not None
+    assert (world.records, taken_requests(world)) == ({}, set())
+
+
+def test_a_claim_that_does_not_know_of_a_slice_that_is_gone_is_left_as_it_is() -> None:
+    claim = with_fields(WAITS, earlier=(1,))
+    world = a_world(claim, GONE)
+    reconcile(CLUSTER, GONE.id, world.deps)
+    assert (committed(world), world.records) == ([{GONE.id: None}], {claim.id: claim})
+
+
+def test_a_slice_is_not_forgotten_while_the_record_of_its_claim_cannot_be_read() -> None:
+    world = a_world(WAITS, GONE)
+    make_unreadable(world, WAITS)
+    with pytest.raises(Permanent, match="schema: 99"):
+        reconcile(CLUSTER, GONE.id, world.deps)
+    assert world.records == {GONE.id: GONE}
+    repair(world, WAITS.id)
+    reconcile(CLUSTER, GONE.id, world.deps)
+    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,))}
+
+
+def test_a_claim_that_is_edited_while_its_slice_is_forgotten_keeps_the_edit() -> None:
+    world = a_world(WAITS, GONE)
+    world.store.meanwhile(partial(world.store.edit_slice, CLUSTER, WAITS.id, note="seen"))
+    reconcile(CLUSTER, GONE.id, world.deps)
+    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,), note="seen")}
+
+
+def test_the_slot_of_a_slice_that_is_gone_is_handed_on() -> None:
+    world = World()
+    running(world, 4)
+    deleted = going(slot=4, delete_requested_at=NOW - 2 * MINUTE)
+    world.store.put(deleted, a_slot(4, slice_id=deleted.claim, operation=PoolOperation.DELETE, capacity_pool=None))
+    first = queued(world, 1)
+    taken_requests(world)
+    reconcile(CLUSTER, deleted.id, world.deps, Told(ended=True, slots=True))
+    assert deleted.id not in world.records
+    assert slots(world)[4] == first.id
+    assert (handed_on_to(world, first), taken_requests(world)) == (4, {first.id})
+
+
+def test_what_happens_to_a_slice_that_no_claim_has_is_announced_to_nobody() -> None:
+    slice_ = GONE.transitioned(NOW - MINUTE, Reason.CLOSING_HOSTS, "Releasing.")
+    world = a_world(WAITS, slice_)
+    stands(world, slice_)
+    reconcile(CLUSTER, slice_.id, world.deps)
+    assert [each.reason for each in world.records[slice_.id].transitions[1:]] == [Reason.DELETION_STARTED]
+    world.backend.finish(slice_.pool)
+    reconcile(CLUSTER, slice_.id, world.deps, ENDED)
+    assert slice_.id not in world.records
+    assert world.publisher.updates == []
+
+
+def test_a_slice_that_failed_has_a_record_of_its_own_until_it_is_gone() -> None:
+    world = World()
+    jobset = world.jobset_appears()
+    world.cluster_lives()
+    world.deliver()
+    claim = world.record(jobset)
+    world.backend.fail(claim.pool, STOCKOUT)
+    world.deliver()
+    failed = world.records[unclaimed_id(claim.id, 1)]
+    assert (failed.pool, failed.wanted, failed.phase) == (claim.pool, False, Phase.RELEASING)
+    assert (world.record(jobset).reason, world.record(jobset).earlier) == (Reason.STOCKOUT, (1,))
+    world.settle(minutes=20, until=lambda: jobset.bound == {0})
+    world.settle(minutes=5)
+    assert {*world.records} == {claim.id}
+    assert (world.record(jobset).attempt, world.record(jobset).earlier) == (2, ())
+    assert world.pools == [world.record(jobset).pool]
+    assert world.store.slots(CLUSTER) == ()
+
+
+# one of which an operation ended is found by its number
+
+
+def test_an_operation_that_ended_on_a_slice_which_its_claim_has_no_more_reconciles_that_slice() -> None:
+    world = a_world(WAITS, GONE)
+    done = reconcile(CLUSTER, WAITS.id, world.deps, Told(ended=True, attempt=GONE.attempt, slots=True))
+    assert done is not None
+    assert (done.after.id, done.after.phase) == (GONE.id, Phase.GONE)
+    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,))}
+
+
+def test_an_operation_that_ended_on_the_slice_which_a_claim_has_reconciles_the_claim() -> None:
+    world = a_world(WAITS, GONE)
+    done = reconcile(CLUSTER, WAITS.id, world.deps, Told(ended=True, attempt=WAITS.attempt, slots=True))
+    assert done is not None
+    assert done.after.id == WAITS.id
+    assert GONE.id in world.records
+
+
+def test_an_operation_that_ended_on_a_slice_which_is_on_record_no_more_reconciles_the_claim() -> None:
+    world = a_world(WAITS, GONE)
+    done = reconcile(CLUSTER, WAITS.id, world.deps, Told(ended=True, attempt=1, slots=True))
+    assert done is not None
+    assert done.after.id == WAITS.id
+    assert GONE.id in world.records
+
+
+def test_an_operation_that_ended_on_a_slice_whose_claim_has_no_record_reconciles_that_slice() -> None:
+    world = a_world(GONE)
+    reconcile(CLUSTER, GONE.claim, world.deps, Told(ended=True, attempt=GONE.attempt, slots=True))
+    assert world.records == {}
+
+
+def test_an_operation_that_ended_on_a_slice_of_which_nothing_is_on_record_changes_nothing() -> None:
+    world = a_world()
+    told = Told(ended=True, attempt=1, slots=True)
+    assert reconcile(CLUSTER, a_record(job=a_job(job_index=7)).id, world.deps, told) is None
+    assert world.store.commits == []
+
+
+# what the sweep makes up for
+
+
+def failed(world: World) -> tuple[SliceRecord, SliceRecord]:
+    """Let a creation fail, and its pool be deleted; return the claim, which waits, and the slice that it had."""
+    jobset = being_created(world, slices=1)
+    claim = world.record(jobset)
+    world.backend.refuses_creations = STOCKOUT
+    world.backend.fail(claim.pool, STOCKOUT)
+    world.steps()
+    slice_ = world.records[unclaimed_id(claim.id, 1)]
+    assert (slice_.reason, world.backend.ordered(Verb.DELETE)) == (Reason.DELETION_STARTED, [claim.pool])
+    return world.record(jobset), slice_
+
+
+def test_the_slot_of_a_slice_that_no_claim_has_is_its_own_until_its_deletion_has_ended() -> None:
+    world = World()
+    claim, slice_ = failed(world)
+    world.clock.advance(world.settings.limits.orders_arrive_within)
+    world.store.put(with_fields(slice_, next_reconcile_at=None))
+    taken_requests(world)
+    sweep(world.deps)
+    assert (slots(world), slice_.id in taken_requests(world)) == ({slice_.current.slot: claim.id}, False)
+
+    world.backend.finish(slice_.pool)
+    world.backend.ended.clear()
+    sweep(world.deps)
+    assert slice_.id in taken_requests(world)
+    reconcile(CLUSTER, slice_.id, world.deps, ENDED)
+    assert (slice_.id in world.records, slots(world)) == (False, {})
+
+
+def test_a_pool_of_a_claim_that_has_another_one_gets_a_record_of_its_own_and_is_deleted() -> None:
+    world = World()
+    jobset = serving(world)
+    claim = world.record(jobset)
+    stands(world, with_fields(claim, attempt=7))
+    world.clock.advance(INVENTORY_CHECK_EVERY)
+    sweep(world.deps)
+    stray = world.records[unclaimed_id(claim.id, 7)]
+    assert (stray.attempt, stray.pool, stray.wanted) == (7, claim.pool_of(7), False)
+    assert (CLUSTER, stray.id) in world.publisher.requests
+    world.settle(minutes=30)
+    assert ({*world.records}, world.pools) == ({claim.id}, [claim.pool])
+    assert jobset.bound == {0}
+
+
+def test_the_lost_record_of_a_claim_is_made_anew_with_the_slices_that_it_had_and_with_the_next_number() -> None:
+    world = World()
+    claim, slice_ = failed(world)
+    world.store.remove_document(key_of(claim))
+    world.clock.advance(INVENTORY_CHECK_EVERY)
+    sweep(world.deps)
+    found = world.records[claim.id]
+    assert (found.attempt, found.earlier, found.current.create_requested_at) == (2, (slice_.attempt,), None)
