@@ -38,7 +38,9 @@ class Module:
 
 
 MODULES = {
-    "bind": Module(f"{DOMAIN}/reconciling/binding.py", "tests/domain/binding/test_*.py", (RECONCILING,)),
+    "bind": Module(
+        f"{DOMAIN}/reconciling/binding.py", "tests/domain/binding/test_*.py", (RECONCILING, "tests/domain/test_held.py")
+    ),
     "giving_up": Module(
         f"{DOMAIN}/reconciling/giving_up.py", "tests/domain/binding/test_*.py", (RECONCILING, "tests/domain/returning")
     ),

@@ -165,6 +165,7 @@ def test_a_slice_of_which_no_host_exists_or_will_holds_no_chips() -> None:
 
 # given back
 
+TTL, SECOND = settings().limits.demand_ttl, MINUTE / 60
 NEXT = requested(attempt=2, create_requested_at=None, earlier=(1,))
 FREE = going(fits=True, seen=was_seen(OURS))
 WITH_OWN = with_fields(FREE, hosts=some_hosts(occupants=(OWN,)), fits=False)
@@ -187,7 +188,21 @@ def given_back(claim: SliceRecord, slice_: SliceRecord) -> bool:
         pytest.param(with_fields(NEXT, hold=True), WITH_OWN, False, id="the claim is held"),
         pytest.param(NEXT, with_fields(WITH_OWN, hold=True), False, id="the slice is held"),
         pytest.param(NEXT, with_fields(WITH_OWN, delete_requested_at=NOW), False, id="it is being deleted"),
+        pytest.param(
+            with_fields(NEXT, runs_on=replace(ELSEWHERE, sequence=9)), WITH_OWN, False, id="its Job was elsewhere later"
+        ),
+        pytest.param(
+            with_fields(NEXT, runs_on=replace(ELSEWHERE, sequence=WITH_OWN.current.hosts.sequence)),
+            WITH_OWN,
+            True,
+            id="its Job was elsewhere by the same report",
+        ),
         pytest.param(NEXT, FREE, True, id="the claim waits, and nobody uses it"),
+        pytest.param(NEXT, with_hosts(FREE, usable=2, closed=2), True, id="some hosts are closed, some not yet"),
+        pytest.param(with_fields(NEXT, demand_confirmed_at=NOW - TTL), FREE, True, id="it waited a while ago"),
+        pytest.param(
+            with_fields(NEXT, demand_confirmed_at=NOW - TTL - SECOND), FREE, False, id="it waited too long ago"
+        ),
         pytest.param(NEXT, with_fields(FREE, fits=False), False, id="something was wrong with it"),
         pytest.param(requested(attempt=2), FREE, False, id="another is being made"),
         pytest.param(with_fields(NEXT, demand_confirmed_at=NOW - HOUR), FREE, False, id="the claim does not wait"),
@@ -206,13 +221,15 @@ def test_a_slice_that_no_claim_has_is_given_back_if_its_job_is_there_or_waits_fo
 
 
 def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
-    claim = requested(attempt=2, earlier=(1,), rejection=REJECTION, slot=4)
+    claim = requested(attempt=2, earlier=(1,), rejection=REJECTION, rebuild_allowed=True, slot=4)
     found = regained(claim, case_of(WITH_OWN))
     assert found is not None
     after, meanwhile = found
     assert meanwhile is not None
     assert (after.id, after.attempt, after.earlier, after.attempts) == (claim.id, 1, (2,), 2)
-    assert (after.current.hosts.occupants, after.goes, after.rejection) == ((OWN,), False, None)
+    assert (after.current.hosts.occupants, after.goes) == ((OWN,), False)
+    assert (after.rejection, after.rebuild_allowed, after.slot_awaited) == (None, False, None)
+    assert (after.next_reconcile_at, after.look_at) == (NOW, NOW)
     assert (meanwhile.id, meanwhile.attempt, meanwhile.current.slot) == (f"{claim.id}-2", 2, 4)
 
 
