@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     ELSEWHERE,
+    GUEST,
     HOUR,
     OURS,
     STOCKOUT,
@@ -19,6 +20,7 @@ from tests.domain.cases import (
     ready,
     requested,
     situations,
+    was_seen,
 )
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -26,6 +28,7 @@ from tpu_slices.domain.model.observations import (
     Broken,
     Busy,
     Creating,
+    Deleting,
     Observation,
     Observed,
     Running,
@@ -104,6 +107,28 @@ def test_a_claim_says_why_no_slice_of_it_stands_or_that_one_is_made(
 ) -> None:
     assert (given_to.waits and given_to.waits.reason) is reason
     assert (given_to.waits is not None and given_to.waits.creates) is is_made
+
+
+@pytest.mark.parametrize(
+    ("record", "found", "empty"),
+    [
+        pytest.param(requested(seen=was_seen(Creating())), Broken(STOCKOUT), True, id="its creation failed"),
+        pytest.param(ready(hosts=some_hosts(usable=0)), Broken(STOCKOUT), False, id="it broke later, and has hosts"),
+        pytest.param(
+            requested(hosts=some_hosts(usable=0, joined=0, occupants=(GUEST,))),
+            Broken(STOCKOUT),
+            False,
+            id="others are said to be on it",
+        ),
+        pytest.param(ready(), Deleting(), False, id="somebody deletes it"),
+    ],
+)
+def test_a_slice_that_leaves_its_claim_holds_chips_unless_its_creation_failed_without_a_host(
+    record: SliceRecord, found: Observation, *, empty: bool
+) -> None:
+    given_to = bound(record, found)
+    assert given_to.let_go is not None
+    assert (given_to.let_go.current.empty, given_to.let_go.chips_bought) == (empty, 0 if empty else 16)
 
 
 readable = observations.filter(lambda seen: not isinstance(seen, Unreadable))

@@ -233,6 +233,12 @@ def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
     assert (meanwhile.id, meanwhile.attempt, meanwhile.current.slot) == (f"{claim.id}-2", 2, 4)
 
 
+def test_the_other_slices_that_the_claim_had_stay_on_its_record() -> None:
+    found = regained(requested(attempt=4, earlier=(1, 3)), case_of(WITH_OWN))
+    assert found is not None
+    assert found[0].earlier == (3, 4)
+
+
 def test_a_number_that_was_never_requested_is_left_out() -> None:
     found = regained(NEXT, case_of(WITH_OWN))
     assert found is not None

@@ -31,6 +31,7 @@ from tpu_slices.domain.reconciling.decisions import Action, CancelCreation, Clos
 from tpu_slices.domain.reconciling.ending import is_gone
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD
+from tpu_slices.domain.records.hosts import NO_HOSTS
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.counts import RELEASED_NOW
 
@@ -217,6 +218,40 @@ def test_hosts_that_may_be_open_again_are_closed_once_the_deletion_has_a_slot_wh
         answered = with_hosts(closing, answered=2)
         deleted = followed(answered, OURS, ENDED, at + SECOND, slot_awaited=in_hand)
         assert (deleted.actions, deleted.slot_awaited, deleted.attempt.slot) == ((DeletePool(1),), None, 9)
+
+
+UNTIL = JUST_REQUESTED.current.create_requested_at + settings().limits.orders_arrive_within  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("record", "found", "message"),
+    [
+        pytest.param(JUST_REQUESTED, Absent(), "it is not there, and a late request may create it", id="not there yet"),
+        pytest.param(JUST_REQUESTED, Begun("its template"), "it is not there, and a late request", id="begun"),
+        pytest.param(
+            with_fields(JUST_REQUESTED, delete_requested_at=NOW, hosts=NO_HOSTS),
+            Absent(),
+            "it is gone, and a late request may create it",
+            id="gone",
+        ),
+    ],
+)
+def test_what_a_late_request_may_still_create_is_waited_for_until_none_can_come(
+    record: SliceRecord, found: Observation, message: str
+) -> None:
+    waits = followed(record, found)
+    assert waits.why.message.startswith(message)
+    assert (waits.why.reason, waits.why.until, waits.actions) == (Reason.CREATION_IN_DOUBT, UNTIL, ())
+    assert f"{UNTIL:%H:%M:%S} UTC" in waits.why.message
+
+
+def test_what_the_vendor_deletes_is_named_if_it_is_a_part() -> None:
+    assert followed(DELETING, Deleting()).why.message == "GKE is deleting it"
+    assert followed(DELETING, Deleting("its policy")).why.message == "GKE is deleting its policy"
+
+
+def test_a_deletion_that_was_requested_a_moment_ago_is_looked_at_when_it_would_be_repeated() -> None:
+    assert followed(DELETING, OURS).why.until == NOW + settings().limits.delete_retry_after
 
 
 def test_a_requested_deletion_has_its_slot_and_its_time() -> None:
