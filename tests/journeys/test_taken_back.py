@@ -11,7 +11,7 @@ from tests.journeys.serving import STOCKOUT, deletions, reason, serving
 from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.observations import Deleting, Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices_simulator.fakes.backend import Verb
 
@@ -141,3 +141,33 @@ def test_a_slice_that_is_held_during_its_creation_is_told_as_it_is_seen(minutes:
     world.settle(minutes=30)
     assert llama.bound == {0}
     assert (world.record(llama).phase, reason(world, llama)) == (Phase.READY, Reason.READY)
+
+
+def test_a_pool_that_somebody_deletes_under_its_job_is_left_once_and_not_had_again() -> None:
+    world, llama = serving()
+    claim = world.record(llama)
+    world.backend.pools[claim.pool].seen = Deleting()
+    world.store.edit_slice(CLUSTER, claim.id, look_at=world.clock.now())
+    world.publisher.requests.append((CLUSTER, claim.id))
+    world.settle(minutes=20)
+    assert world.record(llama).attempts == 2
+    assert claim.attempt in world.record(llama).earlier
+
+
+def test_a_failed_slice_whose_deletion_came_to_nothing_is_had_again_by_the_job_that_runs_on_it() -> None:
+    world = World()
+    llama = world.jobset_appears()
+    world.steps()
+    slice_, pool = world.record(llama).id, world.record(llama).pool
+    world.backend.refuses_creations = STOCKOUT
+    world.backend.fail(pool, STOCKOUT)
+    while not deletions(world):
+        world.steps()
+    world.backend.fail_deletion(pool, Failure(FailureKind.UNKNOWN, "an internal error"))
+    world.backend.repair(pool)
+    world.backend.finish(pool)
+    llama.bound.add(0)
+    world.binds(llama, slice_, attempt=1)
+    world.settle(minutes=40, until=lambda: reason(world, llama) is Reason.READY)
+    assert (world.record(llama).pool, world.record(llama).earlier) == (pool, ())
+    assert reason(world, llama) is Reason.READY

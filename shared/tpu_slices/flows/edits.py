@@ -25,10 +25,12 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
     GONE ones only if there are no others. Raise Permanent if there is none, or if that of this id cannot be read.
     """
     if "/" not in name:
-        ids = (SliceId(name), SliceId(name.rpartition("-")[0]))
-        by_id = store.slices(cluster, ids)
-        if found_by_id := [stored.value for id_ in ids if (stored := by_id.get(id_))]:
-            return _with_earlier(found_by_id[0], store) if found_by_id[0].id == name else (found_by_id[0],)
+        claim = SliceId(name.rpartition("-")[0])
+        by_id = store.slices(cluster, (SliceId(name), claim))
+        if named := by_id.get(SliceId(name)):
+            return _with_earlier(named.value, store)
+        if (having := by_id.get(claim)) and name == unclaimed_id(claim, having.value.attempt):
+            return (having.value,)
     found = tuple(stored.value for stored in store.every_slice(cluster) if name in _names(stored.value))
     kept = tuple(record for record in found if record.phase is not Phase.GONE)
     if not found:
@@ -111,5 +113,5 @@ def _names(record: SliceRecord) -> Iterator[str]:
     job = record.job
     yield f"{job.owner.namespace}/{job.job_name}"
     yield f"{job.owner.namespace}/{job.owner.name}"
-    if record.legacy_pool is not None:
+    if record.legacy_pool is not None and record.attempt == 0:
         yield record.legacy_pool

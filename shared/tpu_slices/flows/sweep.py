@@ -259,7 +259,8 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
         _is_written(Change(None, placeholder), deps)
     recovered = tuple(each for each in findings.recovered if _is_written(Change(None, each), deps))
     for each in findings.doubled:
-        _is_written(Change(kept[each.id], None), deps)
+        has_it = kept[each.claim]
+        _is_written(Change(kept[each.id], None), deps, Change(has_it, has_it.value))
     strays = tuple(each for each in findings.strays if _is_written(Change(None, each), deps))
     mended = tuple((before, to) for before, to in findings.mended if _is_written(Change(kept[before.id], to), deps))
     _request_found(findings, cluster, deps)
@@ -278,10 +279,10 @@ def _others(pools: Sequence[PoolSeen], kept: Mapping[SliceId, SliceRecord]) -> s
     return (named | earlier | {each.claim for each in kept.values()}) - kept.keys()
 
 
-def _is_written(change: Change, deps: ReconcileDeps) -> bool:
-    """Write a record, unless somebody has written it since it was read."""
+def _is_written(change: Change, deps: ReconcileDeps, *guards: Change) -> bool:
+    """Write a record, unless somebody has written it, or what it rests on, since it was read."""
     try:
-        deps.store.commit(change)
+        deps.store.commit(change, *guards)
     except StaleRecord:
         return False
     return True

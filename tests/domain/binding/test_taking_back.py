@@ -187,7 +187,16 @@ def given_back(claim: SliceRecord, slice_: SliceRecord) -> bool:
         pytest.param(with_fields(NEXT, desire=Desire.ABSENT), WITH_OWN, False, id="the claim is not needed"),
         pytest.param(with_fields(NEXT, hold=True), WITH_OWN, False, id="the claim is held"),
         pytest.param(NEXT, with_fields(WITH_OWN, hold=True), False, id="the slice is held"),
+        pytest.param(NEXT, with_fields(WITH_OWN, release_requested=True), False, id="an operator released the slice"),
+        pytest.param(NEXT, with_fields(FREE, release_requested=True), False, id="an operator released the free slice"),
         pytest.param(NEXT, with_fields(WITH_OWN, delete_requested_at=NOW), False, id="it is being deleted"),
+        pytest.param(NEXT, with_fields(WITH_OWN, seen=was_seen(Deleting())), False, id="somebody deletes it"),
+        pytest.param(
+            NEXT, with_fields(WITH_OWN, delete_requested_at=NOW - HOUR), True, id="its deletion came to nothing"
+        ),
+        pytest.param(
+            NEXT, with_fields(FREE, delete_requested_at=NOW - HOUR), False, id="free, and its deletion came to nothing"
+        ),
         pytest.param(
             with_fields(NEXT, runs_on=replace(ELSEWHERE, sequence=9)), WITH_OWN, False, id="its Job was elsewhere later"
         ),

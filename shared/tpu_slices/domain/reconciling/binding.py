@@ -12,6 +12,7 @@ from tpu_slices.domain.model.observations import (
     Broken,
     Busy,
     Creating,
+    Deleting,
     Observed,
     Running,
     Witness,
@@ -286,9 +287,10 @@ def _taken_back(record: SliceRecord, now: datetime) -> SliceRecord:
 
 def may_be_regained(slice_: SliceRecord) -> bool:
     """Return whether a slice that no claim has may be given back to the claim that it was made for."""
-    free = slice_.fits and not slice_.current.hosts.occupants
-    under_way = slice_.current.delete_requested_at is not None or slice_.hold
-    return slice_.unclaimed and not under_way and (free or slice_.on(slice_.current.hosts))
+    current = slice_.current
+    free = slice_.fits and not current.hosts.occupants and current.delete_requested_at is None
+    steered = slice_.hold or slice_.release_requested
+    return slice_.unclaimed and not steered and (free or slice_.on(current.hosts))
 
 
 def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRecord | None] | None:
@@ -300,6 +302,7 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
     |-------------------------------------------------------------------------------------|---------|
     | is not needed any more, or not now; is held                                         | no      |
     | its Job is on the slice that it has, or was seen elsewhere later                    | no      |
+    | its Job is on this slice, which is being deleted, by us or by somebody              | no      |
     | its Job is on this slice                                                            | yes     |
     | its Job waits, none was requested for it yet, and the slice stands whole for the    | yes     |
     | same request, with nobody on it or about to return                                  |         |
@@ -310,6 +313,9 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
     if not claim.wanted or claim.hold or claim.on(claim.current.hosts):
         return None
     if runs_on is not None and runs_on.sequence > position:  # it was seen there later
+        return None
+    seen = slice_.current.seen.pool if slice_.current.seen is not None else None
+    if isinstance(seen, Deleting) or case.order_may_arrive(slice_.current.delete_requested_at):
         return None
     if not slice_.on(slice_.current.hosts) and not _serves(claim, case):
         return None
