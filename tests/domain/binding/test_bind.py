@@ -37,7 +37,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
-from tpu_slices.domain.reconciling.binding import Bound, bind
+from tpu_slices.domain.reconciling.binding import Bound, bind, may_be_regained, regained
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.ending import is_gone
 from tpu_slices.domain.reconciling.frozen import why_frozen
@@ -167,6 +167,15 @@ def test_a_slice_that_its_claim_has_no_more_has_a_record_while_it_is_not_gone(ca
         assert given_to.let_go.attempt == case.record.attempt
         assert given_to.let_go.current.hosts == case.record.current.hosts
         assert given_to.let_go.current.slot == case.record.current.slot
+
+
+@given(situations(claims, current=readable))
+def test_a_slice_that_has_just_left_its_claim_is_not_given_back_at_once(case: Situation) -> None:
+    """Else the two would take turns as fast as messages are delivered."""
+    assume(why_frozen(case) is None)
+    given_to = bind(case)
+    if given_to.let_go is not None and may_be_regained(given_to.let_go):
+        assert regained(given_to.case.record, case.with_record(given_to.let_go, case.seen)) is None
 
 
 @given(situations(claims, current=readable))

@@ -27,6 +27,7 @@ from tests.domain.cases import (
 )
 from tpu_slices.domain.model.observations import (
     Absent,
+    Begun,
     Broken,
     Busy,
     Creating,
@@ -191,6 +192,8 @@ def given_back(claim: SliceRecord, slice_: SliceRecord) -> bool:
         pytest.param(NEXT, with_fields(FREE, release_requested=True), False, id="an operator released the free slice"),
         pytest.param(NEXT, with_fields(WITH_OWN, delete_requested_at=NOW), False, id="it is being deleted"),
         pytest.param(NEXT, with_fields(WITH_OWN, seen=was_seen(Deleting())), False, id="somebody deletes it"),
+        pytest.param(NEXT, with_fields(WITH_OWN, seen=was_seen(Begun("its policy"))), False, id="parts of it stand"),
+        pytest.param(NEXT, with_fields(WITH_OWN, seen=was_seen(Broken(STOCKOUT))), True, id="it broke, and is used"),
         pytest.param(
             NEXT, with_fields(WITH_OWN, delete_requested_at=NOW - HOUR), True, id="its deletion came to nothing"
         ),

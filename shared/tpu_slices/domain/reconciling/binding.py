@@ -12,7 +12,6 @@ from tpu_slices.domain.model.observations import (
     Broken,
     Busy,
     Creating,
-    Deleting,
     Observed,
     Running,
     Witness,
@@ -302,7 +301,7 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
     |-------------------------------------------------------------------------------------|---------|
     | is not needed any more, or not now; is held                                         | no      |
     | its Job is on the slice that it has, or was seen elsewhere later                    | no      |
-    | its Job is on this slice, which is being deleted, by us or by somebody              | no      |
+    | its Job is on this slice, which does not stand, or is being deleted                 | no      |
     | its Job is on this slice                                                            | yes     |
     | its Job waits, none was requested for it yet, and the slice stands whole for the    | yes     |
     | same request, with nobody on it or about to return                                  |         |
@@ -314,8 +313,7 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
         return None
     if runs_on is not None and runs_on.sequence > position:  # it was seen there later
         return None
-    seen = slice_.current.seen.pool if slice_.current.seen is not None else None
-    if isinstance(seen, Deleting) or case.order_may_arrive(slice_.current.delete_requested_at):
+    if not _stands(slice_) or case.order_may_arrive(slice_.current.delete_requested_at):
         return None
     if not slice_.on(slice_.current.hosts) and not _serves(claim, case):
         return None
@@ -335,6 +333,12 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
         look_at=now,
     )
     return after, meanwhile
+
+
+def _stands(slice_: SliceRecord) -> bool:
+    """Return whether a pool stands as far as is known, whatever state it is in, and nobody deletes it."""
+    seen = slice_.current.seen
+    return seen is None or isinstance(seen.pool, Creating | Running | Busy | Broken)
 
 
 def _serves(claim: SliceRecord, case: Situation) -> bool:
