@@ -177,8 +177,8 @@ class Closing:
     def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
         """Return when hosts that are being closed are told of at the latest: with the answer, which says all at once.
 
-        None: none are being closed; or somebody came onto them, so that what is seen of them is told as it comes; or
-        the functions are to be told that a question of theirs counts no more.
+        None: no hosts are being closed; or a pod came onto them, so that the relay tells each count as it sees it; or
+        the relay has to tell the functions that their question counts no more.
         """
         asked = None if pool in self._overtaken else self._asked.get(pool)
         if asked is None or not asked.close or asked.progress is not Progress.ASKED or count.hosts.occupants:

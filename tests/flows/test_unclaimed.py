@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.builders import (
     a_job,
     a_record,
     a_slot,
+    unclaimed,
     with_fields,
 )
 from tests.domain.cases import HOUR, going
@@ -25,7 +27,8 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import unclaimed_id
-from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
+from tpu_slices.domain.reconciling.binding import with_next
+from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY, InventoryFindings, check_inventory
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.looking import Told
@@ -262,3 +265,35 @@ def test_the_lost_record_of_a_claim_is_made_anew_with_the_slices_that_it_had_and
     sweep(world.deps)
     found = world.records[claim.id]
     assert (found.attempt, found.earlier, found.current.create_requested_at) == (2, (slice_.attempt,), None)
+
+
+def doubled(world: World) -> tuple[SliceRecord, SliceRecord]:
+    """Return a claim that has a slice, and the record that this slice has of its own as well."""
+    claim = world.record(serving(world))
+    own = unclaimed(claim)
+    world.store.put(own)
+    world.clock.advance(INVENTORY_CHECK_EVERY)
+    return claim, own
+
+
+def test_a_slice_that_a_claim_has_after_all_has_no_record_of_its_own() -> None:
+    world = World()
+    claim, own = doubled(world)
+    sweep(world.deps)
+    assert {*world.records} == {claim.id}
+    assert world.records[claim.id].attempt == own.attempt
+
+
+def test_a_slice_that_a_claim_lets_go_while_that_is_checked_keeps_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World()
+    claim, own = doubled(world)
+
+    def lets_go_meanwhile(*of: Any) -> InventoryFindings:
+        findings = check_inventory(*of)
+        world.store.put(with_next(world.records[claim.id], own))
+        return findings
+
+    monkeypatch.setattr("tpu_slices.flows.sweep.check_inventory", lets_go_meanwhile)
+    sweep(world.deps)
+    assert own.id in world.records
+    assert world.pools == [own.pool]

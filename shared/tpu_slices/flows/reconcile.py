@@ -125,8 +125,7 @@ def _once(
     announce(stored, stored.announced_count, deps)  # once more: whoever saved them may have ended before
     if decision.record.unclaimed and decision.record.phase is Phase.GONE:
         return forget(looked, decision, deps, served)
-    kept = decision.let_go.slots if decision.let_go is not None else frozenset[int]()
-    settling = slots.Settling(stored, decision.record, looked.settings, deps, looked.slots, kept)
+    settling = slots.Settling(stored, decision.record, looked.settings, deps, looked.slots, decision.let_go)
     remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
     served += [] if decision.let_go is None else [decision.let_go]
     done = act(remembered.value, decision.actions, looked, deps)
@@ -194,8 +193,7 @@ def _note(
     if acted == remembered.value:
         return acted
     after = acted.with_changes(announced_count=acted.transition_count)
-    kept = left.slots if left is not None else frozenset[int]()
-    settling = slots.Settling(remembered.value, after, settings, deps, kept=kept)
+    settling = slots.Settling(remembered.value, after, settings, deps, let_go=left)
     deps.store.commit(Change(remembered, after), *([] if left is None else [Change(None, left)]))
     served += settling.saved(looked.seen)
     served += [] if left is None else [left]

@@ -109,8 +109,8 @@ class Settling:
     deps: ReconcileDeps
     taken: Sequence[Stored[Slot]] | None = None
     """As read with the slice; None: not read yet."""
-    kept: frozenset[int] = frozenset()
-    """Those that the slice which was let go still has."""
+    let_go: SliceRecord | None = None
+    """The slice that its claim lets go in the same step, which keeps its slots; None: it lets none go."""
 
     def __post_init__(self) -> None:
         """Read the slots, unless those that were read with the slice show what it frees."""
@@ -119,7 +119,8 @@ class Settling:
 
     @property
     def _freed(self) -> frozenset[int]:
-        return self.before.slots - self.after.slots - self.kept
+        kept = self.let_go.slots if self.let_go is not None else frozenset[int]()
+        return self.before.slots - self.after.slots - kept
 
     @property
     def _ours(self) -> frozenset[int]:

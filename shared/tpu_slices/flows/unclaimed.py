@@ -34,8 +34,7 @@ def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
         return []
     claim, meanwhile = found
     others = () if meanwhile is None else (Change(None, meanwhile),)
-    kept = meanwhile.slots if meanwhile is not None else frozenset[int]()
-    settling = slots.Settling(stored.value, claim, looked.settings, deps, kept=kept)
+    settling = slots.Settling(stored.value, claim, looked.settings, deps, let_go=meanwhile)
     deps.store.commit(Change(stored, claim), Change(looked.stored, None), *others)
     return [claim, *settling.saved(looked.seen)]
 

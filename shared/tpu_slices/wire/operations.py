@@ -9,11 +9,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import PoolName, SliceId, is_slice_id
+from tpu_slices.domain.model.slices import PoolName, SliceId, attempt_named
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.validation import first_error
 
-_OUR_POOL = re.compile(r"(.+)-([1-9][0-9]{0,3})")
 _OF_ERRORS = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _POOL = "gke_nodepool"
 _POOL_METHOD = re.compile(r"\.(Create|Delete|Update)NodePool$")
@@ -128,16 +127,16 @@ def _of_compute(entry: _LogEntry) -> EndedOperation | None:
 
 
 def _ended(entry: _LogEntry, name: str, project: str, cluster_path: str | None) -> EndedOperation | None:
-    ours = _OUR_POOL.fullmatch(name)
-    if ours is None or not is_slice_id(ours[1]):
+    if (ours := attempt_named(name)) is None:
         return None
+    slice_, attempt = ours
     creates = entry.operation is not None and entry.payload.method.endswith(".CreateNodePool")
     return EndedOperation(
         project=project,
         cluster_path=cluster_path,
         pool=PoolName(name),
-        slice_id=SliceId(ours[1]),
-        attempt=int(ours[2]),
+        slice_id=slice_,
+        attempt=attempt,
         operation=entry.operation.id if entry.operation else None,
         created=creates and entry.payload.status == {} and entry.severity not in _OF_ERRORS,
     )

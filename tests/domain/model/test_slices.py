@@ -20,6 +20,7 @@ from tpu_slices.domain.model.slices import (
     WorkloadUid,
     attempt_named,
     fingerprint,
+    is_record_id,
     pool_name,
     same_request,
     slice_id,
@@ -192,3 +193,14 @@ def test_a_pools_name_tells_its_slice_and_attempt(job: WorkloadJob, attempt: int
 @pytest.mark.parametrize("name", ["", "default-pool", "tpu-llama-0-aaaaaaaaaaaaa", "-0", "-01", "-10000", "-x", "-²"])
 def test_any_other_name_tells_none(name: str) -> None:
     assert attempt_named(f"{slice_id(a_job())}{name}" if name.startswith("-") else name) is None
+
+
+@pytest.mark.parametrize("suffix", ["", "-0", "-1", "-9999"])
+def test_a_record_is_named_by_a_claim_or_by_that_and_a_number(suffix: str) -> None:
+    assert is_record_id(f"{slice_id(a_job())}{suffix}")
+
+
+@pytest.mark.parametrize("suffix", ["-", "--1", "-01", "-10000", "-1-1", "-x", "-\u0661", "-" + "9" * 5_000], ids=repr)
+def test_what_names_no_record_is_refused_however_long_it_is(suffix: str) -> None:
+    """Python turns no text of more than 4,300 digits into a number."""
+    assert not is_record_id(f"{slice_id(a_job())}{suffix}")

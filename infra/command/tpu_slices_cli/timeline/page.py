@@ -188,8 +188,8 @@ def _footer(story: Story) -> Element:
         ". All times are in UTC.",
     )
     counted = (
-        "The chips of a slice are those that it requests now, for all of its history. Of slices that their Jobs have "
-        "no more, those are shown that are still being deleted."
+        "The chips of a slice are those that it requests now, for all of its history. A slice that its Job has no "
+        "more is shown until its node pool is deleted."
     )
     return (
         tag("footer", tag("h2", "Notes"), tag("p", counted), generated) if story.courses else tag("footer", generated)

@@ -29,6 +29,7 @@ Pairs = tuple[tuple[str, str], ...]
 """Keys and values sorted by key: an immutable, hashable mapping."""
 
 _SLICE_ID = re.compile(r"tpu-[a-z0-9]([-a-z0-9]{0,15}[a-z0-9])?-[a-z2-7]{13}")
+_NUMBERED = re.compile(rf"(?P<claim>{_SLICE_ID.pattern})-(?P<number>0|[1-9][0-9]{{0,3}})")
 _CLUSTER_ID = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PREFIX = "tpu"
 _READABLE = 17  # tpu-<17>-<13>-<4>: 40 characters, GKE's limit for the name of a node pool
@@ -246,9 +247,7 @@ def unclaimed_id(claim: SliceId, attempt: int) -> SliceId:
 
 def is_record_id(text: str) -> bool:
     """Return whether a text could have come from `slice_id` or `unclaimed_id`."""
-    claim, _, attempt = text.rpartition("-")
-    numbered = is_slice_id(claim) and attempt.isascii() and attempt.isdecimal() and str(int(attempt)) == attempt
-    return is_slice_id(text) or (numbered and int(attempt) <= LAST_ATTEMPT)
+    return is_slice_id(text) or _NUMBERED.fullmatch(text) is not None
 
 
 def pool_name(slice_: SliceId, attempt: int) -> PoolName:
@@ -260,10 +259,9 @@ def pool_name(slice_: SliceId, attempt: int) -> PoolName:
 
 def attempt_named(pool: str) -> tuple[SliceId, int] | None:
     """Return the slice and the attempt that a pool's name is of; None if it is not a name of ours."""
-    slice_, _, attempt = pool.rpartition("-")
-    if not (is_slice_id(slice_) and attempt.isascii() and attempt.isdecimal() and str(int(attempt)) == attempt):
-        return None
-    return (SliceId(slice_), int(attempt)) if 1 <= int(attempt) <= LAST_ATTEMPT else None
+    named = _NUMBERED.fullmatch(pool)
+    number = int(named["number"]) if named is not None else 0
+    return (SliceId(named["claim"]), number) if named is not None and number else None
 
 
 def fingerprint(*asked: str) -> str:

@@ -43,11 +43,12 @@ class Bound:
     case: Situation
     """With the slice that the claim has, or that is made for it next."""
     let_go: SliceRecord | None = None
-    """The slice that it had, as a record of its own: no claim has that one."""
+    """The record of the slice that the claim lets go, which no claim has from now on; None: it lets none go."""
     opened: tuple[Action, ...] = ()
     """What opens the hosts of its slice again."""
     waits: Arm | None = None
-    """Why no slice of it stands, or that one is made; None: one stands, or is not needed."""
+    """What the claim says while no slice of it stands: why it waits, or that a slice is made. None: it has a slice, or
+    needs none."""
 
 
 def bind(case: Situation) -> Bound:
@@ -103,9 +104,9 @@ def without_gone(case: C) -> C:
     """Return a claim with the next number if its slice was to go and is gone, whatever else is decided."""
     record = case.record
     stood = record.goes and not record.unclaimed and record.current.create_requested_at is not None
-    return (
-        case.with_record(with_next(record, None), Observed(Absent(), case.seen.by)) if stood and is_gone(case) else case
-    )
+    if not (stood and is_gone(case)):
+        return case
+    return case.with_record(with_next(record, None), Observed(Absent(), case.seen.by))
 
 
 def _without(case: Situation, ended: GivingUp | None = None) -> Bound:
@@ -120,7 +121,7 @@ def _without(case: Situation, ended: GivingUp | None = None) -> Bound:
 
 
 def _waits(case: Situation, ended: GivingUp | None = None) -> Arm | None:
-    """Return why a claim without a slice has none, or that one is made; `ended`: how the last one has just ended."""
+    """Return what a claim without a slice says: why it waits, or that one is made; `ended`: how its last one ended."""
     if not case.record.wanted:
         return None
     if ended is not None and ended.rejection is not None:
@@ -140,7 +141,7 @@ def _rejected(why: Refusal, case: Situation) -> Arm:
 
 
 def _made(case: Situation) -> Arm:
-    """Return why no slice is made for a claim that has none, or that one is."""
+    """Return what a claim without a slice says, however its last one ended: why it waits, or that a slice is made."""
     record = case.record
     if case.runs_elsewhere:
         return elsewhere(record)
@@ -177,10 +178,8 @@ def _has_to_wait(case: Situation) -> bool:
 
 
 def _without_slot(case: Situation) -> Arm:
-    awaits, shortage = (
-        slot_awaited(case.record, PoolOperation.CREATE, case.record.attempt, case.now),
-        case.known.shortage,
-    )
+    awaits = slot_awaited(case.record, PoolOperation.CREATE, case.record.attempt, case.now)
+    shortage = case.known.shortage
     if shortage is None:
         message = "Waiting for another operation to end: the cluster's limit is reached."
         return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
@@ -242,7 +241,7 @@ def let_go(record: SliceRecord, ended: GivingUp, case: Situation) -> SliceRecord
 
 
 def _known_beside(case: Situation, chips: int) -> Known:
-    """Return what is known, the chips of the slice that was let go among those that other pools hold."""
+    """Return what is known, with the chips of the slice that the claim lets go among those of other pools."""
     if case.known.held is None or case.record.lent(case.record.current.hosts):  # then they are among them
         return case.known
     return replace(case.known, held=case.known.held.plus(chips))

@@ -83,7 +83,7 @@ NO_HOSTS = Hosts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunsOn:
-    """The pool of another slice, or an earlier one of its own, on whose hosts the Job runs."""
+    """The slice of another claim on whose hosts the Job runs."""
 
     slice_id: SliceId
     attempt: int

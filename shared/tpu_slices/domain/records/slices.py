@@ -137,7 +137,7 @@ class SliceRecord:
     join_asked: JoinAsked | None = None
     """The question for a bootstrap token whose answer the hosts may still have; None: they have none."""
     runs_on: RunsOn | None = None
-    """Where its Job runs, if not on the current attempt."""
+    """Where its Job runs, if on the slice of another claim."""
     failures: int = 0
     """Consecutive failures for the same reason."""
     retry_at: datetime | None = None

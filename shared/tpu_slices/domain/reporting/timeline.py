@@ -28,8 +28,7 @@ class Use(StrEnum):
     | USEFUL   | READY, all other reasons             | held and usable                                             |
     | USEFUL   | RELEASING, Occupied                  | held; another live Job runs on them                         |
 
-    An attempt begins with CreationStarted. Transitions cover the current attempt only: the pool of an earlier one
-    that is being deleted while the slice already waits for the next is in none of these.
+    An attempt begins with CreationStarted. A slice that its claim has no more has a record of its own.
     """
 
     WAITING = "WAITING"
