@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -34,6 +34,7 @@ from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
+from tpu_slices.domain.records.claims import NO_CLAIM, Claim
 from tpu_slices.domain.records.heartbeats import RelayHeard, RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Hosts
 from tpu_slices.domain.records.limiters import Slot
@@ -221,6 +222,7 @@ _CURRENT = frozenset(
     }
 )
 """The fields of a slice's current attempt, by which tests change it."""
+_CLAIM = frozenset(field.name for field in fields(Claim))
 
 
 def an_attempt(number: int = 1, chips: int | None = None, **changes: Any) -> Attempt:
@@ -233,29 +235,30 @@ def an_attempt(number: int = 1, chips: int | None = None, **changes: Any) -> Att
 
 
 def with_fields(record: SliceRecord, **changes: Any) -> SliceRecord:
-    """Return a slice with these fields, among them those of its current attempt.
+    """Return a slice with these fields, among them those of its claim and of its current attempt.
 
     Its number is `attempt`; since when its deletion is tried again `delete_again_at`.
     """
     current = {name: changes.pop(name) for name in list(changes) if name in _CURRENT}
+    claim = {name: changes.pop(name) for name in list(changes) if name in _CLAIM}
     named = {"attempt": "number", "delete_again_at": "retry_at"}
     current |= {field: changes.pop(name) for name, field in named.items() if name in changes}
-    return replace(record, **changes).with_current(**current)
+    return replace(record, **changes).with_claim(**claim).with_current(**current)
 
 
 def a_record(**changes: Any) -> SliceRecord:
     """Return a slice that is in demand, and nothing done about it yet; its fields as in `with_fields`."""
     made = SliceRecord.of(changes.pop("job", a_job()), NOW, a_spec())
-    attempts = max(changes.get("attempt", 1), changes.get("attempts", 1), *changes.get("earlier", ()), 1)
-    return with_fields(made, **{"demand_confirmed_at": NOW, **changes, "attempts": attempts})
+    tried = max(changes.get("attempt", 1), changes.get("tried", 1), *changes.get("earlier", ()), 1)
+    return with_fields(made, **{"demand_confirmed_at": NOW, **changes, "tried": tried})
 
 
 def unclaimed(record: SliceRecord, **changes: Any) -> SliceRecord:
     """Return a slice like this one that no claim has; its fields as in `with_fields`."""
     number = changes.get("attempt", record.attempt)
     why = "its creation failed"
-    gone = {"desire": Desire.ABSENT, "desire_message": why, "let_go": why, "attempts": number}
-    return with_fields(record, **{**gone, "id": unclaimed_id(record.claim, number), **changes})
+    gone = {"desire": Desire.ABSENT, "desire_message": why, "let_go": why, "claim": NO_CLAIM}
+    return with_fields(record, **{**gone, "id": unclaimed_id(record.maker, number), **changes})
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:

@@ -11,7 +11,7 @@ from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy, P
 from tpu_slices.domain.model.facts import TemplateRequest, Toleration
 from tpu_slices.domain.model.slices import Network, SliceSpec, WorkloadJob, slice_id
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
 
 SPOT = "cloud.google.com/gke-spot"

@@ -12,8 +12,8 @@ from tpu_slices.adapters import firestore_queries
 from tpu_slices.adapters.firestore_queries import EXPIRING, INDEXED, QUERIES, Query
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter
-from tpu_slices.domain.records.slices import Refusal
 from tpu_slices.ports.store import Record
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.documents import encode, key_of

@@ -18,7 +18,7 @@ from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import Network, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 
 NODES_PER_ZONE = 1000  # GKE's limit for one node pool
 CAPACITIES: tuple[dict[str, str], ...] = ({}, {SPOT: "true"}, {f"{RESERVATION}-name": "hall-7"}, {FLEX_START: "true"})

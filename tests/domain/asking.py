@@ -10,7 +10,7 @@ from tpu_slices.domain.model.facts import TemplateRequest, Toleration, WaitingLe
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START, TOPOLOGY
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 
 SHAPE = {ACCELERATOR: "tpu-v6e-slice", TOPOLOGY: "4x4"}
 EVERYTHING = Toleration(operator="Exists")

@@ -45,11 +45,12 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
+from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
+from tpu_slices.domain.records.claims import Refusal, Rejection
 from tpu_slices.domain.records.heartbeats import RelayHeard
 from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, RunsOn
-from tpu_slices.domain.records.seen import Seen
-from tpu_slices.domain.records.slices import Desire, Refusal, Rejection, SliceRecord
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 HOUR = timedelta(hours=1)
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
@@ -208,7 +209,7 @@ def records(draw: st.DrawFn) -> SliceRecord:
         desire=draw(st.sampled_from(Desire)),
         demand_confirmed_at=draw(st.just(NOW) | maybe_moments),
         attempt=number,
-        attempts=draw(st.integers(6, 8)),
+        tried=draw(st.integers(6, 8)),
         create_requested_at=requested_at,
         ordered=draw(st.sampled_from([a_spec(), replace(a_spec(), fingerprint="v1-other"), None])),
         slot=draw(st.none() | st.integers(0, 4)),
@@ -229,8 +230,7 @@ def records(draw: st.DrawFn) -> SliceRecord:
         return claim
     seen_before = draw(st.none() | st.builds(was_seen, visible, st.sampled_from(Witness)))
     claim = with_fields(claim, seen=seen_before, **{name: draw(drawn) for name, drawn in _ENDS.items()})
-    alone = {"earlier": (), "runs_on": None, "release_requested": False, "demand_confirmed_at": None}
-    return unclaimed(claim, **alone) if draw(st.booleans()) else claim
+    return unclaimed(claim, release_requested=False) if draw(st.booleans()) else claim
 
 
 REJECTION = Rejection(reason=Reason.LEADER_UNSCHEDULABLE, message="No.", settings_version="settings-1")
@@ -264,5 +264,5 @@ def _desire(record: SliceRecord, known: Known) -> Desire:
 def wanted(record: SliceRecord) -> SliceRecord:
     """Return the slice as it is while its JobSet needs it and its pool was requested."""
     requested_at = record.current.create_requested_at or NOW - HOUR
-    kept = {"id": record.claim, "let_go": "", "delete_requested_at": None}
+    kept = {"id": record.maker, "let_go": "", "delete_requested_at": None}
     return with_fields(record, **kept, desire=Desire.PRESENT, release_requested=False, create_requested_at=requested_at)

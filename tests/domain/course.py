@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, hosts_changed, settings
@@ -114,7 +114,7 @@ class Course:
             if report is not None and report.is_news:
                 self.save(occupancy.with_hosts(report))
         if self.state is WorkloadState.ACTIVE and not self.runs:
-            self.record = replace(self.record, demand_confirmed_at=self.now)
+            self.record = self.record.with_claim(demand_confirmed_at=self.now)
 
     @property
     def runs(self) -> bool:
@@ -131,7 +131,7 @@ class Course:
             self.record = record
 
     def reconcile(self) -> None:
-        own = a_jobset(state=self.state, demand={self.record.id: self.record.demand_confirmed_at})
+        own = a_jobset(state=self.state, demand={self.record.id: self.record.claim.demand_confirmed_at})
         self.record = with_current_desire(self.record, own)
         for record in self.records:
             if (
@@ -165,8 +165,8 @@ class Course:
             self.save(decision.let_go)
         if after.unclaimed and after.phase is Phase.GONE:
             del self.others[after.attempt]
-            earlier = tuple(number for number in self.record.earlier if number != after.attempt)
-            self.record = replace(self.record, earlier=earlier)
+            earlier = tuple(number for number in self.record.claim.earlier if number != after.attempt)
+            self.record = self.record.with_claim(earlier=earlier)
         self.remember(before)
         for action in decision.actions:
             after = acted(after, action, self.perform(action, after), self.now, settings())
@@ -181,7 +181,7 @@ class Course:
         assert set(self.pools) <= on_record, "a pool is not on record"
         requested = {each.attempt for each in self.records if each.current.create_requested_at}
         assert set(self.pools) <= requested, "a pool counts as never requested"
-        assert set(self.record.earlier) == self.others.keys(), "a claim does not know what it had"
+        assert set(self.record.claim.earlier) == self.others.keys(), "a claim does not know what it had"
         self.ended |= {each.attempt for each in before} - on_record
 
     def perform(self, action: Action, record: SliceRecord) -> Outcome:

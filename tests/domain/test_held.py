@@ -63,7 +63,7 @@ def test_a_held_slice_says_who_holds_it_whether_it_is_needed_and_what_stands(
     after = decided(replace(record, **BY_ADA), found)
     assert (after.reason, after.phase) == (reason, reason.phase)
     assert after.message.startswith(HELD + said)
-    assert after.retry_at is None
+    assert after.claim.retry_at is None
 
 
 def test_a_slice_that_no_claim_has_is_held_like_any_other() -> None:
@@ -112,5 +112,5 @@ def test_a_slice_that_waited_is_tried_at_once_when_its_hold_ends() -> None:
 
 def test_the_name_of_a_slice_that_was_to_go_and_went_while_it_was_held_is_not_used_again() -> None:
     held = decided(unneeded(requested(delete_requested_at=NOW - MINUTE, **BY_ADA)), Absent())
-    assert (held.attempt, held.attempts, held.earlier) == (2, 2, ())
+    assert (held.attempt, held.claim.tried, held.claim.earlier) == (2, 2, ())
     assert decided(requested(**BY_ADA), Absent()).attempt == 1, "one that is needed is made again under its name"

@@ -86,7 +86,7 @@ def test_a_step_that_failed_lets_the_slice_go_with_what_stands_of_it() -> None:
     record = replace(requested(**STEP), reason=Reason.CREATING)
     decision = decide(record, Observed(Broken(STOCKOUT)), NOW, SETTINGS, heard())
     after, let_go = decision.record, decision.let_go
-    assert (after.reason, after.attempt, after.earlier) == (Reason.STOCKOUT, 2, (1,))
+    assert (after.reason, after.attempt, after.claim.earlier) == (Reason.STOCKOUT, 2, (1,))
     assert let_go is not None
     assert (let_go.attempt, let_go.current.create_requested_at) == (1, record.current.create_requested_at)
 
@@ -104,7 +104,7 @@ def test_a_later_step_that_is_refused_leaves_nothing_behind(
     """What stands of a slice that is given up goes, as one that no claim has."""
     record, outcome = requested(**STEP), Refused(refused, begun=True)
     after = acted(record, CreatePool(1), outcome, NOW, SETTINGS)
-    assert (after.attempt, after.earlier, after.phase) == (attempt, earlier, phase)
+    assert (after.attempt, after.claim.earlier, after.phase) == (attempt, earlier, phase)
     assert (after.current.create_requested_at is None) is bool(earlier)
     left = left_by(record, CreatePool(1), outcome, NOW)
     assert (left is not None) is bool(earlier)
@@ -119,7 +119,7 @@ def test_hosts_that_compute_engine_has_not_yet_are_awaited_as_long_as_a_leader_w
     waits = decide(record, Observed(AWAITS), NOW, SETTINGS, heard()).record
     assert (waits.reason, waits.attempt) == (Reason.AWAITING_CAPACITY, 1)
     assert waits.message.endswith("It says: ZONE_RESOURCE_POOL_EXHAUSTED: not enough resources.")
-    stale = decide(replace(record, **LATE), Observed(AWAITS), NOW, SETTINGS, heard()).record
+    stale = decide(with_fields(record, **LATE), Observed(AWAITS), NOW, SETTINGS, heard()).record
     assert (stale.attempt, stale.goes, stale.phase) == (1, True, Phase.RELEASING)
     joined = with_fields(record, hosts=some_hosts(usable=1, joined=1))
     assert decide(joined, Observed(AWAITS), NOW, SETTINGS, heard()).record.reason is Reason.HOSTS_JOINING

@@ -28,8 +28,9 @@ from tpu_slices.domain.model.observations import Absent, Failure, FailureKind, O
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.decide import decide
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.hosts import RunsOn
-from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.reconcile import reconcile
 
 SLICE = 16  # chips of the world's slices

@@ -54,7 +54,7 @@ def test_a_slice_is_its_claims_again_in_the_commit_that_removes_its_own_record(s
     after = changed.pop(NEXT.id)
     assert (changed, after) == ({slice_.id: None}, world.records[NEXT.id])
     assert after is not None
-    assert (after.attempt, after.earlier, after.wanted, after.goes) == (1, (), True, False)
+    assert (after.attempt, after.claim.earlier, after.wanted, after.goes) == (1, (), True, False)
     assert after.current.hosts.occupants == slice_.current.hosts.occupants
     assert {*world.records} == {NEXT.id}
     assert taken_requests(world) == {NEXT.id}
@@ -89,7 +89,7 @@ def test_what_the_claim_had_meanwhile_goes_by_itself_with_its_slot() -> None:
     [changed] = committed(world)
     meanwhile = unclaimed_id(claim.id, 2)
     assert {*changed} == {claim.id, WITH_OWN.id, meanwhile}
-    assert {id_: (record.attempt, record.earlier) for id_, record in world.records.items()} == {
+    assert {id_: (record.attempt, record.claim.earlier) for id_, record in world.records.items()} == {
         claim.id: (1, (2,)),
         meanwhile: (2, ()),
     }
@@ -202,7 +202,7 @@ def test_a_slice_that_others_left_is_given_back_to_its_claim_which_could_get_no_
     jobset, guest = a_guest_takes_the_hosts(world)
     claim = world.record(jobset)
     taken = world.records[unclaimed_id(claim.id, 1)]
-    assert (taken.reason, taken.fits, claim.earlier) == (Reason.OCCUPIED, True, (1,))
+    assert (taken.reason, taken.fits, claim.claim.earlier) == (Reason.OCCUPIED, True, (1,))
     world.ends(guest)
     world.cluster.schedules = True
     world.settle(minutes=10, until=lambda: jobset.bound == {0})

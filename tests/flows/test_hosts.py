@@ -68,7 +68,7 @@ def test_reports_of_several_pools_in_any_order_end_with_the_place_where_the_job_
     for fact in [*shuffled, *repeated]:
         receive(fact, CLUSTER, world.deps)
     record = world.records[GEMMA]
-    place = record.runs_on.slice_id if record.runs_on and record.runs_on.left_at is None else None
+    place = record.claim.runs_on.slice_id if record.claim.runs_on and record.claim.runs_on.left_at is None else None
     assert place == (None if course[-1] == GEMMA else course[-1])
     assert world.store.chips_bought(CLUSTER) == 48, "each pool is counted once, whoever runs on it"
 

@@ -85,7 +85,7 @@ def test_a_claim_that_is_not_needed_is_not_gone_while_another_slice_stands_that_
     world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
     reconcile(CLUSTER, GONE.id, world.deps)
     world.deliver()
-    assert (world.records[claim.id].phase, world.records[claim.id].earlier) == (Phase.RELEASING, (1,))
+    assert (world.records[claim.id].phase, world.records[claim.id].claim.earlier) == (Phase.RELEASING, (1,))
 
 
 def test_a_claim_that_is_not_needed_is_reconciled_in_turn() -> None:
@@ -130,7 +130,7 @@ def test_the_slot_of_a_slice_that_is_gone_is_handed_on() -> None:
     world = World()
     running(world, 4)
     deleted = going(slot=4, delete_requested_at=NOW - 2 * MINUTE)
-    world.store.put(deleted, a_slot(4, slice_id=deleted.claim, operation=PoolOperation.DELETE, capacity_pool=None))
+    world.store.put(deleted, a_slot(4, slice_id=deleted.maker, operation=PoolOperation.DELETE, capacity_pool=None))
     first = queued(world, 1)
     taken_requests(world)
     reconcile(CLUSTER, deleted.id, world.deps, Told(ended=True, slots=True))
@@ -161,11 +161,11 @@ def test_a_slice_that_failed_has_a_record_of_its_own_until_it_is_gone() -> None:
     world.deliver()
     failed = world.records[unclaimed_id(claim.id, 1)]
     assert (failed.pool, failed.wanted, failed.phase) == (claim.pool, False, Phase.RELEASING)
-    assert (world.record(jobset).reason, world.record(jobset).earlier) == (Reason.STOCKOUT, (1,))
+    assert (world.record(jobset).reason, world.record(jobset).claim.earlier) == (Reason.STOCKOUT, (1,))
     world.settle(minutes=20, until=lambda: jobset.bound == {0})
     world.settle(minutes=5)
     assert {*world.records} == {claim.id}
-    assert (world.record(jobset).attempt, world.record(jobset).earlier) == (2, ())
+    assert (world.record(jobset).attempt, world.record(jobset).claim.earlier) == (2, ())
     assert world.pools == [world.record(jobset).pool]
     assert world.store.slots(CLUSTER) == ()
 
@@ -199,7 +199,7 @@ def test_an_operation_that_ended_on_a_slice_which_is_on_record_no_more_reconcile
 
 def test_an_operation_that_ended_on_a_slice_whose_claim_has_no_record_reconciles_that_slice() -> None:
     world = a_world(GONE)
-    reconcile(CLUSTER, GONE.claim, world.deps, Told(ended=True, attempt=GONE.attempt, slots=True))
+    reconcile(CLUSTER, GONE.maker, world.deps, Told(ended=True, attempt=GONE.attempt, slots=True))
     assert world.records == {}
 
 
@@ -264,7 +264,7 @@ def test_the_lost_record_of_a_claim_is_made_anew_with_the_slices_that_it_had_and
     world.clock.advance(INVENTORY_CHECK_EVERY)
     sweep(world.deps)
     found = world.records[claim.id]
-    assert (found.attempt, found.earlier, found.current.create_requested_at) == (2, (slice_.attempt,), None)
+    assert (found.attempt, found.claim.earlier, found.current.create_requested_at) == (2, (slice_.attempt,), None)
 
 
 def doubled(world: World) -> tuple[SliceRecord, SliceRecord]:

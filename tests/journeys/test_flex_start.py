@@ -42,7 +42,7 @@ def test_an_empty_pool_waits_however_long_it_takes() -> None:
     world, jobset, pool = waiting()
     world.settle(minutes=90)
     record = world.record(jobset)
-    assert (record.reason, record.attempt, record.failures) == (Reason.AWAITING_FLEX_START, 1, 0)
+    assert (record.reason, record.attempt, record.claim.failures) == (Reason.AWAITING_FLEX_START, 1, 0)
     assert (world.pools, deletions(world)) == ([pool], [])
     assert len(world.backend.ordered(Verb.CREATE)) == 1
     assert "Waiting for flex-start capacity since 2026-03-01 12:0" in record.message
@@ -75,7 +75,7 @@ def test_a_job_that_restarts_when_gke_takes_its_hosts_waits_for_the_same_pool_ag
     world.backend.take_back(pool)
     world.settle(minutes=60)
     record = world.record(jobset)
-    assert (record.reason, record.attempt, record.failures) == (Reason.AWAITING_FLEX_START, 1, 0)
+    assert (record.reason, record.attempt, record.claim.failures) == (Reason.AWAITING_FLEX_START, 1, 0)
     assert record.message.startswith("GKE took its hosts back; waiting again for flex-start capacity since")
     assert not {Reason.HOSTS_LOST, Reason.POOL_BROKEN} & {each.reason for each in record.transitions}
     world.backend.fill(pool)
@@ -99,7 +99,7 @@ def test_an_empty_pool_for_which_no_leader_waits_any_more_is_deleted_and_is_no_f
     world.backend.take_back(pool)
     world.settle(minutes=60)
     record = world.record(jobset)
-    assert (world.pools, record.reason, record.failures) == ([], Reason.DEMAND_STALE, 0)
+    assert (world.pools, record.reason, record.claim.failures) == ([], Reason.DEMAND_STALE, 0)
     jobset.absent = False
     world.settle(minutes=5)
     world.backend.fill(world.record(jobset).pool)

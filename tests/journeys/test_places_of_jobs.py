@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from relay.objects import PoolKey
@@ -43,7 +43,7 @@ class Three:
             self.world.deliver()
 
     def place(self, jobset: LiveWorkload) -> RunsOn | None:
-        return self.world.record(jobset).runs_on
+        return self.world.record(jobset).claim.runs_on
 
     def demand_confirmed_at(self, jobset: LiveWorkload) -> datetime | None:
         uid = jobset.ref.owner.uid
@@ -123,12 +123,12 @@ def test_a_job_that_waits_again_is_not_served_by_an_outdated_arrival() -> None:
 def test_a_place_that_was_lost_is_found_by_the_inventory_check_and_known_again_when_the_hosts_are_reported() -> None:
     world, llama, gemma = crossed()
     lost = world.record(llama)
-    world.store.put(replace(lost, runs_on=None))
+    world.store.put(lost.with_claim(runs_on=None))
     world.settle(minutes=INVENTORY_CHECK_EVERY // MINUTE + 1)
-    place = world.record(llama).runs_on
-    assert lost.runs_on is not None
+    place = world.record(llama).claim.runs_on
+    assert lost.claim.runs_on is not None
     assert place is not None
-    assert (place.slice_id, place.pod_uid, place.left_at) == (own_slice(gemma), lost.runs_on.pod_uid, None)
+    assert (place.slice_id, place.pod_uid, place.left_at) == (own_slice(gemma), lost.claim.runs_on.pod_uid, None)
     assert (world.store.chips_bought(CLUSTER), deletions(world)) == (32, [])
 
 

@@ -14,7 +14,8 @@ from tests.relay.watched import Watched
 from tests.world import World
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, IDLE_HOSTS, MAX_RUN_DURATION, SlicesWanted
 from tpu_slices.domain.model.slices import SliceSpec
-from tpu_slices.domain.records.slices import Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_cli.manifests import Manifest
 from tpu_slices_cli.planning import Plan, plan
 
@@ -132,7 +133,7 @@ def test_a_template_that_no_slice_serves_is_refused_by_both_with_one_message(nam
     (found,) = planned(whole).slices
     assert isinstance(found.outcome, Refusal)
     world = World()
-    assert live(world, whole).refusal == found.outcome
+    assert live(world, whole).claim.refusal == found.outcome
     assert found.outcome.message.startswith(message)
     assert world.pools == []
 

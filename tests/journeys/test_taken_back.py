@@ -73,7 +73,7 @@ def test_hosts_of_a_failed_creation_that_join_after_all_are_counted_and_serve_th
     slice_, pool = world.record(llama).id, world.record(llama).pool
     world.backend.refuses_deletions = Failure(FailureKind.UNKNOWN, "an internal error")
     world.backend.fail(pool, STOCKOUT)
-    world.settle(minutes=3, until=lambda: bool(world.record(llama).earlier))
+    world.settle(minutes=3, until=lambda: bool(world.record(llama).claim.earlier))
     assert world.store.chips_bought(CLUSTER) == 0
     world.backend.repair(pool)
     world.backend.finish(pool)
@@ -150,8 +150,8 @@ def test_a_pool_that_somebody_deletes_under_its_job_is_left_once_and_not_had_aga
     world.store.edit_slice(CLUSTER, claim.id, look_at=world.clock.now())
     world.publisher.requests.append((CLUSTER, claim.id))
     world.settle(minutes=20)
-    assert world.record(llama).attempts == 2
-    assert claim.attempt in world.record(llama).earlier
+    assert world.record(llama).claim.tried == 2
+    assert claim.attempt in world.record(llama).claim.earlier
 
 
 def test_a_failed_slice_whose_deletion_came_to_nothing_is_had_again_by_the_job_that_runs_on_it() -> None:
@@ -169,5 +169,5 @@ def test_a_failed_slice_whose_deletion_came_to_nothing_is_had_again_by_the_job_t
     llama.bound.add(0)
     world.binds(llama, slice_, attempt=1)
     world.settle(minutes=40, until=lambda: reason(world, llama) is Reason.READY)
-    assert (world.record(llama).pool, world.record(llama).earlier) == (pool, ())
+    assert (world.record(llama).pool, world.record(llama).claim.earlier) == (pool, ())
     assert reason(world, llama) is Reason.READY

@@ -62,7 +62,7 @@ def _deletes_at_once(*_: object) -> Assessment:
 def _uses_two_names_in_turn(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
     after = with_next(record, stands)
     other = 1 if record.attempt > 1 else 2
-    return after if other in after.earlier else with_fields(after, attempt=other)
+    return after if other in after.claim.earlier else with_fields(after, attempt=other)
 
 
 def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None) -> SliceRecord:

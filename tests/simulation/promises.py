@@ -230,7 +230,7 @@ class Watch:
         repeated = last is not None and self._world.clock.now() - last <= limits.orders_arrive_within
         for pool in () if repeated else self._serving(record):
             self._break(Promise.NO_DOUBLE, f"{order.name} is created, and {pool.name} could serve")
-        confirmed, ttl = record.demand_confirmed_at, limits.demand_ttl
+        confirmed, ttl = record.claim.demand_confirmed_at, limits.demand_ttl
         if confirmed is None or self._world.clock.now() - confirmed > ttl + limits.act_window:
             self._break(Promise.NO_STALE_BUYING, f"{order.name}: demand confirmed at {confirmed}")
         self._counts_operations(order)
@@ -319,7 +319,7 @@ class Watch:
         """
         now, limits = self._world.clock.now(), self._world.settings.limits
         lately = now - limits.restart_grace - timedelta(minutes=STALLED)
-        for number in record.earlier:
+        for number in record.claim.earlier:
             each = self._world.records.get(unclaimed_id(record.id, number))
             pool = self._world.backend.pools.get(record.pool_of(number))
             if each is None or pool is None or not each.fits or each.current.delete_requested_at:

@@ -49,10 +49,10 @@ def test_a_commit_on_an_edited_record_keeps_the_edit() -> None:
     store.edit_slice(CLUSTER, record.id, note="mind the gap")
     edited = read(store, record.id)
     assert edited is not None
-    store.commit(Change(edited, edited.value.with_changes(failures=3)))
+    store.commit(Change(edited, edited.value.with_claim(failures=3)))
     after = read(store, record.id)
     assert after is not None
-    assert (after.value.note, after.value.failures) == ("mind the gap", 3)
+    assert (after.value.note, after.value.claim.failures) == ("mind the gap", 3)
 
 
 @pytest.mark.slow

@@ -50,10 +50,11 @@ from tpu_slices.domain.reconciling.inventory import Records, check_inventory, li
 from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_pool_of, lowered, raised, ran_out
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.brakes import Brake, Stop
+from tpu_slices.domain.records.claims import Refusal, Rejection
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Departure, RunsOn
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.slices import Refusal, Rejection, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import called_for, report
 from tpu_slices.domain.reporting.waits import QueueState
@@ -196,7 +197,7 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
 
 
 def work_on_slice(record: SliceRecord, settings_: ClusterSettings) -> Iterator[Record]:
-    pools = [PoolSeen(name=pool_name(WHOLE.id, 9), slice_id=record.claim, attempt=9, job=record.job)]
+    pools = [PoolSeen(name=pool_name(WHOLE.id, 9), slice_id=record.maker, attempt=9, job=record.job)]
     findings = check_inventory(Records(workloads={JOBSET.owner.uid: JOBSET}, slices={record.id: record}), pools, NOW)
     yield from (*findings.strays, *(after for _, after in findings.mended))
     report(JOBSET, [record], QueueState(), NOW)
@@ -236,18 +237,18 @@ def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str)
     ("field", "edit"),
     [
         ("since", "2026-03-01T12:00:00"),
-        ("demand_confirmed_at", "2026-03-01"),
-        ("retry_at", datetime(9999, 12, 31, 23, 59, tzinfo=UTC)),
+        ("claim.demand_confirmed_at", "2026-03-01"),
+        ("claim.retry_at", datetime(9999, 12, 31, 23, 59, tzinfo=UTC)),
         ("current.number", 0),
         ("current.number", -1),
         ("current.number", 10_000),
-        ("failures", -1),
+        ("claim.failures", -1),
         ("current.hosts.usable", -4),
         ("transition_count", 2**63 - 1),
         ("job_index", 10**30),
         ("owner.uid", "a/b"),
         ("spec.hosts", 0),
-        ("earlier.0", -1),
+        ("claim.earlier.0", -1),
         ("id", f"{WHOLE.id}-2"),
         ("id", f"{WHOLE.id}-03"),
         ("id", f"{WHOLE.id}-10000"),
@@ -276,7 +277,7 @@ def test_a_report_with_a_time_without_zone_is_left_out() -> None:
     assert decode(WorkloadRecord, document) == replace(JOBSET, report=None)
 
 
-@pytest.mark.parametrize("field", ["since", "demand_confirmed_at", "next_reconcile_at", "created_at"])
+@pytest.mark.parametrize("field", ["since", "next_reconcile_at", "created_at"])
 def test_an_edited_slice_stops_neither_another_nor_the_sweep(field: str) -> None:
     world = World()
     edited_one, other = world.jobset_appears("llama"), world.jobset_appears("gemma")

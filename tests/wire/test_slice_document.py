@@ -10,11 +10,12 @@ from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.observations import Creating, Witness
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Network, Taint
+from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
+from tpu_slices.domain.records.claims import NO_CLAIM, Rejection
 from tpu_slices.domain.records.hosts import Asked, Departure, digest_of
-from tpu_slices.domain.records.seen import Seen
-from tpu_slices.domain.records.slices import Rejection, SliceRecord
-from tpu_slices.wire.documents import decode, encode
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.wire.documents import decode, encode, native
 
 OWNER = {"kind": "JobSet", "namespace": "research", "name": "llama", "uid": "uid-llama"}
 GUEST = {**OWNER, "name": "guest", "uid": "uid-guest"}
@@ -72,15 +73,35 @@ A_SLICE = {
     "id": "tpu-llama-slice-0-oahqlz77blgqd",
     "pool": "tpu-llama-slice-0-oahqlz77blgqd-2",
     "job_name": "llama-slice-0",
-    "claim": "tpu-llama-slice-0-oahqlz77blgqd",
+    "claimed_by": "tpu-llama-slice-0-oahqlz77blgqd",
+    "claim": {
+        "refusal": None,
+        "rejection": {"reason": "ImpossibleShape", "message": "No.", "settings_version": "settings-1"},
+        "rebuild_allowed": False,
+        "demand_confirmed_at": NOW,
+        "awaited_since": NOW - 2 * MINUTE,
+        "waits_since": NOW - 2 * MINUTE,
+        "setbacks": {"Stockout": 3},
+        "earlier": [1],
+        "failures": 0,
+        "retry_at": None,
+        "blocked_settings_version": None,
+        "tried": 2,
+        "runs_on": {
+            "slice_id": "tpu-guest-slice-0-aaaaaaaaaaaaa",
+            "attempt": 1,
+            "pod_uid": "pod-1",
+            "chips": 16,
+            "since": NOW - MINUTE,
+            "sequence": 0,
+            "left_at": NOW,
+        },
+    },
     "cluster": "demo",
     "owner": OWNER,
     "replicated_job": "slice",
     "job_index": 0,
     "spec": SPEC,
-    "refusal": None,
-    "rejection": {"reason": "ImpossibleShape", "message": "No.", "settings_version": "settings-1"},
-    "rebuild_allowed": False,
     "pinned_settings": {
         "service_account": None,
         "boot_disk_gb": 100,
@@ -105,10 +126,6 @@ A_SLICE = {
     },
     "desire": "PRESENT",
     "desire_message": "",
-    "demand_confirmed_at": NOW,
-    "awaited_since": NOW - 2 * MINUTE,
-    "waits_since": NOW - 2 * MINUTE,
-    "setbacks": {"Stockout": 3},
     "phase": "PROVISIONING",
     "reason": "HostsJoining",
     "message": "3 of 4 hosts are ready.",
@@ -120,8 +137,6 @@ A_SLICE = {
     "join_asked": None,
     "let_go": "",
     "fits": False,
-    "earlier": [1],
-    "attempts": 2,
     "legacy_pool": None,
     "chips_bought": 16,
     "chips_held": 16,
@@ -163,18 +178,6 @@ A_SLICE = {
             "ends_by": None,
         },
     },
-    "runs_on": {
-        "slice_id": "tpu-guest-slice-0-aaaaaaaaaaaaa",
-        "attempt": 1,
-        "pod_uid": "pod-1",
-        "chips": 16,
-        "since": NOW - MINUTE,
-        "sequence": 0,
-        "left_at": NOW,
-    },
-    "failures": 0,
-    "retry_at": None,
-    "blocked_settings_version": None,
     "created_at": NOW - 5 * MINUTE,
     "next_reconcile_at": NOW + MINUTE,
     "look_at": NOW + MINUTE,
@@ -248,7 +251,7 @@ def test_the_document_of_a_slice() -> None:
 
 
 def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_that_it_was_made_for() -> None:
-    record = unclaimed(a_slice(), earlier=(), fits=True)
+    record = unclaimed(a_slice(), fits=True)
     document = encode(record)
     own = {
         "id": "tpu-llama-slice-0-oahqlz77blgqd-2",
@@ -256,8 +259,8 @@ def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_t
         "desire_message": "its creation failed",
         "let_go": "its creation failed",
         "fits": True,
-        "earlier": [],
-        "claim": None,
+        "claimed_by": None,
+        "claim": native(NO_CLAIM),
     }
 
     assert document == {**A_SLICE, **own, "hosts_digest": a_slice().hosts_digest}

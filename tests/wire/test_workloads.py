@@ -17,7 +17,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.planning.host_labels import TOPOLOGY
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.wire.workloads import (
     BY_NODE_SELECTOR,
     OPTED_OUT,

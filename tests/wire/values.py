@@ -75,7 +75,7 @@ def _values_of(hint: Any) -> st.SearchStrategy[Any]:
 
 def _named(record: SliceRecord, unclaimed: bool) -> SliceRecord:
     """Return a slice with the id of its claim, or of one that no claim has."""
-    return replace(record, id=unclaimed_id(record.claim, record.attempt) if unclaimed else record.claim)
+    return replace(record, id=unclaimed_id(record.maker, record.attempt) if unclaimed else record.maker)
 
 
 def _of_field(kind: type[Any], name: str, hint: Any) -> st.SearchStrategy[Any]:

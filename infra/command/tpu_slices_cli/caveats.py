@@ -29,7 +29,7 @@ from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, MAX_RUN_DU
 from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.planning.host_labels import NAMESPACED_JOB, NODE_POOL
 from tpu_slices.domain.planning.pool_labels import PARENT_NAME_LABEL, SLICE_ID_LABEL
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, chips_of
 
 _OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, PARENT_NAME_LABEL, NAMESPACED_JOB, "jobset.sigs.k8s.io/job-key"})

@@ -11,7 +11,7 @@ import click
 import yaml
 
 from tpu_slices.domain.model.reasons import IN_LINE
-from tpu_slices.domain.model.slices import ClusterId, SliceId, unclaimed_id
+from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report
@@ -50,7 +50,7 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     report = report_of(workload, QueueStates(deps), deps) if workload else None
     names = workload.demand if workload else [record.id for record in find(id_, name, deps.store)]
     explained, unreadable = _explained(id_, names, deps)
-    earlier = {unclaimed_id(each.record.claim, number) for each in explained for number in each.record.earlier}
+    earlier = {id_ for each in explained for id_ in each.record.earlier}
     before, not_read = _explained(id_, sorted(earlier - {each.record.id for each in explained}), deps)
     explained, unreadable = [*explained, *before], [*unreadable, *not_read]
     if not (explained or unreadable or report):
@@ -136,17 +136,17 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     record, now = explained.record, deps.clock.now()
     yield "Slice", words.shape(record)
     if record.unclaimed:
-        yield "Claim", f"none has it; it was made for {record.claim}"
+        yield "Claim", f"none has it; it was made for {record.maker}"
     message = f": {record.desire_message}" if record.desire_message else ""
     yield "Desire", f"{record.desire}{message}{_confirmed(record, now)}"
     yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.pool)}"
     hosts = record.spec.hosts if record.spec else "?"
     yield "Hosts", f"{record.current.hosts.usable} of {hosts} usable, {record.current.hosts.joined} joined"
     yield "Occupants", _occupants(record.current.hosts)
-    if record.earlier:
-        yield "Had before", ", ".join(record.pool_of(number) for number in record.earlier)
-    if record.runs_on is not None:
-        yield "Runs on", f"{record.runs_on.slice_id}, attempt {record.runs_on.attempt}"
+    if record.claim.earlier:
+        yield "Had before", ", ".join(record.pool_of(number) for number in record.claim.earlier)
+    if record.claim.runs_on is not None:
+        yield "Runs on", f"{record.claim.runs_on.slice_id}, attempt {record.claim.runs_on.attempt}"
     decision = explained.decision
     yield "Decision", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
@@ -159,7 +159,9 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
 
 def _confirmed(record: SliceRecord, now: datetime) -> str:
     return (
-        f"; demand last confirmed {words.moment(record.demand_confirmed_at, now)}" if record.demand_confirmed_at else ""
+        f"; demand last confirmed {words.moment(record.claim.demand_confirmed_at, now)}"
+        if record.claim.demand_confirmed_at
+        else ""
     )
 
 

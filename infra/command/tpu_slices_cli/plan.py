@@ -11,7 +11,7 @@ import yaml
 from rich.table import Table
 from rich.text import Text
 
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.planning import Plan, Planned, plan

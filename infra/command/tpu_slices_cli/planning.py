@@ -15,7 +15,7 @@ from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, Workload
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of

@@ -115,7 +115,7 @@ def shape(record: SliceRecord) -> str:
     """Return accelerator, topology, hosts, chips, zone and capacity of a slice."""
     spec = record.spec
     if spec is None:
-        return "unknown" if record.refusal is None else "none: refused"
+        return "unknown" if record.claim.refusal is None else "none: refused"
     how = spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " ")
     hosts = f"{spec.hosts} x {spec.machine_type}"
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"
@@ -152,8 +152,8 @@ def paragraph(record: SliceRecord, now: datetime) -> str:
     """Return the state of a slice: phase, since when, message, next attempt, and what an operator requested."""
     since = f"for {span(now - record.since)} (since {clock(record.since, now)})"
     parts = [f"{record.phase} {since}: {(record.message or record.reason).rstrip('.')}."]
-    if record.retry_at is not None and record.retry_at > now:
-        parts.append(f"Next attempt {moment(record.retry_at, now)}.")
+    if record.claim.retry_at is not None and record.claim.retry_at > now:
+        parts.append(f"Next attempt {moment(record.claim.retry_at, now)}.")
     elif record.next_reconcile_at is not None:
         parts.append(
             f"Reconciled again {moment(record.next_reconcile_at, now)}."

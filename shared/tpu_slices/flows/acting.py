@@ -74,11 +74,11 @@ def _perform(action: Action, record: SliceRecord, looked: Looked, deps: Reconcil
             deps.publisher.ask(settings.cluster, [question_of(action, record)])
             return Started(None)
         case AskJoin(attempt, asked_at):
-            question = JoinQuestion(slice_id=record.claim, attempt=attempt, asked_at=asked_at)
+            question = JoinQuestion(slice_id=record.maker, attempt=attempt, asked_at=asked_at)
             deps.publisher.ask(settings.cluster, [question])
             return Started(None)
         case EndJoin(attempt):
-            deps.publisher.ask(settings.cluster, [JoinEnded(slice_id=record.claim, attempt=attempt)])
+            deps.publisher.ask(settings.cluster, [JoinEnded(slice_id=record.maker, attempt=attempt)])
             return deps.backend.join(order, None)
     if isinstance(outcome, Refused) and outcome.failure.kind is FailureKind.RATE:
         slots.change_limiter(lambda limiter, now: lowered(limiter, now, settings.limits), settings, deps)

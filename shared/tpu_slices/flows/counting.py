@@ -75,7 +75,9 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
 
 def _stands(record: SliceRecord) -> bool:
     """Return whether a claim has a slice that stays, and of which nothing is under way."""
-    changing = record.earlier or record.runs_on or record.rebuild_allowed or record.current.relabelling
+    changing = (
+        record.claim.earlier or record.claim.runs_on or record.claim.rebuild_allowed or record.current.relabelling
+    )
     return not (changing or record.goes or record.slots) and record.spec is not None and record.reason in _STANDING
 
 

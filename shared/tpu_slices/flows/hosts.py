@@ -77,7 +77,7 @@ def _save(stored: Stored[SliceRecord], counted: Counted, deps: IntakeDeps) -> Re
 def slice_with(claim: SliceId, attempt: int, cluster: ClusterId, deps: IntakeDeps) -> Stored[SliceRecord] | None:
     """Return the record of a claim's slice of a number; that of the claim if it knows of none."""
     stored = deps.store.slices(cluster, [claim]).get(claim)
-    if stored is not None and attempt not in stored.value.earlier:
+    if stored is not None and attempt not in stored.value.claim.earlier:
         return stored
     id_ = unclaimed_id(claim, attempt)
     return deps.store.slices(cluster, [id_]).get(id_) or stored
@@ -99,7 +99,7 @@ def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> boo
                 deps.store.commit(Change(stored, lowered))
             continue
         record = stored.value
-        listed = fact.digests.get(key_of(record.claim, record.attempt), 0)
+        listed = fact.digests.get(key_of(record.maker, record.attempt), 0)
         if record.hosts_digest and not listed:
             now_stored = deps.store.slices(cluster, [record.id]).get(record.id)
             hosts_changed(_without_hosts(record, fact.sequence), now_stored, cluster, deps)
@@ -129,7 +129,7 @@ def _affected(changes: Iterable[Change]) -> Iterator[SliceId]:
 
 def _without_hosts(record: SliceRecord, sequence: int) -> HostsChanged:
     return HostsChanged(
-        slice_id=record.claim, attempt=record.attempt, usable=0, joined=0, closed=0, occupants=(), sequence=sequence
+        slice_id=record.maker, attempt=record.attempt, usable=0, joined=0, closed=0, occupants=(), sequence=sequence
     )
 
 

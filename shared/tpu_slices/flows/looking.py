@@ -105,7 +105,7 @@ def look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
     stored, heartbeat = read.slices.get(slice_), read.heartbeat
-    if told.attempt is not None and (stored is None or told.attempt in stored.value.earlier):
+    if told.attempt is not None and (stored is None or told.attempt in stored.value.claim.earlier):
         id_ = unclaimed_id(slice_, told.attempt)
         stored = deps.store.slices(cluster, [id_]).get(id_) or stored
     if stored is None:

@@ -17,7 +17,7 @@ def order_of(record: SliceRecord, settings: ClusterSettings) -> PoolOrder:
     return PoolOrder(
         cluster_path=settings.path,
         cluster_gke_id=settings.gke_id,
-        slice_id=record.claim,
+        slice_id=record.maker,
         attempt=current.number,
         legacy_pool=record.legacy_pool if current.number == 0 else None,
         job=record.job,
@@ -47,7 +47,7 @@ def question_of(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQue
     asked = record.current.hosts.asked
     assert asked is not None, "it was saved with its number"
     return HostsQuestion(
-        slice_id=record.claim,
+        slice_id=record.maker,
         attempt=action.attempt,
         number=action.number,
         asked_at=asked.at,

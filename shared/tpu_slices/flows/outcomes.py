@@ -27,7 +27,7 @@ class Reconciled:
     @property
     def ready_after(self) -> timedelta | None:
         """How long the slice was awaited, if this made it READY; one that is READY again was not."""
-        awaited_since = self.before.awaited_since
+        awaited_since = self.before.claim.awaited_since
         return self.after.since - awaited_since if awaited_since and self.after.phase is Phase.READY else None
 
 
@@ -40,7 +40,7 @@ def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
     updates = [
         SliceUpdate(
             job=record.job,
-            slice_id=record.claim,
+            slice_id=record.maker,
             pool=_announced_pool(record),
             transition_number=first + offset,
             transition=transition,
@@ -55,5 +55,5 @@ def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
 def _announced_pool(record: SliceRecord) -> PoolName:
     """Return the pool to announce: the current one or, if it was not requested, the last one before."""
     unmade = record.current.create_requested_at is None
-    last = record.earlier[-1] if record.earlier and unmade else record.attempt
+    last = record.claim.earlier[-1] if record.claim.earlier and unmade else record.attempt
     return record.pool_of(min(last, LAST_ATTEMPT))

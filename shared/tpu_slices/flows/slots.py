@@ -90,7 +90,7 @@ class Taking:
 
     def _reusable(self, slot: Slot, candidate: Candidate, after: SliceRecord) -> bool:
         """Return whether a slot is left of the same operation, or of one that ended and whose pool is to be deleted."""
-        if slot.slice_id != after.claim or slot.number in {*after.slots, *self.numbers.values()}:
+        if slot.slice_id != after.maker or slot.number in {*after.slots, *self.numbers.values()}:
             return False
         same = (slot.operation, slot.attempt) == (candidate.operation, candidate.attempt)
         return same or (candidate.operation is PoolOperation.DELETE and slot.number in self.before.slots)
@@ -124,7 +124,7 @@ class Settling:
 
     @property
     def _ours(self) -> frozenset[int]:
-        own = (self.before.claim, self.before.attempt)
+        own = (self.before.maker, self.before.attempt)
         of = ((slot.value.number, (slot.value.slice_id, slot.value.attempt)) for slot in self.taken or ())
         return frozenset(number for number, name in of if name == own)
 
@@ -319,7 +319,7 @@ def _turn(
         able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
         walk = _Walk(cluster, free + more, lambda pool: able.get(pool, True), deps)
         waiting += walk.creations(_last_queue(slot.value for slot in read.taken))
-    by_name = {(each.value.claim, each.value.attempt): each for each in waiting}
+    by_name = {(each.value.maker, each.value.attempt): each for each in waiting}
     return _Turn(by_name, running, limiter, settings, now)
 
 

@@ -10,7 +10,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
 from tpu_slices.domain.model.reasons import SERVED
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, unclaimed_id
+from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
     CHECK_AGAIN_AFTER,
     QUESTIONS_PER_LIST,
@@ -259,7 +259,7 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
         _is_written(Change(None, placeholder), deps)
     recovered = tuple(each for each in findings.recovered if _is_written(Change(None, each), deps))
     for each in findings.doubled:
-        has_it = kept[each.claim]
+        has_it = kept[each.maker]
         _is_written(Change(kept[each.id], None), deps, Change(has_it, has_it.value))
     strays = tuple(each for each in findings.strays if _is_written(Change(None, each), deps))
     mended = tuple((before, to) for before, to in findings.mended if _is_written(Change(kept[before.id], to), deps))
@@ -275,8 +275,8 @@ def _others(pools: Sequence[PoolSeen], kept: Mapping[SliceId, SliceRecord]) -> s
     """Return what is read by name: of pools that are not among the kept ones, earlier slices, and whose these were."""
     of_pools = (each for each in pools if record_of(each.slice_id, each.attempt, kept) is None)
     named = {id_ for each in of_pools for id_ in ids_of(each.slice_id, each.attempt)}
-    earlier = {unclaimed_id(each.claim, number) for each in kept.values() for number in each.earlier}
-    return (named | earlier | {each.claim for each in kept.values()}) - kept.keys()
+    earlier = {id_ for each in kept.values() for id_ in each.earlier}
+    return (named | earlier | {each.maker for each in kept.values()}) - kept.keys()
 
 
 def _is_written(change: Change, deps: ReconcileDeps, *guards: Change) -> bool:

@@ -24,7 +24,7 @@ def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
     record = looked.record
     if not may_be_regained(record) or looked.settings.paused is not None:
         return []
-    stored = deps.store.slices(record.cluster, [record.claim]).get(record.claim)
+    stored = deps.store.slices(record.cluster, [record.maker]).get(record.maker)
     if stored is None:
         return []
     own = looked.known.workloads.get(record.owner.uid)
@@ -42,13 +42,13 @@ def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
 def forget(looked: Looked, decision: Decision, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:
     """Forget a slice that no claim has, and that is gone; a claim that waited for that is reconciled."""
     stored, record = looked.stored, decision.record
-    claim = deps.store.slices(record.cluster, [record.claim]).get(record.claim)
+    claim = deps.store.slices(record.cluster, [record.maker]).get(record.maker)
     settling = slots.Settling(stored.value, record, looked.settings, deps, looked.slots)
     changes = [Change(stored, None)]
-    if claim is not None and record.attempt in claim.value.earlier:
-        earlier = tuple(number for number in claim.value.earlier if number != record.attempt)
+    if claim is not None and record.attempt in claim.value.claim.earlier:
+        earlier = tuple(number for number in claim.value.claim.earlier if number != record.attempt)
         due = claim.value.next_reconcile_at if claim.value.wanted else looked.at
-        changes.append(Change(claim, replace(claim.value, earlier=earlier, next_reconcile_at=due)))
+        changes.append(Change(claim, replace(claim.value.with_claim(earlier=earlier), next_reconcile_at=due)))
     deps.store.commit(*changes)
     act(record, decision.actions, looked, deps)
     served += settling.saved(looked.seen)

@@ -40,6 +40,7 @@ from tpu_slices.domain.model.slices import (
     is_record_id,
 )
 from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.claims import Claim
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Hosts
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter
 from tpu_slices.domain.records.slices import SliceRecord
@@ -156,8 +157,8 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
         lambda value: 0 < len(value) <= MOST_CA_HASHES and all(_CA_HASH.fullmatch(each) for each in value),
         f"1 to {MOST_CA_HASHES} of the form sha256:HASH",
     ),
-    (SliceRecord, "attempts"): _number(LAST_ATTEMPT + 1),
-    (SliceRecord, "failures"): _COUNT,
+    (Claim, "tried"): _number(LAST_ATTEMPT + 1),
+    (Claim, "failures"): _COUNT,
     (SliceRecord, "transition_count"): _COUNT,
     (SliceRecord, "announced_count"): _COUNT,
     (SliceRecord, "note"): _text(1 << 20),

@@ -16,11 +16,11 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.observations import Visible
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec, unclaimed_id
+from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.rejected import RejectedMessage
-from tpu_slices.domain.records.seen import Seen
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import paid_since
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
@@ -277,7 +277,7 @@ def _derived(record: Record) -> Fields:
     return {
         "hosts_usable": f"{record.current.hosts.usable} of {hosts}",
         "job_name": record.job.job_name,
-        "claim": None if record.unclaimed else record.claim,
+        "claimed_by": None if record.unclaimed else record.maker,
         "pool": _pool(record),
         CHIPS_BOUGHT: record.chips_bought,
         CHIPS_HELD: record.chips_held,
@@ -357,7 +357,7 @@ def _impossible_attempt(record: Record) -> str | None:
         return f"current.number: must be at most {LAST_ATTEMPT}, as there is a pool of it"
     if number == 0 and record.legacy_pool is None:
         return "current.number: must be at least 1, as legacy_pool is not set"
-    if record.id not in {record.claim, unclaimed_id(record.claim, number)}:
+    if record.id not in {record.maker, unclaimed_id(record.maker, number)}:
         whose = "cluster, owner, replicated_job and job_index, with or without current.number"
         return f"id: must follow from {whose}: correct what was edited"
     return None

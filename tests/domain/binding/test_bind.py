@@ -42,7 +42,8 @@ from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.ending import is_gone
 from tpu_slices.domain.reconciling.frozen import why_frozen
 from tpu_slices.domain.records.awaited import Shortage
-from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 WITH_SLOT = heard(slots={number: number for number in range(200)})
 SHORT = Shortage(at=NOW - MINUTE, reason=Reason.STOCKOUT)
@@ -140,7 +141,7 @@ claims = every_record.filter(lambda record: not record.unclaimed)
 def numbers(bound: Bound) -> list[int]:
     """Return the numbers of the slices that a claim has or had, and that are not known to be gone."""
     record = bound.case.record
-    return [*record.earlier, *([record.attempt] if record.current.create_requested_at is not None else [])]
+    return [*record.claim.earlier, *([record.attempt] if record.current.create_requested_at is not None else [])]
 
 
 @given(situations(claims, current=readable))
@@ -150,9 +151,9 @@ def test_binding_loses_no_slice_and_names_none_twice(case: Situation) -> None:
     after, named = given_to.case.record, numbers(given_to)
     stood = {before.attempt} if not is_gone(case) else set()
     assert len(set(named)) == len(named)
-    assert {*before.earlier, *stood} <= set(named)
-    assert after.attempt == before.attempt or after.attempt > before.attempts
-    assert after.attempts >= max([after.attempt, *after.earlier])
+    assert {*before.claim.earlier, *stood} <= set(named)
+    assert after.attempt == before.attempt or after.attempt > before.claim.tried
+    assert after.claim.tried >= max([after.attempt, *after.claim.earlier])
 
 
 @given(situations(claims, current=readable))
@@ -196,7 +197,7 @@ def test_nothing_is_made_that_nobody_was_lately_known_to_wait_for_or_that_is_ref
     if given_to.waits is not None and given_to.waits.creates:
         assert case.record.wanted
         assert case.waiting
-        assert case.record.refusal is None
+        assert case.record.claim.refusal is None
         assert not given_to.case.runs_elsewhere
         assert isinstance(given_to.case.seen.pool, Absent | Begun)
 

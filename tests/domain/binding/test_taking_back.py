@@ -121,7 +121,7 @@ def test_a_claim_that_cannot_have_its_slice_again_has_the_next_and_that_goes_by_
     after = bound(record, found)
     assert after.let_go is not None
     assert (after.let_go.id, after.let_go.attempt, after.let_go.fits) == (f"{record.id}-1", 1, fits)
-    assert (after.case.record.attempt, after.case.record.earlier, after.case.record.goes) == (2, (1,), False)
+    assert (after.case.record.attempt, after.case.record.claim.earlier, after.case.record.goes) == (2, (1,), False)
     assert after.waits is not None
 
 
@@ -133,7 +133,7 @@ def test_a_slice_is_had_again_only_if_it_can_serve(found: Observation) -> None:
 def test_a_slice_that_is_gone_leaves_no_record_and_its_name_is_not_used_again() -> None:
     after = bound(let_go(delete_requested_at=NOW - MINUTE), Absent())
     assert after.let_go is None
-    assert (after.case.record.attempt, after.case.record.attempts, after.case.record.earlier) == (2, 2, ())
+    assert (after.case.record.attempt, after.case.record.claim.tried, after.case.record.claim.earlier) == (2, 2, ())
 
 
 def test_what_was_done_about_its_end_counts_no_more() -> None:
@@ -153,7 +153,12 @@ def test_the_next_slice_starts_without_the_state_of_the_last() -> None:
     stands = record.unclaimed_with(record.current, "it failed", NOW)
     after = with_next(record, stands)
     assert after.current == Attempt(number=5)
-    assert (after.attempts, after.earlier, after.rebuild_allowed, after.rejection) == (5, (4, 1), False, None)
+    assert (after.claim.tried, after.claim.earlier, after.claim.rebuild_allowed, after.claim.rejection) == (
+        5,
+        (4, 1),
+        False,
+        None,
+    )
     assert (stands.current.operation, stands.current.slot, stands.current.ordered) == ("operation-1", 3, a_spec())
     assert (stands.wanted, stands.goes, stands.why_it_goes) == (False, True, "it failed")
 
@@ -238,9 +243,9 @@ def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
     assert found is not None
     after, meanwhile = found
     assert meanwhile is not None
-    assert (after.id, after.attempt, after.earlier, after.attempts) == (claim.id, 1, (2,), 2)
+    assert (after.id, after.attempt, after.claim.earlier, after.claim.tried) == (claim.id, 1, (2,), 2)
     assert (after.current.hosts.occupants, after.goes) == ((OWN,), False)
-    assert (after.rejection, after.rebuild_allowed, after.slot_awaited) == (None, False, None)
+    assert (after.claim.rejection, after.claim.rebuild_allowed, after.slot_awaited) == (None, False, None)
     assert (after.next_reconcile_at, after.look_at) == (NOW, NOW)
     assert (meanwhile.id, meanwhile.attempt, meanwhile.current.slot) == (f"{claim.id}-2", 2, 4)
 
@@ -248,11 +253,11 @@ def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
 def test_the_other_slices_that_the_claim_had_stay_on_its_record() -> None:
     found = regained(requested(attempt=4, earlier=(1, 3)), case_of(WITH_OWN))
     assert found is not None
-    assert found[0].earlier == (3, 4)
+    assert found[0].claim.earlier == (3, 4)
 
 
 def test_a_number_that_was_never_requested_is_left_out() -> None:
     found = regained(NEXT, case_of(WITH_OWN))
     assert found is not None
     after, meanwhile = found
-    assert (after.attempt, after.attempts, after.earlier, meanwhile) == (1, 2, (), None)
+    assert (after.attempt, after.claim.tried, after.claim.earlier, meanwhile) == (1, 2, (), None)

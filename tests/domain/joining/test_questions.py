@@ -140,7 +140,7 @@ def test_the_token_of_a_slice_that_its_claim_has_no_more_is_taken_away_and_the_n
 
 
 def test_a_token_that_was_asked_for_another_attempt_is_taken_away_before_one_is_asked_for() -> None:
-    decision = decided(requested(attempt=2, attempts=2, join_asked=asked(), earlier=(1,)))
+    decision = decided(requested(attempt=2, tried=2, join_asked=asked(), earlier=(1,)))
     assert joins(decision) == (END, AskJoin(2, NOW))
     assert decision.record.join_asked == JoinAsked(attempt=2, at=NOW)
 
@@ -210,7 +210,7 @@ records = st.builds(
     ),
     hosts=st.integers(0, 4).map(lambda usable: some_hosts(usable=usable)),
     attempt=st.integers(1, 2),
-    attempts=st.just(2),
+    tried=st.just(2),
 ).flatmap(lambda record: st.sampled_from([record, unneeded(record)]))
 
 

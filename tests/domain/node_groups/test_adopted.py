@@ -51,7 +51,7 @@ def test_a_slice_that_is_whole_is_adopted_as_attempt_0_under_its_own_name() -> N
     record = planned(GROUP, POLICY, TEMPLATE, INSTANCES).record
     assert record is not None
     assert (record.job, record.id) == (JOB, slice_id(JOB))
-    assert (record.attempt, record.attempts, record.pool) == (0, 0, "trainers-mig-1ec0000c")
+    assert (record.attempt, record.claim.tried, record.pool) == (0, 0, "trainers-mig-1ec0000c")
     assert (record.current.create_requested_at, record.next_reconcile_at) == (NOW, NOW)
 
 
@@ -78,7 +78,7 @@ def test_a_slice_of_ours_that_waits_gets_the_hosts() -> None:
 def test_what_was_adopted_is_left_alone() -> None:
     first = planned(GROUP, POLICY, TEMPLATE, INSTANCES).record
     assert first is not None
-    for present in (first, with_fields(first, attempt=1, attempts=1)):
+    for present in (first, with_fields(first, attempt=1, tried=1)):
         again = planned(GROUP, POLICY, TEMPLATE, INSTANCES, present=present)
         assert (again.record, again.why) == (None, "already adopted")
 

@@ -48,7 +48,7 @@ def test_a_group_that_stands_is_recorded_with_its_slice() -> None:
     change = told(stands())
     assert (change.workload.state, change.workload.demand) == (WorkloadState.ACTIVE, {ID: None})
     assert change.slices[ID].spec == planned(two_hosts())
-    assert (change.slices[ID].awaited_since, change.slices[ID].next_reconcile_at) == (NOW, NOW)
+    assert (change.slices[ID].claim.awaited_since, change.slices[ID].next_reconcile_at) == (NOW, NOW)
 
 
 def test_the_same_again_changes_nothing_of_the_slice() -> None:
@@ -59,14 +59,14 @@ def test_the_same_again_changes_nothing_of_the_slice() -> None:
 def test_what_is_refused_is_recorded_with_the_reasons() -> None:
     record = told(stands(changed(two_hosts(), nodeCount=3))).slices[ID]
     assert record.spec is None
-    assert record.refusal is not None
-    assert "spec.nodeCount" in record.refusal.message
+    assert record.claim.refusal is not None
+    assert "spec.nodeCount" in record.claim.refusal.message
 
 
 def test_another_request_replaces_one_that_was_refused() -> None:
     refused = told(stands(changed(two_hosts(), nodeCount=3)))
     record = told(stands(), refused.workload, refused.slices[ID]).slices[ID]
-    assert (record.refusal, record.spec) == (None, planned(two_hosts()))
+    assert (record.claim.refusal, record.spec) == (None, planned(two_hosts()))
 
 
 def test_another_request_never_rebuilds_what_was_bought() -> None:
@@ -74,14 +74,14 @@ def test_another_request_never_rebuilds_what_was_bought() -> None:
     other = changed(two_hosts(), instanceConfig__reservation="other")
     record = told(stands(other, generation=2), on_record(), bought).slices[ID]
     assert record.spec == planned(other)
-    assert not record.rebuild_allowed
+    assert not record.claim.rebuild_allowed
 
 
 def test_what_cannot_be_parsed_is_refused_for_that() -> None:
     fact = WorkloadChanged(workload=ref(), state=WorkloadState.ACTIVE, template_error="spec.topology: not a string")
     change = told(fact)
     assert change.workload.template_error == "spec.topology: not a string"
-    refusal = change.slices[ID].refusal
+    refusal = change.slices[ID].claim.refusal
     assert refusal is not None
     assert (refusal.reason, refusal.message) == (Reason.DOES_NOT_FIT, "spec.topology: not a string.")
 
@@ -96,7 +96,7 @@ def test_what_can_be_parsed_again_has_no_error_any_more() -> None:
 def test_the_end_of_a_group_that_was_never_heard_of_has_a_slice_that_can_be_gone() -> None:
     change = told(is_over())
     assert (change.workload.state, change.workload.demand) == (WorkloadState.DELETED, {ID: None})
-    assert (change.slices[ID].spec, change.slices[ID].awaited_since) == (None, None)
+    assert (change.slices[ID].spec, change.slices[ID].claim.awaited_since) == (None, None)
 
 
 @pytest.mark.parametrize("state", [WorkloadState.DELETED, WorkloadState.MISSING])
@@ -123,8 +123,8 @@ def test_an_earlier_generation_is_outdated() -> None:
 
 def test_its_demand_is_confirmed_while_the_relay_is_heard() -> None:
     record = with_current_desire(a_group_record(), on_record(), NOW - MINUTE)
-    assert (record.desire, record.demand_confirmed_at) == (Desire.PRESENT, NOW - MINUTE)
-    assert with_current_desire(a_group_record(), on_record(), None).demand_confirmed_at is None
+    assert (record.desire, record.claim.demand_confirmed_at) == (Desire.PRESENT, NOW - MINUTE)
+    assert with_current_desire(a_group_record(), on_record(), None).claim.demand_confirmed_at is None
 
 
 def test_it_is_part_of_no_list_of_demand() -> None:

@@ -67,7 +67,7 @@ def test_one_that_no_claim_has_is_known_by_its_own_record() -> None:
         pytest.param(a_record(**{**SERVING, "ours_since": None}), 1, id="a record that never saw it ours"),
         pytest.param(a_record(**SERVING), 2, id="a record of another attempt"),
         pytest.param(
-            a_record(attempt=2, attempts=2, phase=Phase.GONE, reason=Reason.RELEASED, next_reconcile_at=None),
+            a_record(attempt=2, tried=2, phase=Phase.GONE, reason=Reason.RELEASED, next_reconcile_at=None),
             1,
             id="a record that has seen it go",
         ),
@@ -79,7 +79,7 @@ def test_one_that_nothing_proves_to_be_ours_is_told_and_neither_adopted_nor_put_
     findings = found(record, nameless(attempt))
     assert findings.unproven == (nameless(attempt).name,)
     assert (findings.recovered, findings.strays, findings.orphans, findings.ownerless) == ((), (), 0, 0)
-    assert all(after.earlier == before.earlier for before, after in findings.mended)
+    assert all(after.claim.earlier == before.claim.earlier for before, after in findings.mended)
 
 
 @pytest.mark.parametrize("unreadable", [SLICE, unclaimed_id(SLICE, 1)], ids=["of its claim", "of its own"])

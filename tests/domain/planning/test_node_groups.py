@@ -23,7 +23,7 @@ from tpu_slices.domain.model.slices import (
     same_request,
 )
 from tpu_slices.domain.planning.node_groups import declared_slice, group_labels
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.wire.node_groups import group_of
 
 OWNER = Owner(kind=OwnerKind.TPU_NODE_GROUP, namespace="default", name="my-group", uid=WorkloadUid("uid-my-group"))

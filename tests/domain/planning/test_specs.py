@@ -19,7 +19,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, OwnerKind, Taint
 from tpu_slices.domain.planning.host_labels import TOPOLOGY, host_labels
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -56,7 +56,7 @@ def test_a_waiting_slice_gets_the_legacy_pool() -> None:
     waiting = a_record(job=a_job(job_index=1), phase=Phase.WAITING, retry_at=NOW, note="asked on Monday")
     record = adoption_of(a_pool(), waiting).record
     assert record is not None
-    assert (record.pool, record.note, record.retry_at) == ("llama-4f2a1", "asked on Monday", None)
+    assert (record.pool, record.note, record.claim.retry_at) == ("llama-4f2a1", "asked on Monday", None)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_close, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_close, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     BARE,
     ELSEWHERE,
@@ -70,7 +70,8 @@ from tpu_slices.domain.reconciling.decisions import (
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
-from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 LIMITS = Limits()
 SECOND = timedelta(seconds=1)
@@ -614,15 +615,16 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     before = replace(record, hold=True, phase=Phase.READY)
     after = decided(before, found, known).record
     before = without_gone(Situation(before, seen(found), NOW, settings(), known)).record
-    times = {"next_reconcile_at", "look_at", "slot_awaited", "retry_at", "failures", "held_since"}
-    times |= {"blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
+    times = {"next_reconcile_at", "look_at", "slot_awaited", "held_since"}
+    of_claim = {"retry_at", "failures", "blocked_settings_version", "waits_since", "setbacks", "awaited_since"}
     of_pool = {"slot", "seen", "hosts_awaited_since", "returning", "unreadable_since"}
     if isinstance(found, Absent):
         of_pool.add("create_requested_at")
     told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}
     same = {name: getattr(before, name) for name in times | told}
     current = replace(after.current, **{name: getattr(before.current, name) for name in of_pool})
-    assert replace(after, current=current, **same) == before
+    claim = replace(after.claim, **{name: getattr(before.claim, name) for name in of_claim})
+    assert replace(after, current=current, claim=claim, **same) == before
     assert after.slots <= before.slots
 
 
@@ -691,7 +693,7 @@ def test_a_slice_blocked_by_a_pause_is_created_when_the_pause_is_over() -> None:
 
 def test_the_name_of_a_slice_that_failed_is_never_used_again() -> None:
     decision = decided(requested(**JUST), Broken(STOCKOUT))
-    assert (decision.record.attempt, decision.record.attempts, decision.record.earlier) == (2, 2, (1,))
+    assert (decision.record.attempt, decision.record.claim.tried, decision.record.claim.earlier) == (2, 2, (1,))
     assert decision.let_go is not None
     assert (decision.let_go.id, decision.let_go.attempt) == (unclaimed_id(decision.record.id, 1), 1)
 
@@ -699,16 +701,16 @@ def test_the_name_of_a_slice_that_failed_is_never_used_again() -> None:
 def test_a_failed_attempt_waits_longer_each_time() -> None:
     first = decided(requested(**JUST), Broken(STOCKOUT)).record
     again = decided(requested(**JUST, failures=3), Broken(STOCKOUT)).record
-    assert (first.retry_at, again.retry_at) == (NOW + MINUTE, NOW + 8 * MINUTE)
+    assert (first.claim.retry_at, again.claim.retry_at) == (NOW + MINUTE, NOW + 8 * MINUTE)
 
 
 def test_the_shape_that_gke_never_makes_is_not_requested_again_until_the_settings_change() -> None:
     refused = decided(requested(**JUST), a_failure(FailureKind.IMPOSSIBLE, "Unsupported")).record
-    gone = replace(refused, earlier=())
+    gone = refused.with_claim(earlier=())
     assert decided(gone, Absent(), GRANTED).actions == ()
     later = decide(gone, seen(Absent()), NOW, settings(version="settings-2"), GRANTED)
     assert later.actions == CREATE_NEXT
-    assert later.record.rejection is None
+    assert later.record.claim.rejection is None
 
 
 def test_settings_are_pinned_at_the_first_create_and_kept() -> None:
@@ -775,7 +777,7 @@ def test_a_gone_slice_in_demand_again_gets_the_next_attempts_name() -> None:
     assert deleting.actions == (DeletePool(1),)
     gone = decide(deleting.record, seen(Absent()), NOW + MINUTE, settings()).record
     assert (gone.phase, gone.expire_at) == (Phase.GONE, NOW + MINUTE + settings().limits.gone_ttl)
-    again = replace(gone, desire=Desire.PRESENT, demand_confirmed_at=NOW)
+    again = with_fields(gone, desire=Desire.PRESENT, demand_confirmed_at=NOW)
     back = decide(again, seen(Absent()), NOW + 2 * MINUTE, settings(), GRANTED)
     assert back.actions == CREATE_NEXT
     assert back.record.expire_at is None

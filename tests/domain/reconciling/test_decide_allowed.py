@@ -14,7 +14,8 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CreatePool, Decision
-from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 NO_LIMITS = Policy()
 TOO_LARGE = Policy(everyone=Allowed(chips_per_slice=8))
@@ -102,7 +103,7 @@ def test_a_slice_that_serves_in_a_cluster_that_is_retired_serves_until_it_is_rel
 def test_a_refusal_of_the_request_itself_stays(reason: Reason) -> None:
     refusal = Refusal(reason=reason, message="no.")
     decision = decided(a_record(spec=None, refusal=refusal), TOO_LARGE)
-    assert (decision.reason, decision.record.refusal) == (reason, refusal)
+    assert (decision.reason, decision.record.claim.refusal) == (reason, refusal)
 
 
 def test_a_slice_without_demand_is_gone_and_not_refused() -> None:

@@ -78,7 +78,7 @@ def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(
         assert after.reason is Reason.OPERATION_LIMIT or not creates
     elif after.next_reconcile_at is None:
         assert after.phase in SETTLED
-        assert after.phase is not Phase.GONE or not after.earlier
+        assert after.phase is not Phase.GONE or not after.claim.earlier
         assert after.phase is not Phase.READY or after.current.hosts.occupants
     else:
         assert after.next_reconcile_at >= NOW
@@ -138,10 +138,10 @@ def test_a_creation_needs_a_desire_fresh_demand_a_slot_and_an_unused_name(case: 
         assert decision.record.current.slot is not None
         assert case.waiting
         assert not case.runs_elsewhere
-        assert record.refusal is None
+        assert record.claim.refusal is None
         assert creates == [decision.record.attempt]
         assert not record.unclaimed
-        assert creates[0] not in decision.record.earlier
+        assert creates[0] not in decision.record.claim.earlier
         assert creates[0] != record.attempt or isinstance(case.seen.pool, Absent | Begun)
 
 
@@ -151,8 +151,8 @@ def test_every_pool_that_may_exist_stays_on_record(case: Situation) -> None:
     after, let_go = decision.record, decision.let_go
     kept = {each.attempt for each in (after, let_go) if each is not None and each.current.create_requested_at}
     assert not may_exist(case) or case.record.attempt in kept
-    assert after.earlier == (*case.record.earlier, *([let_go.attempt] if let_go else []))
-    assert after.attempt not in after.earlier
+    assert after.claim.earlier == (*case.record.claim.earlier, *([let_go.attempt] if let_go else []))
+    assert after.attempt not in after.claim.earlier
 
 
 @given(situations(every_record.map(without_claim)))
@@ -168,7 +168,7 @@ def test_a_slice_leaves_its_claim_as_it_is_and_goes(case: Situation) -> None:
     let_go = decided(case).let_go
     if let_go is not None:
         before = case.record
-        assert (let_go.claim, let_go.attempt, let_go.pool) == (before.id, before.attempt, before.pool)
+        assert (let_go.maker, let_go.attempt, let_go.pool) == (before.id, before.attempt, before.pool)
         assert let_go.current.hosts == before.current.hosts
         assert let_go.slots <= before.slots
         assert let_go.goes
@@ -178,21 +178,21 @@ def test_a_slice_leaves_its_claim_as_it_is_and_goes(case: Situation) -> None:
 @given(situations())
 def test_a_new_attempt_has_a_number_that_none_ever_had(case: Situation) -> None:
     after = decided(case).record
-    assert after.attempts >= case.record.attempts
+    assert after.claim.tried >= case.record.claim.tried
     if after.attempt != case.record.attempt:
-        assert after.attempt == after.attempts > case.record.attempts
+        assert after.attempt == after.claim.tried > case.record.claim.tried
 
 
 def pools_of(record: SliceRecord) -> tuple[object, ...]:
     return (
         record.attempt,
-        record.attempts,
+        record.claim.tried,
         record.current.create_requested_at,
         record.slots,
-        record.earlier,
+        record.claim.earlier,
         record.let_go,
         record.current if record.goes else None,
-        record.failures,
+        record.claim.failures,
     )
 
 

@@ -59,8 +59,8 @@ def test_the_earlier_pools_that_a_release_waits_for_are_named() -> None:
 
 
 def test_failures_are_forgotten_when_a_slice_serves_or_is_needed_no_more() -> None:
-    assert decided(ready(failures=3), Running(None)).record.failures == 0
-    assert decided(unneeded(a_record(failures=3)), Absent()).record.failures == 0
+    assert decided(ready(failures=3), Running(None)).record.claim.failures == 0
+    assert decided(unneeded(a_record(failures=3)), Absent()).record.claim.failures == 0
 
 
 def test_a_release_says_why_nobody_needs_it() -> None:

@@ -78,7 +78,7 @@ def test_a_resumed_jobset_with_another_request_changes_the_specs_of_its_slices()
     assert demand is not None
     after = demand.slices[record.id]
     assert after.spec is not None
-    assert (str(after.spec.topology), after.rebuild_allowed) == ("4x8", True)
+    assert (str(after.spec.topology), after.claim.rebuild_allowed) == ("4x8", True)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_however_a_resume_is_reported_another_request_changes_the_spec(
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, known, {record.id: record}, LATER, settings())
     assert demand is not None
-    assert demand.slices[record.id].rebuild_allowed
+    assert demand.slices[record.id].claim.rebuild_allowed
 
 
 def test_leaders_reported_one_after_the_other_all_change_the_specs_of_their_slices() -> None:
@@ -112,7 +112,7 @@ def test_leaders_reported_one_after_the_other_all_change_the_specs_of_their_slic
         fact = leaders_wait(index, workload=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
         demand = wanted(fact, known, {record.id: record}, LATER, settings())
         assert demand is not None
-        assert demand.slices[record.id].rebuild_allowed
+        assert demand.slices[record.id].claim.rebuild_allowed
         known = demand.workload
 
 
@@ -121,7 +121,7 @@ def test_another_request_at_the_same_generation_does_not_change_the_spec() -> No
     fact = replace(at_generation(1), requests=(a_request(topology="4x8"),))
     demand = wanted(fact, a_jobset(generation=1), {record.id: record}, LATER, settings())
     assert demand is not None
-    assert not demand.slices[record.id].rebuild_allowed
+    assert not demand.slices[record.id].claim.rebuild_allowed
 
 
 def test_new_settings_do_not_change_the_spec_of_a_slice_that_may_have_a_pool() -> None:
@@ -144,7 +144,7 @@ def test_a_rejection_is_kept_until_the_request_changes() -> None:
     assert same is not None
     assert other is not None
     assert same.slices == {}
-    assert other.slices[record.id].rejection is None
+    assert other.slices[record.id].claim.rejection is None
 
 
 def test_a_forged_pod_can_only_request_what_its_jobset_requests() -> None:

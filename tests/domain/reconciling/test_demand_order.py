@@ -40,7 +40,8 @@ from tpu_slices.domain.reconciling.demand import (
     wanted,
     with_current_desire,
 )
-from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
 
 DELETED, MISSING = WorkloadState.DELETED, WorkloadState.MISSING
@@ -163,16 +164,16 @@ def test_a_slice_that_was_requested_just_now_is_not_requested_again_at_once(seco
 
 def test_a_slice_that_is_needed_again_is_awaited_since_its_leader_waited_or_its_jobset_came_back() -> None:
     gone = with_current_desire(a_record(), a_jobset(state=SUSPENDED))
-    assert gone.awaited_since is None
+    assert gone.claim.awaited_since is None
     demand = {gone.id: NOW}
-    assert with_current_desire(gone, a_jobset(demand=demand, state_since=SINCE)).awaited_since == NOW
-    assert with_current_desire(gone, a_jobset(demand=demand, state_since=LATER)).awaited_since == LATER
-    assert with_current_desire(gone, a_jobset(demand={}, state_since=SINCE)).awaited_since == SINCE
+    assert with_current_desire(gone, a_jobset(demand=demand, state_since=SINCE)).claim.awaited_since == NOW
+    assert with_current_desire(gone, a_jobset(demand=demand, state_since=LATER)).claim.awaited_since == LATER
+    assert with_current_desire(gone, a_jobset(demand={}, state_since=SINCE)).claim.awaited_since == SINCE
 
 
 def test_a_slice_that_is_needed_stays_awaited_since_when_it_was() -> None:
     record = a_record(awaited_since=SINCE)
-    assert with_current_desire(record, a_jobset(state_since=LATER)).awaited_since == SINCE
+    assert with_current_desire(record, a_jobset(state_since=LATER)).claim.awaited_since == SINCE
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_a_slice_that_is_needed_stays_awaited_since_when_it_was() -> None:
 def test_a_slice_that_was_scaled_away_says_so(groups: int | None, state: WorkloadState, said: str) -> None:
     record = with_current_desire(a_record(awaited_since=SINCE), a_jobset(state=state, groups=groups))
     assert record.desire_message == said
-    assert (record.awaited_since is not None) is (said == "the JobSet is active")
+    assert (record.claim.awaited_since is not None) is (said == "the JobSet is active")
 
 
 # what a slice is to be
@@ -219,12 +220,12 @@ def test_a_refusal_is_recorded_once_and_another_one_in_its_place() -> None:
 
     record = a_record(create_requested_at=NOW)
     first = refused(record, settings())[record.id]
-    assert isinstance(first.refusal, Refusal)
+    assert isinstance(first.claim.refusal, Refusal)
     assert refused(first, settings()) == {}
-    earlier = replace(first, refusal=replace(first.refusal, message="an earlier message"))
-    assert refused(earlier, settings())[record.id].refusal == first.refusal
+    earlier = first.with_claim(refusal=replace(first.claim.refusal, message="an earlier message"))
+    assert refused(earlier, settings())[record.id].claim.refusal == first.claim.refusal
     served = asked(first, a_jobset()).slices[record.id]
-    assert served.refusal is None
+    assert served.claim.refusal is None
 
 
 @pytest.mark.parametrize(
@@ -236,12 +237,12 @@ def test_a_slice_may_be_rebuilt_if_its_jobset_was_away_since_its_leader_waited(
 ) -> None:
     record = a_record(create_requested_at=NOW)
     known = a_jobset(demand={} if confirmed is None else {record.id: confirmed}, state_since=since)
-    assert asked(record, known, topology="4x8").slices[record.id].rebuild_allowed is rebuilds
+    assert asked(record, known, topology="4x8").slices[record.id].claim.rebuild_allowed is rebuilds
 
 
 def test_a_slice_of_a_jobset_that_is_not_on_record_is_not_rebuilt() -> None:
     record = a_record(create_requested_at=NOW)
-    assert asked(record, None, topology="4x8").slices[record.id].rebuild_allowed is False
+    assert asked(record, None, topology="4x8").slices[record.id].claim.rebuild_allowed is False
 
 
 # whose slice a leader needs

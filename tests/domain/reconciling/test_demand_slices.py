@@ -57,9 +57,9 @@ def test_nobody_waits_for_a_slice_that_no_claim_has(own: WorkloadRecord | None, 
 
 def test_a_slices_demand_is_what_its_jobset_has_for_it() -> None:
     record = a_record(demand_confirmed_at=None)
-    assert with_current_desire(record, a_jobset(demand={record.id: NOW})).demand_confirmed_at == NOW
-    assert with_current_desire(a_record(), a_jobset(demand={})).demand_confirmed_at is None
-    assert with_current_desire(a_record(), None).demand_confirmed_at == NOW
+    assert with_current_desire(record, a_jobset(demand={record.id: NOW})).claim.demand_confirmed_at == NOW
+    assert with_current_desire(a_record(), a_jobset(demand={})).claim.demand_confirmed_at is None
+    assert with_current_desire(a_record(), None).claim.demand_confirmed_at == NOW
 
 
 def needed(index: int, *slices: SliceRecord) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, heard, settings, some_hosts, with_fields
 from tests.domain.cases import ELSEWHERE, FLEX, HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
 from tests.domain.cases import ready as a_ready_slice
 from tests.domain.cases import requested as a_requested_slice
@@ -86,8 +86,8 @@ def test_a_pool_waits_as_long_as_it_is_empty_and_needed(
 def test_an_empty_pool_that_nobody_waits_for_goes_and_stays_if_somebody_does_which_is_no_failure() -> None:
     after = decide(requested(**LATE), Observed(OURS), NOW, settings(), heard())
     assert (after.record.let_go, after.let_go) == ("nobody waits for it", None)
-    assert (after.actions, after.record.failures) == ((CloseHosts(1, 1),), 0)
-    back = decide(replace(after.record, **WAITS), Observed(OURS), NOW + MINUTE, settings(), heard())
+    assert (after.actions, after.record.claim.failures) == ((CloseHosts(1, 1),), 0)
+    back = decide(with_fields(after.record, **WAITS), Observed(OURS), NOW + MINUTE, settings(), heard())
     assert (back.record.attempt, back.record.reason, back.record.let_go) == (1, Reason.AWAITING_FLEX_START, "")
     assert back.actions == (OpenHosts(1, 2),)
 

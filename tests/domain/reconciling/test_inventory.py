@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, some_hosts, unclaimed
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, some_hosts, unclaimed, with_fields
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
@@ -36,7 +35,7 @@ def told(reason: ReportReason, requested: int) -> Report:
 
 
 def a_pool(record: SliceRecord, attempt: int = 1) -> PoolSeen:
-    return PoolSeen(name=pool_name(record.claim, attempt), slice_id=record.claim, attempt=attempt, job=record.job)
+    return PoolSeen(name=pool_name(record.maker, attempt), slice_id=record.maker, attempt=attempt, job=record.job)
 
 
 def going(attempt: int = 1, **changes: Any) -> SliceRecord:
@@ -73,7 +72,7 @@ def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its
     host = a_record(**SERVING, hosts=some_hosts(occupants=(an_occupant("gemma"),)))
     own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
     there = RunsOn(slice_id=host.id, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
-    for records, unplaced in (([host, own], True), ([host, replace(own, runs_on=there)], False), ([host], False)):
+    for records, unplaced in (([host, own], True), ([host, own.with_claim(runs_on=there)], False), ([host], False)):
         found = findings_of(records=records, pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=own.owner)])
         assert found.unplaced is unplaced
 
@@ -81,8 +80,8 @@ def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its
 def test_a_job_on_hosts_that_no_claim_has_is_looked_for_likewise() -> None:
     host = going(hosts=some_hosts(occupants=(an_occupant("gemma"),)))
     own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
-    there = RunsOn(slice_id=host.claim, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
-    for guest, unplaced in ((own, True), (replace(own, runs_on=there), False)):
+    there = RunsOn(slice_id=host.maker, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
+    for guest, unplaced in ((own, True), (own.with_claim(runs_on=there), False)):
         assert findings_of(records=[host, guest], pools=[a_pool(host)]).unplaced is unplaced
 
 
@@ -194,7 +193,7 @@ def test_a_pool_whose_record_cannot_be_read_is_left_alone() -> None:
 @pytest.mark.parametrize("state", WorkloadState)
 def test_an_orphan_is_its_claims_slice_and_spared_whatever_its_jobset_does(state: WorkloadState) -> None:
     (recovered,) = findings_of(records=[], pools=[a_pool(a_record(), 3)], workloads=[a_jobset(state=state)]).recovered
-    assert (recovered.attempt, recovered.attempts, recovered.unclaimed) == (3, 3, False)
+    assert (recovered.attempt, recovered.claim.tried, recovered.unclaimed) == (3, 3, False)
     assert recovered.current.spared_until == NOW + SPARED_FOR
 
 
@@ -215,12 +214,12 @@ def test_a_pool_without_a_record_of_a_claim_that_has_another_slice_becomes_a_sli
     pools = [a_pool(claim, 3), a_pool(claim, 2), a_pool(claim, 1)]
     findings = findings_of(records=[claim, going(2)], pools=pools)
     (stray,) = findings.strays
-    assert (stray.id, stray.claim, stray.attempt) == (unclaimed_id(claim.id, 1), claim.id, 1)
+    assert (stray.id, stray.maker, stray.attempt) == (unclaimed_id(claim.id, 1), claim.id, 1)
     assert (stray.current.create_requested_at, stray.current.ours_since) == (NOW, NOW)
     assert (stray.current.spared_until, stray.next_reconcile_at) == (NOW + SPARED_FOR, NOW)
     assert (stray.goes, stray.fits, stray.phase, stray.chips_bought) == (True, False, Phase.RELEASING, 16)
     ((before, after),) = findings.mended
-    assert (before, after) == (claim, replace(claim, earlier=(1, 2), next_reconcile_at=NOW, look_at=NOW))
+    assert (before, after) == (claim, with_fields(claim, earlier=(1, 2), next_reconcile_at=NOW, look_at=NOW))
     assert (findings.recovered, findings.orphans) == ((), 0)
 
 
@@ -229,14 +228,14 @@ def test_a_claim_without_a_slice_learns_of_a_pool_that_it_had_and_waits_for_its_
     findings = findings_of(records=[claim], pools=[a_pool(claim, 1)])
     assert [each.attempt for each in findings.strays] == [1]
     ((_, after),) = findings.mended
-    assert (after.earlier, after.current, after.next_reconcile_at) == ((1,), claim.current, NOW)
+    assert (after.claim.earlier, after.current, after.next_reconcile_at) == ((1,), claim.current, NOW)
 
 
 def test_a_pool_with_a_record_that_its_claim_does_not_know_of_is_known_to_it_again() -> None:
     claim, before = a_record(**{**HAD_BEFORE, "earlier": ()}), going(2)
     findings = findings_of(records=[claim, before], pools=[a_pool(claim, 3), a_pool(claim, 2)])
     ((_, after),) = findings.mended
-    assert (after.earlier, findings.strays) == ((2,), ())
+    assert (after.claim.earlier, findings.strays) == ((2,), ())
 
 
 def test_the_number_of_a_pool_that_is_missing_from_its_record_is_not_used_again() -> None:
@@ -251,14 +250,14 @@ def test_several_pools_without_records_of_one_claim_become_a_slice_each() -> Non
     claim = a_record(**SERVING, attempt=3)
     findings = findings_of(records=[claim], pools=[a_pool(claim, number) for number in (3, 2, 1)])
     assert {each.id for each in findings.strays} == {unclaimed_id(claim.id, 1), unclaimed_id(claim.id, 2)}
-    assert [after.earlier for _, after in findings.mended] == [(1, 2)]
+    assert [after.claim.earlier for _, after in findings.mended] == [(1, 2)]
 
 
 def test_an_earlier_slice_that_has_neither_a_record_nor_a_pool_is_forgotten() -> None:
     claim = a_record(**HAD_BEFORE)
     findings = findings_of(records=[claim], pools=[a_pool(claim, 3)])
     assert findings == InventoryFindings(
-        mended=((claim, replace(claim, earlier=(), next_reconcile_at=NOW, look_at=NOW)),)
+        mended=((claim, with_fields(claim, earlier=(), next_reconcile_at=NOW, look_at=NOW)),)
     )
 
 
@@ -280,7 +279,7 @@ def test_an_earlier_slice_whose_record_cannot_be_read_stays_and_gets_no_other_re
 
 def test_a_pool_of_a_claim_whose_record_cannot_be_read_gets_none_beside_an_earlier_slice() -> None:
     before = going(1)
-    found = findings_of(records=[before], pools=[a_pool(before, 1), a_pool(before, 2)], unreadable=before.claim)
+    found = findings_of(records=[before], pools=[a_pool(before, 1), a_pool(before, 2)], unreadable=before.maker)
     assert found == InventoryFindings()
 
 
@@ -339,7 +338,7 @@ def test_a_pool_that_its_record_counts_as_never_requested_is_reconciled_again(ph
         records=[record], pools=[a_pool(record)], workloads=[a_jobset(state=WorkloadState.COMPLETED)]
     )
     ((_, after),) = findings.mended
-    assert (after.current.create_requested_at, after.next_reconcile_at, after.earlier) == (NOW, NOW, ())
+    assert (after.current.create_requested_at, after.next_reconcile_at, after.claim.earlier) == (NOW, NOW, ())
     assert findings.strays == ()
 
 

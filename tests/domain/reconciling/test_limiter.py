@@ -194,7 +194,7 @@ def test_a_creation_that_succeeds_ends_the_shortage_of_its_capacity_pool(
 def test_what_its_capacity_pool_cannot_provide_begins_a_shortage_and_a_reservation_is_left_alone_for_a_while(
     reason: Reason, again_at: datetime | None
 ) -> None:
-    failed = replace(CREATES.transitioned(NOW, reason, "none left"), retry_at=NOW + 2 * MINUTE)
+    failed = CREATES.transitioned(NOW, reason, "none left").with_claim(retry_at=NOW + 2 * MINUTE)
     seen = Observed(Absent())
     assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {
         OURS: a_shortage(reason=reason, what="tpu-v6e-slice 4x4", again_at=again_at)
@@ -318,7 +318,7 @@ def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:
     deletion = slot_awaited(record, PoolOperation.DELETE, 1, NOW + MINUTE)
     assert (deletion.since, deletion.queue) == (NOW + MINUTE, "")
     for slice_ in (record, unclaimed(record)):
-        assert candidate_of(slice_, deletion) == a_deletion(slice_id=record.claim, since=NOW + MINUTE)
+        assert candidate_of(slice_, deletion) == a_deletion(slice_id=record.maker, since=NOW + MINUTE)
 
 
 def test_a_capacity_pool_is_zone_accelerator_and_kind_of_capacity() -> None:

@@ -49,7 +49,7 @@ def a_failure(kind: FailureKind, message: str = "not now") -> Refused:
 def releasing() -> SliceRecord:
     """Return a claim whose slice is being deleted, or the creation of that cancelled."""
     record = going(reason=Reason.DELETION_STARTED, slot=0, delete_requested_at=NOW)
-    return replace(record, id=record.claim)
+    return replace(record, id=record.maker)
 
 
 def after(action: Action, outcome: Outcome, record: SliceRecord | None = None) -> SliceRecord:
@@ -188,7 +188,7 @@ def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() 
 def test_a_refused_creation_fails_without_an_attempt() -> None:
     ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
     record = after(CreatePool(1), a_failure(FailureKind.QUOTA), ordered)
-    assert (record.reason, record.attempt, record.earlier) == (Reason.QUOTA_EXCEEDED, 1, ())
+    assert (record.reason, record.attempt, record.claim.earlier) == (Reason.QUOTA_EXCEEDED, 1, ())
     assert left_by(ordered, CreatePool(1), a_failure(FailureKind.QUOTA), NOW) is None
     assert (sorted(record.slots), record.current.create_requested_at, record.chips_held) == ([], None, 0)
 

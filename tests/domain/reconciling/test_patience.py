@@ -19,9 +19,10 @@ from tpu_slices.domain.reconciling.decisions import DeletePool
 from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed
+from tpu_slices.domain.records.claims import Rejection
 from tpu_slices.domain.records.hosts import RunsOn
 from tpu_slices.domain.records.returning import Returning
-from tpu_slices.domain.records.slices import Rejection, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 LIMITS = Limits()
 RESERVED = a_spec(capacity=Capacity(CapacityKind.RESERVATION, "hall-7"))
@@ -169,8 +170,8 @@ def test_every_kind_of_failure_has_its_phase_reason_and_message(kind: FailureKin
 )
 def test_a_failed_creation_frees_its_slot_and_backs_off_by_its_kind(kind: FailureKind, retry: timedelta | None) -> None:
     after = failed(a_record(**CREATING), Failure(kind, "why"), NOW, settings())
-    assert after.retry_at == (None if retry is None else NOW + retry)
-    assert (after.current.slot, after.current.operation, after.current.create_requested_at, after.failures) == (
+    assert after.claim.retry_at == (None if retry is None else NOW + retry)
+    assert (after.current.slot, after.current.operation, after.current.create_requested_at, after.claim.failures) == (
         None,
         None,
         None,
@@ -214,9 +215,9 @@ def test_a_reservation_that_is_not_there_yet_is_tried_every_few_minutes() -> Non
     record, at, tries = a_record(spec=RESERVED), NOW, 0
     while at < NOW + timedelta(hours=4):
         record, tries = failed(record, Failure(FailureKind.RESERVATION_AWAITED, "no such."), at, settings()), tries + 1
-        assert record.retry_at is not None
-        assert record.retry_at - at <= 5 * MINUTE
-        at = record.retry_at
+        assert record.claim.retry_at is not None
+        assert record.claim.retry_at - at <= 5 * MINUTE
+        at = record.claim.retry_at
     assert tries <= 52
 
 
@@ -229,18 +230,20 @@ def test_a_blocked_slice_records_the_version_of_the_settings() -> None:
     after = failed(
         a_record(**CREATING), Failure(FailureKind.CONFIGURATION, "no such account"), NOW, settings(version="s7")
     )
-    assert (after.phase, after.blocked_settings_version) == (Phase.BLOCKED, "s7")
+    assert (after.phase, after.claim.blocked_settings_version) == (Phase.BLOCKED, "s7")
 
 
 def test_a_shape_that_gke_never_creates_is_rejected_under_these_settings() -> None:
     after = failed(a_record(**CREATING), Failure(FailureKind.IMPOSSIBLE, "unsupported"), NOW, settings(version="s7"))
-    assert after.rejection == Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message=after.message, settings_version="s7")
+    assert after.claim.rejection == Rejection(
+        reason=Reason.IMPOSSIBLE_SHAPE, message=after.message, settings_version="s7"
+    )
 
 
 def test_a_name_that_is_taken_is_no_failure_and_the_slice_is_reconciled_again() -> None:
     record = a_record(**CREATING, failures=3)
     after = failed(record, Failure(FailureKind.NAME_TAKEN, "already exists"), NOW, settings())
-    assert (after.failures, after.current.slot, after.current.create_requested_at, after.current.operation) == (
+    assert (after.claim.failures, after.current.slot, after.current.create_requested_at, after.current.operation) == (
         3,
         0,
         NOW,
@@ -296,5 +299,5 @@ def test_backoff_starts_anew_after_a_failure_of_another_kind() -> None:
     counts = []
     for kind in kinds:
         record = failed(record, Failure(kind, "no."), NOW, settings())
-        counts.append(record.failures)
+        counts.append(record.claim.failures)
     assert counts == [1, 2, 1, 2]

@@ -114,7 +114,7 @@ def test_a_slice_knows_where_its_job_runs(
 ) -> None:
     for host in (on_hosts(*before), unclaimed(on_hosts(*before))):
         after = with_place(_at(place), a_count(occupants, host), GEMMA) or _at(place)
-        assert after.runs_on == expected
+        assert after.claim.runs_on == expected
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_slice_knows_where_its_job_runs(
 )
 def test_a_job_runs_where_it_came_last(home: Hosts, before: tuple[Occupant, ...], *, runs_there: bool) -> None:
     after = with_place(_at(None, home), a_count((GEMMA,), host=on_hosts(*before)), GEMMA)
-    assert (after is not None and after.runs_on == THERE) is runs_there
+    assert (after is not None and after.claim.runs_on == THERE) is runs_there
 
 
 def test_a_place_is_not_restored_for_a_job_that_needs_none() -> None:
@@ -153,12 +153,12 @@ def test_hosts_are_recorded_with_the_slice_that_they_are_of() -> None:
 def test_a_job_that_came_to_its_own_hosts_runs_nowhere_else(
     before: tuple[Occupant, ...], place: RunsOn, expected: RunsOn | None
 ) -> None:
-    count = a_count((LLAMA,), host=replace(on_hosts(*before), runs_on=place))
-    assert with_hosts(count).runs_on == expected
+    count = a_count((LLAMA,), host=on_hosts(*before).with_claim(runs_on=place))
+    assert with_hosts(count).claim.runs_on == expected
 
 
 def listed(*records: SliceRecord, sequence: int = 3) -> HostsListed:
-    digests = {key_of(each.claim, each.attempt): each.hosts_digest for each in records}
+    digests = {key_of(each.maker, each.attempt): each.hosts_digest for each in records}
     return HostsListed(digests=digests, sequence=sequence)
 
 
@@ -166,9 +166,8 @@ def test_a_list_that_disagrees_lowers_positions_that_are_higher() -> None:
     for position, expected in ((5, 3), (2, 2)):
         record = a_record(hosts=some_hosts(sequence=position), runs_on=THERE)
         for slice_ in (record, unclaimed(record)):
-            after = lowered(slice_, listed())
-            assert after.current.hosts == some_hosts(sequence=expected)
-            assert after.runs_on == replace(THERE, sequence=3)
+            assert lowered(slice_, listed()).current.hosts == some_hosts(sequence=expected)
+        assert lowered(record, listed()).claim.runs_on == replace(THERE, sequence=3)
 
 
 def test_a_list_that_agrees_lowers_none() -> None:

@@ -109,7 +109,7 @@ def test_the_first_request_and_the_attempts_are_known_however_long_the_history()
         record = record.transitioned(at, Reason.CREATION_STARTED, "Creating.").with_current(create_requested_at=at)
         record = failed(record, STOCKOUT, at + 35 * MINUTE, settings())
     assert record.transition_count > len(record.transitions) == HISTORY
-    assert (record.waits_since, record.setbacks) == (NOW, {Reason.STOCKOUT: 2 * HISTORY - 1})
+    assert (record.claim.waits_since, record.claim.setbacks) == (NOW, {Reason.STOCKOUT: 2 * HISTORY - 1})
     assert (
         f"{2 * HISTORY - 1} attempts so far, out of stock {2 * HISTORY - 1} times since 2026-03-01 12:00 UTC"
         in record.message
@@ -118,20 +118,20 @@ def test_the_first_request_and_the_attempts_are_known_however_long_the_history()
 
 @pytest.mark.parametrize("kind", [FailureKind.RATE, FailureKind.BUSY, FailureKind.NAME_TAKEN])
 def test_an_operation_that_was_in_the_way_is_no_attempt_that_failed(kind: FailureKind) -> None:
-    assert failed(a_record(), Failure(kind, "later."), NOW, settings()).setbacks == {}
+    assert failed(a_record(), Failure(kind, "later."), NOW, settings()).claim.setbacks == {}
 
 
 @pytest.mark.parametrize("reason", [reason for reason in Reason if reason.phase])
 def test_a_slice_waits_and_its_attempts_count_until_it_is_ready_or_not_needed(reason: Reason) -> None:
     waits = a_record(awaited_since=NOW, setbacks={Reason.STOCKOUT: 2}).transitioned(NOW + MINUTE, reason, "")
     ready = reason.phase is Phase.READY
-    assert (waits.waits_since, waits.setbacks) == ((None, {}) if ready else (NOW, {Reason.STOCKOUT: 2}))
+    assert (waits.claim.waits_since, waits.claim.setbacks) == ((None, {}) if ready else (NOW, {Reason.STOCKOUT: 2}))
     unneeded = with_current_desire(waits, a_jobset(state=WorkloadState.SUSPENDED)).transitioned(NOW, reason, "")
-    assert (unneeded.waits_since, unneeded.setbacks) == (None, {})
+    assert (unneeded.claim.waits_since, unneeded.claim.setbacks) == (None, {})
 
 
 def test_a_slice_that_was_ready_waits_since_it_lost_its_hosts() -> None:
     record = a_record(awaited_since=NOW).transitioned(NOW + MINUTE, Reason.READY, "")
     lost = record.transitioned(NOW + 2 * MINUTE, Reason.HOSTS_LOST, "")
     later = failed(lost, STOCKOUT, NOW + timedelta(hours=1), settings())
-    assert (later.waits_since, later.setbacks) == (NOW + 2 * MINUTE, {Reason.STOCKOUT: 1})
+    assert (later.claim.waits_since, later.claim.setbacks) == (NOW + 2 * MINUTE, {Reason.STOCKOUT: 1})

@@ -91,7 +91,7 @@ def test_a_slice_that_no_claim_has_is_named_by_its_claim_and_its_number_as_its_p
     claim = a_record(attempt=3)
     before = unclaimed(claim)
     assert (claim.unclaimed, before.unclaimed) == (False, True)
-    assert (before.id, before.claim, before.attempt) == (unclaimed_id(claim.id, 3), claim.id, 3)
+    assert (before.id, before.maker, before.attempt) == (unclaimed_id(claim.id, 3), claim.id, 3)
     assert f"{before.pool}" == f"{claim.pool}" == before.id
 
 
@@ -192,5 +192,5 @@ def test_a_slice_holds_the_slot_of_its_operation_and_the_one_that_was_handed_on_
 
 def test_the_digest_of_a_slice_is_that_of_its_pool_by_the_claim_that_it_was_made_for() -> None:
     record = a_record(attempt=2, hosts=some_hosts(occupants=(an_occupant("guest"),)))
-    expected = digest_of(record.claim, 2, record.current.hosts)
+    expected = digest_of(record.maker, 2, record.current.hosts)
     assert record.hosts_digest == unclaimed(record).hosts_digest == expected

@@ -75,7 +75,7 @@ def test_capacity_that_is_out_of_stock_for_half_a_day_is_never_counted_for_long(
     world = World()
     jobset = world.jobset_appears()
     assert max(creations_fail(world, 12 * 60, STOCKOUT)) < 45 * MINUTE
-    assert world.record(jobset).setbacks[Reason.STOCKOUT] > 5
+    assert world.record(jobset).claim.setbacks[Reason.STOCKOUT] > 5
 
 
 def test_creations_that_fail_for_a_cause_that_nobody_knows_are_counted() -> None:

@@ -35,7 +35,7 @@ from tpu_slices.domain.planning.host_labels import ACCELERATOR, GROUP, GROUP_NAM
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
 from tpu_slices.domain.planning.policy import disallowed
 from tpu_slices.domain.planning.zones import checked
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 
 _SERVED = ("tpu-v6e-slice", "tpu7x", "tpu7")
 _BY_SIDES = {2: "tpu-v6e-slice", 3: "tpu7x"}

@@ -9,7 +9,7 @@ from typing import TypeVar
 from tpu_slices.domain.catalogue.accelerators import ImpossibleShape
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.texts import MESSAGE_CHARACTERS, shortened
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 
 Part = TypeVar("Part")
 

@@ -51,7 +51,7 @@ from tpu_slices.domain.planning.policy import disallowed
 from tpu_slices.domain.planning.self_managed import not_in_groups
 from tpu_slices.domain.planning.slicing import asks_gke_for_a_slice, sliced_by_gke
 from tpu_slices.domain.planning.zones import zone_of
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 
 MOST_NETWORKS = 16
 """More than GKE supports on any machine."""

@@ -112,14 +112,13 @@ def _new(request: SliceRequest, settings: ClusterSettings, now: datetime) -> Sli
 
 def adopted_record(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
     """Return the record of a slice with an adopted pool as its attempt 0."""
-    unused = record.attempts == record.attempt and record.current.create_requested_at is None
+    claim = record.claim
+    unused = claim.tried == record.attempt and record.current.create_requested_at is None
     return replace(
         record,
         current=Attempt(number=0, create_requested_at=now, ours_since=now, spared_until=now + SPARED_FOR),
-        attempts=record.attempts - 1 if unused else record.attempts,
+        claim=claim.with_changes(tried=claim.tried - 1 if unused else claim.tried, refusal=None, retry_at=None),
         legacy_pool=pool.name,
-        refusal=None,
-        retry_at=None,
         next_reconcile_at=now,
         look_at=now,
     )

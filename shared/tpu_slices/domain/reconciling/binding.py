@@ -27,11 +27,11 @@ from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.patience import failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
-from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.attempts import Attempt, Seen
 from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.claims import Refusal, Rejection
 from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.seen import Seen
-from tpu_slices.domain.records.slices import Refusal, Rejection, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
 
 C = TypeVar("C", bound=Situation)
 
@@ -161,7 +161,7 @@ def _made(case: Situation) -> Arm:
 
 def elsewhere(record: SliceRecord) -> Arm:
     """Return that a Job runs on another claim's slice."""
-    place = record.runs_on
+    place = record.claim.runs_on
     assert place is not None
     verb = "runs" if place.left_at is None else "ran moments ago, and may restart,"
     return Arm(Reason.RUNS_ELSEWHERE, f"Its Job {verb} on the hosts of slice {place.slice_id}.")
@@ -172,9 +172,9 @@ def _has_to_wait(case: Situation) -> bool:
     record = case.record
     if record.phase not in {Phase.WAITING, Phase.BLOCKED}:
         return False
-    if record.blocked_settings_version not in {None, case.settings.version}:
+    if record.claim.blocked_settings_version not in {None, case.settings.version}:
         return False
-    return record.retry_at is not None and case.now < record.retry_at
+    return record.claim.retry_at is not None and case.now < record.claim.retry_at
 
 
 def _without_slot(case: Situation) -> Arm:
@@ -199,33 +199,31 @@ def _create(case: Situation, slot: int) -> Arm:
         "ours_since": known.ours_since if begun else None,
         "hosts": Hosts(sequence=known.hosts.sequence, highest=known.hosts.highest),
     }
-    changes = {
-        "retry_at": None,
-        "blocked_settings_version": None,
-        "rejection": None,
-        "expire_at": None,
-        "pinned_settings": case.settings.pools if known.create_requested_at is None else record.pinned_settings,
-    }
+    claim = {"retry_at": None, "blocked_settings_version": None, "rejection": None}
+    pinned = case.settings.pools if known.create_requested_at is None else record.pinned_settings
+    others = {"expire_at": None, "pinned_settings": pinned}
     if isinstance(seen, Begun):
         message = f"Creating {noun} {record.pool} goes on, {seen.message} stands."
-        return Arm(Reason.CREATING, message, changes, current, creates=True)
+        return Arm(Reason.CREATING, message, claim, current, others, creates=True)
     what = messages.created(spec) if spec else "hosts"
     ahead = messages.attempt_ahead(record.with_current(create_requested_at=case.now), case.vendor, case.now)
     message = f"Creating {noun} {record.pool}: {what}{ahead}."
-    return Arm(Reason.CREATION_STARTED, message, changes, current, creates=True)
+    return Arm(Reason.CREATION_STARTED, message, claim, current, others, creates=True)
 
 
 def with_next(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
     """Return a claim's record with the next slice, not yet requested; `stands`: the last one, if that is not gone."""
-    number = min(record.attempts, LAST_ATTEMPT) + 1
+    number = min(record.claim.tried, LAST_ATTEMPT) + 1
     return replace(
         record,
         current=Attempt(number=number),
-        attempts=max(record.attempts, number),
-        earlier=record.earlier if stands is None else (*record.earlier, stands.attempt),
+        claim=record.claim.with_changes(
+            tried=max(record.claim.tried, number),
+            earlier=record.claim.earlier if stands is None else (*record.claim.earlier, stands.attempt),
+            rebuild_allowed=False,
+            rejection=None,
+        ),
         let_go="",
-        rebuild_allowed=False,
-        rejection=None,
         join_asked=None if stands is not None and stands.join_asked is not None else record.join_asked,
     )
 
@@ -307,7 +305,7 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
     | else                                                                                | no      |
     """
     slice_, now = case.record, case.now
-    runs_on, position = claim.runs_on, slice_.current.hosts.sequence
+    runs_on, position = claim.claim.runs_on, slice_.current.hosts.sequence
     if not claim.wanted or claim.hold or claim.on(claim.current.hosts):
         return None
     if runs_on is not None and runs_on.sequence > position:  # it was seen there later
@@ -318,15 +316,17 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
         return None
     had = claim.current.create_requested_at is not None
     meanwhile = claim.unclaimed_with(claim.current, f"its Job runs on {slice_.pool}", now) if had else None
-    earlier = [number for number in claim.earlier if number != slice_.attempt]
+    earlier = [number for number in claim.claim.earlier if number != slice_.attempt]
     after = replace(
         _taken_back(replace(claim, current=slice_.current), now),
-        earlier=(*earlier, *([claim.attempt] if had else [])),
+        claim=claim.claim.with_changes(
+            earlier=(*earlier, *([claim.attempt] if had else [])),
+            runs_on=None,
+            rebuild_allowed=False,
+            rejection=None,
+        ),
         legacy_pool=slice_.legacy_pool or claim.legacy_pool,
         join_asked=slice_.join_asked,
-        runs_on=None,
-        rebuild_allowed=False,
-        rejection=None,
         slot_awaited=None,
         next_reconcile_at=now,
         look_at=now,
@@ -342,8 +342,8 @@ def _stands(slice_: SliceRecord) -> bool:
 
 def _serves(claim: SliceRecord, case: Situation) -> bool:
     """Return whether a slice that no claim has is what its claim waits for."""
-    current, confirmed = case.record.current, claim.demand_confirmed_at
-    waits = confirmed is not None and case.now - confirmed <= case.limits.demand_ttl and claim.runs_on is None
+    current, confirmed = case.record.current, claim.claim.demand_confirmed_at
+    waits = confirmed is not None and case.now - confirmed <= case.limits.demand_ttl and claim.claim.runs_on is None
     if not waits or claim.current.create_requested_at is not None or claim.spec is None or case.record.made_as is None:
         return False
     stands = current.seen is not None and isinstance(current.seen.pool, Running | Busy)

@@ -36,7 +36,7 @@ def found(record: SliceRecord, own: WorkloadRecord | None, now: datetime, brake:
         return None
     if record.unconfirmed_end is not None:
         return record.unconfirmed_end
-    stands = record.current.create_requested_at is not None or record.earlier
+    stands = record.current.create_requested_at is not None or record.claim.earlier
     own_stop = brake.on(record.owner.namespace) if brake else None
     return UnconfirmedEnd(found_at=now, counted=own_stop is None) if stands else None
 

@@ -78,7 +78,7 @@ class Situation:
     @property
     def waiting(self) -> bool:
         """Whether a leader needs the slice, as was confirmed lately."""
-        confirmed = self.record.demand_confirmed_at
+        confirmed = self.record.claim.demand_confirmed_at
         return self.record.wanted and confirmed is not None and self.now - confirmed <= self.limits.demand_ttl
 
     @property
@@ -105,7 +105,7 @@ class Situation:
 
         A Job that is still reported to wait a while after its leader arrived there is not there any more.
         """
-        place, confirmed = self.record.runs_on, self.record.demand_confirmed_at
+        place, confirmed = self.record.claim.runs_on, self.record.claim.demand_confirmed_at
         if place is None:
             return False
         if place.left_at is not None:
@@ -177,12 +177,16 @@ class Situation:
     def leader_should_be_here(self) -> bool:
         """Whether a leader was reported to wait although its slice has been READY and vacant for a while."""
         record = self.record
-        if record.phase is not Phase.READY or record.current.hosts.occupants or record.demand_confirmed_at is None:
+        if (
+            record.phase is not Phase.READY
+            or record.current.hosts.occupants
+            or record.claim.demand_confirmed_at is None
+        ):
             return False
         if record.owner.kind.declares:
             return False
         vacant_since = max(record.since, record.current.hosts.vacant_since or record.since)
-        return record.demand_confirmed_at > vacant_since + self.limits.requeue_after
+        return record.claim.demand_confirmed_at > vacant_since + self.limits.requeue_after
 
     def order_may_arrive(self, requested_at: datetime | None) -> bool:
         """Return whether a request to create or to delete a pool may still take effect."""

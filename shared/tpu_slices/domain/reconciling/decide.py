@@ -100,13 +100,8 @@ def _decision(bound: Bound, arm: Arm, end: Ending | None) -> Decision:
             returning=returning(case),
             relabelling=labels.state,
         )
-    changes = {
-        "join_asked": hosts.asked,
-        **arm.changes,
-        "slot_awaited": end.slot_awaited if end else arm.slot_awaited,
-    }
-    after = replace(record, current=current).transitioned(case.now, arm.reason, arm.message)
-    after = after.with_changes(**changes).with_current(**arm.current)
+    after = arm.said_of(replace(record, current=current, join_asked=hosts.asked), case.now)
+    after = after.with_changes(slot_awaited=end.slot_awaited if end else arm.slot_awaited)
     times = (due(after, end.why if end else None, case.now, case.limits), hosts.until, labels.until)
     next_at = min((time for time in times if time is not None), default=None)
     after = with_look(case.record, after, next_at, case.seen.by)
@@ -129,9 +124,9 @@ class Case(Situation):
         settled = self.record.phase is Phase.GONE and not self.record.wanted
         if reason is not Reason.HELD or settled or isinstance(self.seen.pool, Unreadable):
             return None
-        changes = {"retry_at": None, "blocked_settings_version": None}
+        claim = {"retry_at": None, "blocked_settings_version": None}
         current = {"create_requested_at": None} if self.nothing_stands and self.record.attempt else {}
-        return Arm(Reason.HELD, f"{message} {messages.held_course(self)}", changes, current)
+        return Arm(Reason.HELD, f"{message} {messages.held_course(self)}", claim, current)
 
     def arm(self, why: Assessment | None) -> Arm:
         """Return what a slice says that stays, or that goes; `why`: why it still stands."""
@@ -227,18 +222,20 @@ class Case(Situation):
     def _releasing(self, still: Assessment | None) -> Arm:
         """Return RELEASING, or GONE once neither a pool nor a late create request is left."""
         record = self.record
-        changes: dict[str, Any] = {"retry_at": None, "failures": 0, "blocked_settings_version": None, "expire_at": None}
+        claim: dict[str, Any] = {"retry_at": None, "failures": 0, "blocked_settings_version": None}
         own = self.known.workloads.get(record.owner.uid)
         if own is not None and own.state is not WorkloadState.ACTIVE:
-            changes["runs_on"] = None
+            claim["runs_on"] = None
         why = record.why_it_goes
         if still is not None:
-            return Arm(still.reason, f"Releasing ({why}): {still.message.rstrip('.')}.", changes)
-        if record.earlier:
-            names = " and ".join(record.pool_of(number) for number in record.earlier)
+            return Arm(
+                still.reason, f"Releasing ({why}): {still.message.rstrip('.')}.", claim, record={"expire_at": None}
+            )
+        if record.claim.earlier:
+            names = " and ".join(record.pool_of(number) for number in record.claim.earlier)
             message = f"Releasing ({why}): waiting for {self.vendor.pool} {names}, which it had before, to go."
-            return Arm(Reason.EARLIER_SLICE_STANDS, message, changes)
-        changes["expire_at"] = record.expire_at or self.now + self.limits.gone_ttl
-        if record.attempts == 1 and record.legacy_pool is None and not record.unclaimed:
-            return Arm(Reason.NEVER_CREATED, f"No {self.vendor.pool} was created: {why}.", changes)
-        return Arm(Reason.RELEASED, f"Released: {why}.", changes)
+            return Arm(Reason.EARLIER_SLICE_STANDS, message, claim, record={"expire_at": None})
+        expires = {"expire_at": record.expire_at or self.now + self.limits.gone_ttl}
+        if record.claim.tried == 1 and record.legacy_pool is None and not record.unclaimed:
+            return Arm(Reason.NEVER_CREATED, f"No {self.vendor.pool} was created: {why}.", claim, record=expires)
+        return Arm(Reason.RELEASED, f"Released: {why}.", claim, record=expires)

@@ -79,15 +79,23 @@ Action = CreatePool | DeletePool | DeleteRemains | CancelCreation | Relabel | Cl
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What one row of the table of `decide` says: the reason, its changes, and whether the pool is created."""
+    """What one row of a table says of a claim and its slice: the reason, what changes, whether a pool is created."""
 
     reason: Reason
     message: str
-    changes: Mapping[str, Any] = field(default_factory=dict)
+    claim: Mapping[str, Any] = field(default_factory=dict)
+    """The changes of the claim."""
     current: Mapping[str, Any] = field(default_factory=dict)
     """The changes of the current attempt."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    """The other changes."""
     creates: bool = False
     slot_awaited: SlotAwaited | None = None
+
+    def said_of(self, record: SliceRecord, now: datetime) -> SliceRecord:
+        """Return the record after this was said of it."""
+        told = record.transitioned(now, self.reason, self.message).with_changes(**self.record)
+        return told.with_claim(**self.claim).with_current(**self.current)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, spec_for
-from tpu_slices.domain.records.slices import Desire, Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
 
 TOMBSTONE_TTL = timedelta(days=40)
@@ -152,10 +153,11 @@ def wanted(
         demand[id_] = max(now, demand.get(id_) or now)
         spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
         if id_ not in slices:
-            updates[id_] = replace(_with_request(SliceRecord.of(each.job, now), spec), awaited_since=now)
+            updates[id_] = _with_request(SliceRecord.of(each.job, now), spec).with_claim(awaited_since=now)
         elif _request_changed(slices[id_], spec):
             rebuild = _is_edited_as_it_runs(workload) or _was_suspended_since(known, id_, workload.generation)
-            updates[id_] = replace(_with_request(slices[id_], spec), rebuild_allowed=rebuild, next_reconcile_at=now)
+            asked = _with_request(slices[id_], spec).with_claim(rebuild_allowed=rebuild)
+            updates[id_] = replace(asked, next_reconcile_at=now)
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     return Demand(replace(record, demand=demand), updates)
 
@@ -204,7 +206,7 @@ def declared(
     if workload is None:
         return None
     job = WorkloadJob.declared(settings.cluster, fact.workload.owner)
-    before = record or replace(SliceRecord.of(job, now), awaited_since=now if workload.live else None)
+    before = record or SliceRecord.of(job, now).with_claim(awaited_since=now if workload.live else None)
     after = before
     if (spec := _declared_spec(fact, job, settings)) is not None and _request_changed(before, spec):
         after = replace(_with_request(before, spec), next_reconcile_at=now)
@@ -267,16 +269,19 @@ def with_current_desire(
         return record
     if record.release_requested:
         message = "an operator requested its release"
-        return replace(record, desire=Desire.ABSENT, desire_message=message, awaited_since=None)
+        return replace(record, desire=Desire.ABSENT, desire_message=message).with_claim(awaited_since=None)
     if own is None:
         return record
     active, has = own.state is WorkloadState.ACTIVE, own.has(record.job.job_index)
     message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
     confirmed_at = own.demand_confirmed_at(record.id, listed_at)
-    awaited_since = record.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
+    awaited_since = (
+        record.claim.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
+    )
     return record.with_changes(
         desire=Desire.PRESENT if active and has else Desire.ABSENT,
         desire_message=f"{message}, scaled to {own.groups}" if active and not has else message,
+    ).with_claim(
         demand_confirmed_at=confirmed_at,
         awaited_since=awaited_since if active and has else None,
     )
@@ -348,14 +353,14 @@ def _updated(
 
 def _with_request(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
     if isinstance(spec, Refusal):
-        return replace(record, refusal=spec)
-    return replace(record, spec=spec, refusal=None, rejection=None)
+        return record.with_claim(refusal=spec)
+    return replace(record, spec=spec).with_claim(refusal=None, rejection=None)
 
 
 def _request_changed(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:
     """Return whether the spec differs; once a pool may exist, only changes of the tenant's request count."""
     if isinstance(spec, Refusal):
-        return record.refusal != spec
-    if record.refusal is not None or record.spec is None or record.current.create_requested_at is None:
-        return record.refusal is not None or record.spec != spec
+        return record.claim.refusal != spec
+    if record.claim.refusal is not None or record.spec is None or record.current.create_requested_at is None:
+        return record.claim.refusal is not None or record.spec != spec
     return record.spec.fingerprint != spec.fingerprint

@@ -18,9 +18,8 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
     Witness,
 )
-from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.attempts import Attempt, Seen
 from tpu_slices.domain.records.hosts import Hosts
-from tpu_slices.domain.records.seen import Seen
 from tpu_slices.domain.records.slices import SliceRecord
 
 

@@ -72,8 +72,7 @@ def unchanged(case: Situation, why: tuple[Reason, str], told: Arm | None) -> Dec
     is_read = not isinstance(case.seen.pool, Unreadable)
     if told is not None:
         awaited = {"hosts_awaited_since": hosts_awaited_since(record, told, case.now), "returning": returning(case)}
-        record = replace(record.transitioned(case.now, told.reason, told.message), **told.changes)
-        record = record.with_current(**told.current, **(awaited if is_read else {}))
+        record = told.said_of(record, case.now).with_current(**(awaited if is_read else {}))
     soon = case.now + case.limits.requeue_after
     next_at = soon if record.next_reconcile_at or record.slot_awaited or not is_read else None
     after = replace(

@@ -24,7 +24,7 @@ from tpu_slices.domain.reconciling.messages import what_brings_back
 from tpu_slices.domain.reconciling.patience import FAILED
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.returning import AWAY, returning
-from tpu_slices.domain.records.slices import Refusal
+from tpu_slices.domain.records.claims import Refusal
 
 HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN, *AWAY})
 
@@ -126,7 +126,7 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
     if not case.unused:
         return None
     drifted = isinstance(seen, Running) and record.spec and not same_request(seen.fingerprint, record.spec)
-    if drifted and record.rebuild_allowed:
+    if drifted and record.claim.rebuild_allowed:
         return GivingUp(why="its request has changed")
     if record.owner.kind.declares:
         return None
@@ -158,7 +158,7 @@ def _idle(case: Situation) -> GivingUp | None:
     vacant_since = max(record.since, record.current.hosts.vacant_since or record.since)
     if case.now - vacant_since < case.limits.idle_after:
         return None
-    confirmed = record.demand_confirmed_at
+    confirmed = record.claim.demand_confirmed_at
     minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"
     if confirmed is None or not case.waiting or case.runs_elsewhere:
         elsewhere = case.runs_elsewhere

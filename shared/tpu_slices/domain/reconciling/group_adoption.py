@@ -23,7 +23,8 @@ from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.domain.reconciling.adoption import ALREADY_ADOPTED, Adoption, adopted_record
-from tpu_slices.domain.records.slices import Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import SliceRecord
 
 FINISH = "start TPU operator again and let it finish, or delete the TPUNodeGroup while it runs"
 """What is done about a slice that TPU operator has not made whole, or has not deleted."""
@@ -85,7 +86,7 @@ def planned_adoption(
     pool = group.pool
     if present is not None and present.legacy_pool == pool.name:
         return Adoption(pool, None, ALREADY_ADOPTED)
-    if present is not None and (present.current.create_requested_at is not None or present.earlier):
+    if present is not None and (present.current.create_requested_at is not None or present.claim.earlier):
         return Adoption(
             pool, None, f"it has {present.pool} of ours, too: find out which one is in use, delete the other"
         )

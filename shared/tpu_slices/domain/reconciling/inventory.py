@@ -13,7 +13,7 @@ from tpu_slices.domain.model.facts import DemandListed, Heartbeat, WorkloadRef, 
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
-from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadJob, WorkloadUid, slice_id, unclaimed_id
+from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.unproven import is_known, unproven
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
@@ -195,20 +195,20 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     unknown = [(pool, pool.job) for pool in pools if pool.job and not _on_record(pool, records)]
     orphans = [(pool, job) for pool, job in unknown if pool.slice_id not in known]
     found = sorted(orphans, key=lambda orphan: orphan[0].attempt)[:most]
-    alone = [each for each in slices.values() if each.unclaimed and each.claim not in known]
-    recovered = {each.claim: _claim_of(each, pools, alone, now) for each in alone}
+    alone = [each for each in slices.values() if each.unclaimed and each.maker not in known]
+    recovered = {each.maker: _claim_of(each, pools, alone, now) for each in alone}
     recovered |= {pool.slice_id: _recovered(pool, job, pools, alone, now) for pool, job in found}
     strays = [pool for pool, _ in unknown if pool.slice_id in slices]
     by_slice: dict[SliceId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
     mended = (
-        (record, _mend(record, by_slice.get(record.claim, ()), workloads.get(record.owner.uid), records, now))
+        (record, _mend(record, by_slice.get(record.maker, ()), workloads.get(record.owner.uid), records, now))
         for record in slices.values()
     )
     return InventoryFindings(
         recovered=tuple(recovered.values()),
-        doubled=tuple(each for each in slices.values() if each.unclaimed and _has_it(slices.get(each.claim), each)),
+        doubled=tuple(each for each in slices.values() if each.unclaimed and _has_it(slices.get(each.maker), each)),
         strays=tuple(_stray(pool, slices[pool.slice_id], now) for pool in strays),
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
@@ -262,7 +262,7 @@ def _is_unplaced(record: SliceRecord, slices: Mapping[SliceId, SliceRecord]) -> 
     """Return whether a Job is on the hosts of a slice, and the record of its own does not know of any such place."""
     guests = (each for each in record.current.hosts.occupants if not record.interchangeable(each))
     own = (slices.get(slice_id(each.workload_job(record.cluster))) for each in guests)
-    return any(each is not None and each.runs_on is None for each in own)
+    return any(each is not None and each.claim.runs_on is None for each in own)
 
 
 def _is_unserved(workload: WorkloadRecord, records: Records) -> bool:
@@ -299,9 +299,9 @@ def _claim_of(
 ) -> SliceRecord:
     """Return a record of a claim that has none, and lately had a slice."""
     claim = SliceRecord.of(slice_.job, now, slice_.spec)
-    earlier = tuple(sorted(each.attempt for each in alone if each.claim == claim.id))
+    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.id))
     number = max(*earlier, *(pool.attempt for pool in pools if pool.slice_id == claim.id), 0) + 1
-    return replace(claim, current=Attempt(number=number), attempts=number, earlier=earlier)
+    return replace(claim, current=Attempt(number=number)).with_claim(tried=number, earlier=earlier)
 
 
 def _recovered(
@@ -309,9 +309,9 @@ def _recovered(
 ) -> SliceRecord:
     """Return a record of a claim that has a pool which was found."""
     claim = SliceRecord.of(job, now)
-    earlier = tuple(sorted(each.attempt for each in alone if each.claim == claim.id))
+    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.id))
     highest = max(*earlier, *(each.attempt for each in pools if each.slice_id == claim.id), 0)
-    return replace(claim, current=_found(pool, now), attempts=highest, earlier=earlier)
+    return replace(claim, current=_found(pool, now)).with_claim(tried=highest, earlier=earlier)
 
 
 def _stray(pool: PoolSeen, claim: SliceRecord, now: datetime) -> SliceRecord:
@@ -332,7 +332,7 @@ def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime
         if record.phase is not Phase.GONE and not known:
             found.setdefault(uid, []).append(record)
     return tuple(
-        WorkloadRecord.of(of_one[0].cluster, _unseen(of_one[0].owner), now, sorted({record.claim for record in of_one}))
+        WorkloadRecord.of(of_one[0].cluster, _unseen(of_one[0].owner), now, sorted({record.maker for record in of_one}))
         for of_one in found.values()
     )
 
@@ -347,18 +347,17 @@ def _mend(
 ) -> SliceRecord:
     ours = [pool for pool in pools if pool.attempt == record.attempt and (pool.job or is_known(record))]
     highest = max((pool.attempt for pool in pools if pool.job), default=0)
-    earlier = record.earlier if record.unclaimed else _earlier(record, pools, records)
+    earlier = record.claim.earlier if record.unclaimed else _earlier(record, pools, records)
     missing = record.phase is Phase.READY and not ours
     unrecorded = bool(ours) and record.current.create_requested_at is None
     unexpected = bool(ours) and record.phase is Phase.GONE
     unlike = record.next_reconcile_at is None and any(pool.job is None for pool in ours)
-    changed = earlier != record.earlier
+    changed = earlier != record.claim.earlier
     if not (changed or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset)):
         return record
     return replace(
         record,
-        earlier=earlier,
-        attempts=max(record.attempts, highest),
+        claim=record.claim.with_changes(earlier=earlier, tried=max(record.claim.tried, highest)),
         current=replace(record.current, create_requested_at=now, ours_since=now) if unrecorded else record.current,
         next_reconcile_at=now,
         look_at=now,
@@ -367,8 +366,8 @@ def _mend(
 
 def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -> tuple[int, ...]:
     """Return the numbers of a claim's earlier slices that have a record, or a pool that proves itself ours."""
-    ids = {number: unclaimed_id(record.id, number) for number in record.earlier}
-    known = {number for number, id_ in ids.items() if id_ in records.slices or id_ in records.unreadable}
+    before = zip(record.claim.earlier, record.earlier, strict=True)
+    known = {number for number, id_ in before if id_ in records.slices or id_ in records.unreadable}
     found = {pool.attempt for pool in pools if pool.job and pool.attempt != record.attempt}
     return tuple(sorted(known | found))
 

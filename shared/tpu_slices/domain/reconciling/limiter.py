@@ -45,13 +45,13 @@ def slot_awaited(record: SliceRecord, operation: PoolOperation, attempt: int, no
 
 def _first_asked(record: SliceRecord, operation: PoolOperation) -> datetime | None:
     """Return since when a slice is waited for, whenever it was looked at; None: it is to be deleted."""
-    return record.awaited_since if operation is PoolOperation.CREATE else None
+    return record.claim.awaited_since if operation is PoolOperation.CREATE else None
 
 
 def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
     """Return the operation of a slice that waits for a slot."""
     return Candidate(
-        slice_id=record.claim,
+        slice_id=record.maker,
         namespace=record.owner.namespace,
         operation=awaited.operation,
         attempt=awaited.attempt,
@@ -227,7 +227,7 @@ def learned(
             at=now,
             reason=after.reason,
             what=f"{after.spec.accelerator} {after.spec.topology}",
-            again_at=after.retry_at if after.reason in _OF_RESERVATIONS else None,
+            again_at=after.claim.retry_at if after.reason in _OF_RESERVATIONS else None,
         )
         return ran_out(limiter, capacity_pool, shortage)
     freed = before.current.slot is not None and after.current.slot is None

@@ -44,7 +44,7 @@ def attempt_ahead(record: SliceRecord, vendor: Vendor, now: datetime) -> str:
 
 def failed_so_far(record: SliceRecord, now: datetime) -> str:
     """Return how many attempts failed so far, if this was not the first, as the end of a sentence."""
-    several = sum(record.setbacks.values()) > 1
+    several = sum(record.claim.setbacks.values()) > 1
     return f"; {attempts_told.failed([record])}{_waiting_since(record, now)}" if several else ""
 
 
@@ -59,7 +59,7 @@ def held_course(case: Situation) -> str:
     needed = "" if record.wanted else f"It is not needed: {record.why_it_goes}. "
     noun = case.vendor.pool
     if isinstance(case.seen.pool, Absent | Unowned):
-        before = " but those that it had before" if record.earlier else ""
+        before = " but those that it had before" if record.claim.earlier else ""
         return f"{needed}No {noun} of it stands{before}."
     usable = f" with {record.current.hosts.usable} usable hosts" if isinstance(case.seen.pool, Running) else ""
     return f"{needed}There is {noun} {record.pool}{usable}."
@@ -77,7 +77,7 @@ def _lasts(record: SliceRecord, vendor: Vendor, now: datetime) -> str:
 
 
 def _waiting_since(record: SliceRecord, now: datetime) -> str:
-    since = record.waits_since or record.awaited_since
+    since = record.claim.waits_since or record.claim.awaited_since
     return f" since {clock(since, now)}" if since else ""
 
 

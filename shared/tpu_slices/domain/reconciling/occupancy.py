@@ -181,11 +181,11 @@ class NewCount:
         return {slice_id(each.workload_job(self.record.cluster)): each for each in others}
 
     def is_of(self, place: RunsOn) -> bool:
-        return (place.slice_id, place.attempt) == (self.record.claim, self.record.attempt)
+        return (place.slice_id, place.attempt) == (self.record.maker, self.record.attempt)
 
     def is_outdated_for(self, job: SliceRecord) -> bool:
         """Return whether a slice's Job, if it came to these hosts, was seen on others later than that."""
-        place, position = job.runs_on, self.after.sequence
+        place, position = job.claim.runs_on, self.after.sequence
         elsewhere = place is not None and place.sequence > position and not self.is_of(place)
         return elsewhere or (job.current.hosts.sequence > position and job.on(job.current.hosts))
 
@@ -207,23 +207,23 @@ def settled_demand(count: NewCount, guests: Mapping[SliceId, SliceRecord]) -> It
     record = count.record
     for occupant in count.arrivals:
         own = slice_id(occupant.workload_job(record.cluster))
-        job = record if own == record.claim else guests.get(own)
-        sibling = own != record.claim and record.interchangeable(occupant)
+        job = record if own == record.maker else guests.get(own)
+        sibling = own != record.maker and record.interchangeable(occupant)
         if not sibling and (job is None or not count.is_outdated_for(job)):
             yield occupant.owner.uid, own
-        if own != record.claim:
-            yield record.owner.uid, record.claim
+        if own != record.maker:
+            yield record.owner.uid, record.maker
 
 
 def with_hosts(count: NewCount) -> SliceRecord:
     """Return the slice's record with the reported hosts; its Job runs nowhere else once it came to them."""
     record = count.record
     came = record.on(replace(count.after, occupants=count.arrivals))
-    place = None if came and not count.is_outdated_for(record) else record.runs_on
+    place = None if came and not count.is_outdated_for(record) else record.claim.runs_on
     due = record.next_reconcile_at if count.can_wait else count.now
     look_at = count.now if count.contradicts else record.look_at
-    changed = replace(record, runs_on=place, next_reconcile_at=due, look_at=look_at)
-    return changed.with_current(hosts=count.after)
+    changed = replace(record, next_reconcile_at=due, look_at=look_at)
+    return changed.with_claim(runs_on=place).with_current(hosts=count.after)
 
 
 def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> SliceRecord:
@@ -250,12 +250,12 @@ def lowered(record: SliceRecord, listed: HostsListed) -> SliceRecord:
     Positions go back if etcd is restored: counts since then would be outdated for ever.
     """
     hosts = record.current.hosts
-    agrees = record.hosts_digest == listed.digests.get(key_of(record.claim, record.attempt), 0)
+    agrees = record.hosts_digest == listed.digests.get(key_of(record.maker, record.attempt), 0)
     if hosts.sequence > listed.sequence and not agrees:
         record = record.with_current(hosts=replace(hosts, sequence=listed.sequence))
-    place = record.runs_on
+    place = record.claim.runs_on
     if place is not None and place.sequence > listed.sequence:
-        record = replace(record, runs_on=replace(place, sequence=listed.sequence))
+        record = record.with_claim(runs_on=replace(place, sequence=listed.sequence))
     return record
 
 
@@ -271,7 +271,7 @@ def with_place(guest: SliceRecord, count: NewCount, occupant: Occupant) -> Slice
     | left them a moment ago, or before       | these hosts, left: it may restart there                           |
     | left them before, and others came       | none                                                              |
     """
-    here = guest.runs_on if guest.runs_on and count.is_of(guest.runs_on) else None
+    here = guest.claim.runs_on if guest.claim.runs_on and count.is_of(guest.claim.runs_on) else None
     place: RunsOn | None
     if occupant.pod_uid in _pods(count.after):
         known = here is not None and (here.pod_uid, here.left_at) == (occupant.pod_uid, None)
@@ -286,7 +286,7 @@ def with_place(guest: SliceRecord, count: NewCount, occupant: Occupant) -> Slice
         place = None
     else:
         return None
-    return replace(guest, runs_on=place, next_reconcile_at=count.now)
+    return replace(guest.with_claim(runs_on=place), next_reconcile_at=count.now)
 
 
 def _is_elsewhere(guest: SliceRecord, count: NewCount, occupant: Occupant) -> bool:
@@ -297,14 +297,14 @@ def _is_elsewhere(guest: SliceRecord, count: NewCount, occupant: Occupant) -> bo
     at_home = guest.on(guest.current.hosts)
     if count.is_outdated_for(guest) or (at_home and occupant.pod_uid in _pods(guest.current.hosts)):
         return True
-    known = guest.runs_on is not None and guest.runs_on.left_at is None
+    known = guest.claim.runs_on is not None and guest.claim.runs_on.left_at is None
     return occupant not in count.arrivals and (known or at_home or not guest.wanted)
 
 
 def _place(count: NewCount, occupant: Occupant) -> RunsOn:
     host = count.record
     return RunsOn(
-        slice_id=host.claim,
+        slice_id=host.maker,
         attempt=host.attempt,
         pod_uid=occupant.pod_uid,
         chips=host.chips_bought,
@@ -315,7 +315,7 @@ def _place(count: NewCount, occupant: Occupant) -> RunsOn:
 
 def kept_for(before: SliceRecord, after: SliceRecord) -> tuple[SliceId, ...]:
     """Return the ids that the slice may have that was kept for a Job which is not wanted any more: it may go now."""
-    place = before.runs_on
+    place = before.claim.runs_on
     if place is None or not before.wanted or after.wanted:
         return ()
     return place.slice_id, unclaimed_id(place.slice_id, place.attempt)

@@ -14,7 +14,8 @@ from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.reconciling.decisions import Arm
 from tpu_slices.domain.reconciling.deletion import Assessment
 from tpu_slices.domain.reconciling.messages import failed_so_far
-from tpu_slices.domain.records.slices import Rejection, SliceRecord
+from tpu_slices.domain.records.claims import Rejection
+from tpu_slices.domain.records.slices import SliceRecord
 
 FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     {
@@ -66,26 +67,26 @@ def failure(record: SliceRecord, why: Failure, now: datetime, settings: ClusterS
     if reason.phase is Phase.PROVISIONING:
         return Arm(reason, message, current={"operation": None})
     failures = _in_a_row(record, reason)
-    setbacks = record.setbacks
+    setbacks = record.claim.setbacks
     if why.kind not in IN_THE_WAY:
         setbacks = {**setbacks, reason: setbacks.get(reason, 0) + 1}
-    changes: dict[str, Any] = {"failures": failures, "setbacks": setbacks, "retry_at": None}
+    claim: dict[str, Any] = {"failures": failures, "setbacks": setbacks, "retry_at": None}
     if reason.phase is Phase.WAITING:
-        changes["retry_at"] = now + settings.limits.backoff[why.kind].after(failures)
-        so_far = failed_so_far(replace(record, setbacks=setbacks), now)
-        message = f"{meaning}{so_far}; next attempt at {changes['retry_at']:%H:%M:%S} UTC. Cause: {why.message}"
+        claim["retry_at"] = now + settings.limits.backoff[why.kind].after(failures)
+        so_far = failed_so_far(record.with_claim(setbacks=setbacks), now)
+        message = f"{meaning}{so_far}; next attempt at {claim['retry_at']:%H:%M:%S} UTC. Cause: {why.message}"
     if reason.phase is Phase.BLOCKED:
-        changes["blocked_settings_version"] = settings.version
-        changes["retry_at"] = now + settings.limits.blocked_retry_after
+        claim["blocked_settings_version"] = settings.version
+        claim["retry_at"] = now + settings.limits.blocked_retry_after
     if reason.phase is Phase.REFUSED:
-        changes["rejection"] = Rejection(reason=reason, message=message, settings_version=settings.version)
-    return Arm(reason, message, changes, {"operation": None, "slot": None, "create_requested_at": None, "seen": None})
+        claim["rejection"] = Rejection(reason=reason, message=message, settings_version=settings.version)
+    return Arm(reason, message, claim, {"operation": None, "slot": None, "create_requested_at": None, "seen": None})
 
 
 def failed(record: SliceRecord, why: Failure, now: datetime, settings: ClusterSettings) -> SliceRecord:
     """Return the record after its create request was refused."""
     arm = failure(record, why, now, settings)
-    return replace(record.transitioned(now, arm.reason, arm.message), **arm.changes).with_current(**arm.current)
+    return arm.said_of(record, now)
 
 
 def _of_the_slice(why: Failure, record: SliceRecord) -> Failure:
@@ -99,7 +100,7 @@ def _in_a_row(record: SliceRecord, reason: Reason) -> int:
     last = next(
         (transition.reason for transition in reversed(record.transitions) if transition.phase is Phase.WAITING), reason
     )
-    return record.failures + 1 if last is reason else 1
+    return record.claim.failures + 1 if last is reason else 1
 
 
 def _meaning(record: SliceRecord, failure: Failure, settings: ClusterSettings) -> str:
@@ -168,7 +169,7 @@ def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | 
 def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     match record.phase:
         case Phase.READY if (
-            record.reason is Reason.RUNS_ELSEWHERE or record.runs_on is not None or record.owner.kind.declares
+            record.reason is Reason.RUNS_ELSEWHERE or record.claim.runs_on is not None or record.owner.kind.declares
         ):
             return now + limits.resync_after
         case Phase.READY if not record.current.hosts.occupants:
@@ -186,7 +187,7 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
         case Phase.PROVISIONING:
             return _end_of_patience(record, now + _patience(record, limits), now, limits)
         case Phase.WAITING:
-            return record.retry_at or now
+            return record.claim.retry_at or now
         case Phase.BLOCKED:
             return now + limits.resync_after
 

@@ -6,7 +6,8 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.planning.obstacles import Obstacles
 from tpu_slices.domain.planning.policy import Held, disallowed, over_budget
-from tpu_slices.domain.records.slices import Refusal, SliceRecord
+from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 def refusal_of(
@@ -29,10 +30,10 @@ def refusal_of(
         message = f"The cluster is being retired, so no slice is created in it any more: {settings.retired}"
         return Refusal(reason=Reason.CLUSTER_RETIRED, message=message)
     spec = record.spec
-    if record.refusal is not None or spec is None:
-        return record.refusal
-    if record.rejection is not None and record.rejection.settings_version == settings.version:
-        return Refusal(reason=record.rejection.reason, message=record.rejection.message)
+    if record.claim.refusal is not None or spec is None:
+        return record.claim.refusal
+    if record.claim.rejection is not None and record.claim.rejection.settings_version == settings.version:
+        return Refusal(reason=record.claim.rejection.reason, message=record.claim.rejection.message)
     found = Obstacles()
     found.add(disallowed(spec, record.owner.namespace, settings.policy))
     if (refusal := found.refusal()) is not None:

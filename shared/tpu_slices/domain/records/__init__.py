@@ -3,7 +3,7 @@
 | collection    | a document is                                              | module       |
 |---------------|------------------------------------------------------------|--------------|
 | `workloads/`  | a JobSet or another owner of slices, its demand and report | `workloads`  |
-| `slices/`     | a slice; its attempts and hosts in modules of their own    | `slices`     |
+| `slices/`     | a slice; claims, attempts, hosts in modules of their own   | `slices`     |
 | `slots/`      | an operation that runs, or that may start now              | `limiters`   |
 | `limiters/`   | how many operations may run in a cluster                   | `limiters`   |
 | `budgets/`    | what orders creations under a limit of chips               | `limiters`   |

@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from tpu_slices.domain.model.observations import Creating, Running
+from tpu_slices.domain.model.observations import Creating, Running, Visible, Witness
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts
 from tpu_slices.domain.records.returning import Returning
-from tpu_slices.domain.records.seen import Seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What was seen of a pool; that it could not be read is no evidence."""
+
+    pool: Visible
+    since: datetime
+    """Since when it has been seen so, by the functions' clocks."""
+    by: Witness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

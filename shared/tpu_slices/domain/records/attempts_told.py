@@ -41,7 +41,7 @@ def failed(records: Collection[SliceRecord]) -> str:
 
     Of several slices: the fewest and the most of one.
     """
-    fewest, most = _bounds(sum(record.setbacks.values()) for record in records)
+    fewest, most = _bounds(sum(record.claim.setbacks.values()) for record in records)
     if not most:
         return "no attempt so far"
     number = f"{fewest} to {most}" if fewest < most else str(most)
@@ -50,7 +50,7 @@ def failed(records: Collection[SliceRecord]) -> str:
 
 def ahead(records: Collection[SliceRecord]) -> str:
     """Return the number of the attempt that is being made after others failed; empty: it is the first."""
-    fewest, most = _bounds(sum(record.setbacks.values()) for record in records)
+    fewest, most = _bounds(sum(record.claim.setbacks.values()) for record in records)
     if not most:
         return ""
     number = f"{fewest + 1} to {most + 1}" if fewest < most else str(most + 1)
@@ -86,9 +86,9 @@ def _end(record: SliceRecord, vendor: Vendor) -> datetime | None:
 
 
 def _by_reason(records: Collection[SliceRecord]) -> str:
-    reasons = dict.fromkeys(reason for record in records for reason in record.setbacks)
+    reasons = dict.fromkeys(reason for record in records for reason in record.claim.setbacks)
     return ", ".join(
-        f"{_ENDED.get(reason, 'failed')} {_times(*_bounds(record.setbacks.get(reason, 0) for record in records))}"
+        f"{_ENDED.get(reason, 'failed')} {_times(*_bounds(record.claim.setbacks.get(reason, 0) for record in records))}"
         for reason in reasons
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -28,7 +28,8 @@ from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.awaited import SlotAwaited
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
-from tpu_slices.domain.records.hosts import Hosts, RunsOn, digest_of
+from tpu_slices.domain.records.claims import NO_CLAIM, Claim
+from tpu_slices.domain.records.hosts import Hosts, digest_of
 
 HISTORY = 20
 """The number of transitions that a record keeps."""
@@ -45,23 +46,6 @@ class Transition:
     phase: Phase
     reason: Reason
     message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """Why a request cannot be served."""
-
-    reason: Reason
-    message: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejection:
-    """Why GKE, or the scheduler, did not take a slice as requested: kept until the request or the settings change."""
-
-    reason: Reason
-    message: str
-    settings_version: str
 
 
 FIRST = Attempt(number=1)
@@ -94,24 +78,13 @@ class SliceRecord:
     job_index: int
     spec: SliceSpec | None
     """None: the request is refused (see `refusal`), or the pool was found without a record."""
-    refusal: Refusal | None = None
-    """Of the request alone, when it was last read."""
-    rejection: Rejection | None = None
-    rebuild_allowed: bool = False
-    """The request changed while the JobSet was suspended, or with a group's revision: its pool may be rebuilt."""
+    claim: Claim = NO_CLAIM
+    """What its claim is beside it."""
     pinned_settings: PoolSettings | None = None
     """The cluster's settings as they were at the first create."""
 
     desire: Desire = Desire.PRESENT
     desire_message: str = ""
-    demand_confirmed_at: datetime | None = None
-    """When the demand was last confirmed."""
-    awaited_since: datetime | None = None
-    """Since when it has been requested without being READY; None: it was READY, or was found, not requested."""
-    waits_since: datetime | None = None
-    """Since when it has been needed without being READY, also after it was; None: it is READY, or not needed."""
-    setbacks: Mapping[Reason, int] = field(default_factory=dict, hash=False)
-    """How many attempts failed since then, by reason."""
 
     phase: Phase = Phase.QUEUED
     reason: Reason = Reason.REQUESTED
@@ -126,23 +99,12 @@ class SliceRecord:
     """Why its slice goes; empty: it does not."""
     fits: bool = False
     """Of a slice that no claim has: nothing is wrong with it, and its claim has it again if that waits for one."""
-    earlier: tuple[int, ...] = ()
-    """The numbers of the slices that the claim had before, and that are not known to be gone: each has a record."""
-    attempts: int = 1
-    """The highest number that an attempt had: no number is used twice."""
     legacy_pool: str | None = None
     """The name of the adopted pool: attempt 0. TPU Provisioner's node pool, or TPU operator's instance group."""
     slot_awaited: SlotAwaited | None = None
     """The next operation of this slice, if only a slot is missing for it."""
     join_asked: JoinAsked | None = None
     """The question for a bootstrap token whose answer the hosts may still have; None: they have none."""
-    runs_on: RunsOn | None = None
-    """Where its Job runs, if on the slice of another claim."""
-    failures: int = 0
-    """Consecutive failures for the same reason."""
-    retry_at: datetime | None = None
-    blocked_settings_version: str | None = None
-    """The version of the settings under which it was blocked: it is retried under any other."""
 
     created_at: datetime
     next_reconcile_at: datetime | None
@@ -189,7 +151,7 @@ class SliceRecord:
         """Return the record of a slice that was made for this claim, which does not have it; `why` it goes."""
         asked = self.join_asked
         return type(self)(
-            id=unclaimed_id(self.claim, slice_.number),
+            id=unclaimed_id(self.maker, slice_.number),
             cluster=self.cluster,
             owner=self.owner,
             replicated_job=self.replicated_job,
@@ -200,7 +162,6 @@ class SliceRecord:
             current=replace(
                 slice_, ordered=slice_.ordered or self.spec, hosts_awaited_since=None, returning=None, relabelling=None
             ),
-            attempts=slice_.number,
             join_asked=asked if asked is not None and asked.attempt == slice_.number else None,
             desire=Desire.ABSENT,
             desire_message=why,
@@ -221,14 +182,19 @@ class SliceRecord:
         )
 
     @property
-    def claim(self) -> SliceId:
+    def maker(self) -> SliceId:
         """The claim that it was made for: its pool is named by that, whoever has it."""
         return slice_id(self.job)
 
     @property
+    def earlier(self) -> tuple[SliceId, ...]:
+        """The slices that the claim had before, and that still stand."""
+        return tuple(unclaimed_id(self.maker, number) for number in self.claim.earlier)
+
+    @property
     def unclaimed(self) -> bool:
         """Whether it is a slice that no claim has: it was let go, and stands no longer than it must."""
-        return self.id != self.claim
+        return self.id != self.maker
 
     @property
     def goes(self) -> bool:
@@ -253,7 +219,7 @@ class SliceRecord:
         """Return the pool name of an attempt of its claim; raise ValueError past LAST_ATTEMPT."""
         if attempt == 0 and self.legacy_pool is not None:
             return PoolName(self.legacy_pool)
-        return pool_name(self.claim, attempt)
+        return pool_name(self.maker, attempt)
 
     @property
     def seen_as(self) -> Reason:
@@ -312,7 +278,8 @@ class SliceRecord:
 
         A Job that runs on hosts of another slice holds their chips on its own slice's record until it leaves them.
         """
-        elsewhere = self.runs_on.chips if self.runs_on and self.runs_on.left_at is None else 0
+        place = self.claim.runs_on
+        elsewhere = place.chips if place is not None and place.left_at is None else 0
         return self.current_chips_held + elsewhere
 
     @property
@@ -325,7 +292,7 @@ class SliceRecord:
     @property
     def hosts_digest(self) -> int:
         """The digest of its pool's hosts."""
-        return digest_of(self.claim, self.attempt, self.current.hosts)
+        return digest_of(self.maker, self.attempt, self.current.hosts)
 
     def lent(self, hosts: Hosts) -> bool:
         """Return whether only Jobs are on these hosts for which they were not made."""
@@ -360,6 +327,10 @@ class SliceRecord:
         """Return the record that is reconciled then, when its pools are looked at; None: not by itself."""
         return self.with_changes(next_reconcile_at=at, look_at=at)
 
+    def with_claim(self, **changes: Any) -> Self:
+        """Return the record with these fields of its claim: itself, if that has them already."""
+        return self.with_changes(claim=self.claim.with_changes(**changes))
+
     def with_current(self, **changes: Any) -> Self:
         """Return the record with these fields of its current attempt: itself, if that has them already."""
         if all(getattr(self.current, name) == value for name, value in changes.items()):
@@ -369,19 +340,14 @@ class SliceRecord:
     def transitioned(self, at: datetime, reason: Reason, message: str) -> Self:
         """Return the record with this reason and its phase; a new reason is a transition, a new message alone not."""
         phase, message = reason.phase or self.phase, shortened(message)
-        waits = self.wanted and phase is not Phase.READY
-        course: dict[str, Any] = {
-            "awaited_since": None if phase is Phase.READY else self.awaited_since,
-            "waits_since": (self.waits_since or self.awaited_since or at) if waits else None,
-            "setbacks": self.setbacks if waits else {},
-        }
+        claim = self.claim.in_phase(phase, at, wanted=self.wanted)
         if reason is self.reason and self.transitions:
             changed_at = self.changed_at if message == self.message else at
-            return self.with_changes(message=message, changed_at=changed_at, **course)
+            return self.with_changes(message=message, changed_at=changed_at, claim=claim)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(
             self,
-            **course,
+            claim=claim,
             phase=phase,
             reason=reason,
             message=message,

@@ -44,6 +44,6 @@ def _times(record: SliceRecord) -> Iterator[datetime]:
         over_at = record.current.returning.over_at if record.current.returning is not None else None
         yield over_at or record.current.hosts_awaited_since
     tried_again = record.phase in {Phase.WAITING, Phase.PROVISIONING} or record.reason in IN_LINE
-    vain = sum(record.setbacks.get(reason, 0) for reason in VAIN)
-    if tried_again and vain >= _IN_VAIN and record.waits_since is not None:
-        yield record.waits_since
+    vain = sum(record.claim.setbacks.get(reason, 0) for reason in VAIN)
+    if tried_again and vain >= _IN_VAIN and record.claim.waits_since is not None:
+        yield record.claim.waits_since

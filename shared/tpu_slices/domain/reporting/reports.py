@@ -131,9 +131,9 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
         return lately or record.id not in jobset.demand or queue.silent_since is not None
     if record.reason is not Reason.DEMAND_STALE:
         return True
-    if queue.silent_since is None or record.demand_confirmed_at is None:
+    if queue.silent_since is None or record.claim.demand_confirmed_at is None:
         return False
-    return queue.silent_since - record.demand_confirmed_at <= CONFIRMED_WITHIN
+    return queue.silent_since - record.claim.demand_confirmed_at <= CONFIRMED_WITHIN
 
 
 def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:

@@ -105,7 +105,9 @@ def _wait(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now: 
     text = reason_text(first, reason, queue.vendor, queue.paused)
     place = queue.place(group) if reason in IN_LINE else ""
     course = _course(reason, group, queue, now)
-    attempts = [record.retry_at for record in group if record.retry_at is not None and record.retry_at > now]
+    attempts = [
+        record.claim.retry_at for record in group if record.claim.retry_at is not None and record.claim.retry_at > now
+    ]
     return Wait(
         phase=first.phase,
         reason=reason,
@@ -129,7 +131,7 @@ def _course(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now
     | are being made                              | the number of the attempt if others failed, and until    |
     |                                             | when it may take                                         |
     """
-    failed = max(sum(record.setbacks.values()) for record in group)
+    failed = max(sum(record.claim.setbacks.values()) for record in group)
     several = failed > 1 if reason.phase is Phase.WAITING else failed and reason is Reason.OPERATION_LIMIT
     if reason is Reason.AWAITING_TURN or several:
         return [attempts_told.failed(group)]
@@ -143,8 +145,8 @@ def _course(reason: Reason, group: Sequence[SliceRecord], queue: QueueState, now
 def _remedy(reason: Reason, group: Sequence[SliceRecord], queue: QueueState) -> str:
     """Return what can be done about what attempts failed of most, while another is being made or awaited."""
     first = group[0]
-    if reason in PROVISIONING and first.setbacks:
-        reason = max(first.setbacks, key=lambda each: first.setbacks[each])
+    if reason in PROVISIONING and first.claim.setbacks:
+        reason = max(first.claim.setbacks, key=lambda each: first.claim.setbacks[each])
     return reason_text(first, reason, queue.vendor, queue.paused).remedy
 
 
@@ -152,4 +154,4 @@ def _waiting_since(record: SliceRecord) -> datetime:
     """Return since when a slice has not been usable."""
     if record.phase is Phase.READY:  # but its leader pod is not scheduled on it
         return record.transitions[-1].at if record.transitions else record.since
-    return record.waits_since or record.since
+    return record.claim.waits_since or record.since

@@ -1,0 +1,79 @@
+"""What a claim is beside the slice that it has: what is needed, what was tried, and why it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Self
+
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.records.hosts import RunsOn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a request cannot be served."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejection:
+    """Why GKE, or the scheduler, did not take a slice as requested: kept until the request or the settings change."""
+
+    reason: Reason
+    message: str
+    settings_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The need of a Job, a group or a TPUNodeGroup for a slice."""
+
+    refusal: Refusal | None = None
+    """Of the request alone, when it was last read."""
+    rejection: Rejection | None = None
+    rebuild_allowed: bool = False
+    """The request changed while the JobSet was suspended, or with a group's revision: its slice may be rebuilt."""
+
+    demand_confirmed_at: datetime | None = None
+    """When the demand was last confirmed."""
+    awaited_since: datetime | None = None
+    """Since when it has been requested without being READY; None: it was READY, or was found, not requested."""
+    waits_since: datetime | None = None
+    """Since when it has been needed without being READY, also after it was; None: it is READY, or not needed."""
+    runs_on: RunsOn | None = None
+    """Where its Job runs, if on the slice of another claim."""
+
+    tried: int = 1
+    """The highest number that a slice of it had, or that is made next: no number is used twice."""
+    earlier: tuple[int, ...] = ()
+    """The numbers of the slices that it had before, and that are not known to be gone: each has a record."""
+    setbacks: Mapping[Reason, int] = field(default_factory=dict, hash=False)
+    """How many slices failed since `waits_since`, by reason."""
+    failures: int = 0
+    """Consecutive failures for the same reason."""
+    retry_at: datetime | None = None
+    blocked_settings_version: str | None = None
+    """The version of the settings under which it was blocked: it is retried under any other."""
+
+    def with_changes(self, **changes: Any) -> Self:
+        """Return the claim with these fields: itself, if it has them already."""
+        if all(getattr(self, name) == value for name, value in changes.items()):
+            return self
+        return replace(self, **changes)
+
+    def in_phase(self, phase: Phase, at: datetime, *, wanted: bool) -> Self:
+        """Return the claim once it is in a phase: how long it waits, and how many slices failed meanwhile."""
+        waits = wanted and phase is not Phase.READY
+        return self.with_changes(
+            awaited_since=None if phase is Phase.READY else self.awaited_since,
+            waits_since=(self.waits_since or self.awaited_since or at) if waits else None,
+            setbacks=self.setbacks if waits else {},
+        )
+
+
+NO_CLAIM = Claim()
+"""That of a slice which nobody has: nothing is needed."""
