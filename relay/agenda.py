@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from relay.objects import Kind, Pool
+from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.questions import ANSWERED_WITHIN
 from tpu_slices.domain.model.slices import WorkloadUid
 
@@ -89,16 +90,11 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class HostsList:
-    """All pools with hosts: somebody asked for them."""
+class List:
+    """All that the relay sees of a family: the functions asked for it then."""
 
-    begun: bool = False
-    """Whether the hosts of each pool have come due: the list follows them."""
-
-
-@dataclass(frozen=True, slots=True)
-class DemandList:
-    """All workloads with leaders that wait."""
+    family: Family
+    asked_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +102,7 @@ class Beat:
     """The heartbeat: the relay is alive, and which workloads exist."""
 
 
-Subject = Demand | State | StillEnded | Hosts | Recount | Look | HostsList | DemandList | Beat
+Subject = Demand | State | StillEnded | Hosts | Recount | Look | List | Beat
 
 
 class Agenda:
@@ -164,7 +160,7 @@ class Agenda:
                 return Demand(uid) in self._resting
             case Look(pool):
                 return not self._resting.isdisjoint({subject, Hosts(pool)})
-            case HostsList(begun=True):
+            case List(family=Family.HOSTS):
                 return any(isinstance(each, Hosts) for each in self._resting)
             case _:
                 return subject in self._resting

@@ -1,7 +1,7 @@
 """Answers to the functions' questions.
 
-One about a workload is answered from the API server, as a pool may be deleted on it, and the cluster cache may lag; one
-about all of them from the cluster cache. Questions about hosts are passed on: they are answered by facts, later.
+One about a workload is answered from the API server, as a pool may be deleted on it, and the cluster cache may lag.
+Questions about hosts, and for what is listed or repeated, are passed on: they are answered by facts, later.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from relay.joining.tokens import Tokens
-from tpu_slices.domain.model.facts import Answer, Echo, Fact, WorkloadRef, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import Answer, Echo, Fact, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import (
     AnyQuestion,
     EchoQuestion,
     FactQuestion,
-    HostsListQuestion,
     HostsQuestion,
+    ListQuestion,
     Question,
     RepeatQuestion,
-    WorkloadListQuestion,
 )
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -44,8 +43,6 @@ class Reads(Workloads, Protocol):
 class Asked(Protocol):
     """The cluster as the relay sees it."""
 
-    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]: ...
-
     def ask(self, question: FactQuestion) -> None: ...
 
     def expect(self, expected: NodesExpected) -> None: ...
@@ -56,8 +53,6 @@ def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens
     match question:
         case Question(owner=owner):
             return [answer(owner, workloads)]
-        case WorkloadListQuestion(asked_at=asked_at):
-            return view.workload_list(asked_at)
         case EchoQuestion(asked_at=asked_at, by_updates=by_updates):
             return [Echo(asked_at=asked_at, at=now, pinned=_pinned(workloads), by_updates=by_updates)]
         case JoinQuestion():
@@ -68,7 +63,7 @@ def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens
         case NodesExpected():
             view.expect(question)
             return ()
-        case RepeatQuestion() | HostsQuestion() | HostsListQuestion():
+        case ListQuestion() | RepeatQuestion() | HostsQuestion():
             view.ask(question)
             return ()
 

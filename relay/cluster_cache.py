@@ -200,10 +200,10 @@ class ClusterCache:
         asked = {request.replicated_job for request in workload.requests}
         return (each for each in self.leaders_of(workload) if each.waiting and each.place.replicated_job in asked)
 
-    def live_standings(self) -> Mapping[WorkloadUid, str]:
-        """Return the standings of TPU workloads that have not ended, whoever serves them; empty of unparseable ones."""
+    def live_standings(self) -> Mapping[WorkloadUid, int]:
+        """Return the standings of TPU workloads that have not ended, whoever serves them; 0 of unparseable ones."""
         live = (each for each in self._workloads.values() if each.tellable and not each.state.ended)
-        return dict.fromkeys(self._unparseable, "") | {each.ref.owner.uid: each.standing for each in live}
+        return dict.fromkeys(self._unparseable, 0) | {each.ref.owner.uid: each.standing for each in live}
 
     def groups(self) -> Iterator[Workload]:
         """Return the TPUNodeGroups, also those that may not be told of yet."""

@@ -2,9 +2,8 @@
 
 | fact            | published                                                         | a lost one is made up for by |
 |-----------------|-------------------------------------------------------------------|------------------------------|
-| SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the list of demand           |
+| SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the digest of demand         |
 |                 | do; on request; every `repeat` if volumes are part of it          |                              |
-| DemandListed    | every `repeat` while leaders wait, which confirms their demand    | the next one                 |
 | WorkloadChanged | if a workload changes its state or is not there; within `introduce` | the digest of workloads, and |
 |                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
 |                 | `repeat` while hosts of an ended one exist and are not closing,   | the object of a TPUNodeGroup,|
@@ -14,9 +13,9 @@
 |                 | being so, or has a new occupant; `vacated` after occupants left;  |                              |
 |                 | else every `count_every`; on request; not while hosts are being   |                              |
 |                 | closed, when the answer says all at once                          |                              |
-| HostsListed     | on request, after the hosts of every pool                         | the next request             |
-| Heartbeat       | when all lists are there, as the first one; then every `beat`,    | the next one                 |
-|                 | with both digests of what was published                           |                              |
+| Listed          | on request, but not within `introduce` of the start               | the next request             |
+| Heartbeat       | when all watches have begun, as the first one; then every `beat`, | the next one                 |
+|                 | with the digest of each family                                    |                              |
 
 What must be looked up at the API server rests meanwhile, with all that is about the same workload or pool, so that
 their order is kept; everything else goes on.
@@ -27,16 +26,15 @@ What stands and does not change costs nothing but its part of a digest. While a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from relay.agenda import (
     Agenda,
     Beat,
     Demand,
-    DemandList,
     Hosts,
-    HostsList,
+    List,
     Look,
     Recount,
     State,
@@ -52,22 +50,15 @@ from relay.host_counts import Count, PublishedCounts, count_of
 from relay.lookups.looking import Looking, pods_on
 from relay.lookups.threads import Due, LookedUp, Mounted
 from relay.lookups.users import PodsOn, answers
-from relay.messages import demand_list_of, end_of, list_of, parts_of, state_of
+from relay.messages import end_of, list_of, parts_of, state_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
-from tpu_slices.domain.model.facts import (
-    Heartbeat,
-    HostsListed,
-    SlicesWanted,
-    WorkloadChanged,
-    WorkloadsListed,
-    WorkloadState,
-)
-from tpu_slices.domain.model.questions import FactQuestion, HostsListQuestion, RepeatQuestion
+from tpu_slices.domain.model.facts import Family, Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
-from tpu_slices.domain.records.standings import digest_of
 
 TIMING = Timing()
+NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 class FactQueue:
@@ -84,7 +75,9 @@ class FactQueue:
         self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
         self._watches = WatchProgress(timing.blind_after)
-        self._begun = self._beaten = False
+        self._beaten = False
+        self._tells_all_at = NEVER
+        """From when on all that was there at the start has been told: before that, nothing is compared."""
 
     @property
     def complete(self) -> bool:
@@ -100,10 +93,6 @@ class FactQueue:
         self.bookmarked(kind, version, now)
         if self._agenda.get(Beat()) is None:
             self._agenda.put(Beat(), now)
-            self._agenda.put(DemandList(), now + self._timing.repeat)
-        if self.complete and not self._begun:
-            self._begun = True
-            self._looking.begin(now)
 
     def bookmarked(self, kind: Kind, version: str, now: datetime) -> None:
         """Record a sign of life of a watch, which has delivered everything up to a resourceVersion."""
@@ -118,16 +107,25 @@ class FactQueue:
 
     def ask(self, question: FactQuestion, now: datetime) -> None:
         """Record a question that is answered by facts."""
-        if isinstance(question, RepeatQuestion):
-            for uid in question.uids:
-                self._demand_told.forget(uid)
-                self._agenda.schedule(State(uid), now)
-                self._agenda.schedule(Demand(uid), now)
-            return
-        if isinstance(question, HostsListQuestion):
-            self._agenda.drop(HostsList(begun=True))
-            self._agenda.schedule(HostsList(), now)
-            return
+        match question:
+            case ListQuestion(family=family, asked_at=asked_at):
+                self._agenda.schedule(List(family, asked_at), now)
+            case RepeatQuestion(family=family, keys=keys):
+                for key in keys:
+                    self._repeat(family, key, now)
+            case HostsQuestion():
+                self._ask_about_hosts(question, now)
+
+    def _repeat(self, family: Family, key: str, now: datetime) -> None:
+        """Schedule what is told about a key of a family."""
+        if family is not Family.HOSTS:
+            self._demand_told.forget(uid := WorkloadUid(key))
+            self._agenda.schedule(State(uid), now)
+            self._agenda.schedule(Demand(uid), now)
+        elif (named := PoolKey.named(key)) and (pool := self._pool(named, None)):
+            self._agenda.schedule(Hosts(pool), now)
+
+    def _ask_about_hosts(self, question: HostsQuestion, now: datetime) -> None:
         pool = self._pool(pool_key(question), question.legacy_pool)
         if pool is None:
             return
@@ -187,6 +185,9 @@ class FactQueue:
         dues = [*self._due_ends()]
         if not self._watches.is_current(now):
             return dues
+        if self._tells_all_at == NEVER:
+            self._tells_all_at = now + self._timing.introduce
+            self._looking.begin(now)
         for subject in self._agenda.pop(now):
             for due in self._due_about(subject, now):
                 dues.append(due)
@@ -232,10 +233,6 @@ class FactQueue:
     def next_due(self) -> datetime | None:
         """Return when `due` will next return facts, if nothing changes and the watches stay alive."""
         return self._agenda.next_due()
-
-    def workload_list(self, asked_at: datetime, now: datetime) -> tuple[WorkloadsListed, ...]:
-        """Return the list of live TPU workloads in parts; none while the relay cannot be sure of it."""
-        return list_of(self.cache.live_standings(), asked_at) if self._watches.is_current(now) else ()
 
     def _gather(self, jobset: Workload, now: datetime) -> None:
         """Schedule a workload's demand: after `gather`, so that more leaders can join, or at once if all wait."""
@@ -315,20 +312,34 @@ class FactQueue:
                 self._recount([pool], now)
             case Look():
                 yield from self._looking.due(subject)
-            case HostsList():
-                yield from self._hosts_list(subject, now)
-            case DemandList():
-                self._agenda.put(subject, now + self._timing.repeat)
-                if demand := self._demand_told.digests(self.cache.waiting):
-                    yield Due(subject, demand_list_of(demand))
+            case List():
+                yield from self._list(subject, now)
             case Beat():
                 yield self._beat(subject, now)
 
     def _beat(self, subject: Beat, now: datetime) -> Due:
         first, self._beaten = not self._beaten, True
         self._agenda.put(subject, now + self._timing.beat)
-        live, hosts = self.cache.live_standings(), self._published.digest
-        return Due(subject, (Heartbeat(count=len(live), digest=digest_of(live), hosts_digest=hosts, first=first),))
+        families = Family if now >= self._tells_all_at else ()
+        sums = {family: sum(self._digests(family).values()) for family in families}
+        return Due(subject, (Heartbeat(count=len(self.cache.live_standings()), digests=sums, first=first),))
+
+    def _list(self, subject: List, now: datetime) -> Iterator[Due]:
+        if now < self._tells_all_at:
+            self._agenda.put(subject, self._tells_all_at)
+            return
+        digests = self._digests(subject.family)
+        yield Due(subject, list_of(subject.family, digests, subject.asked_at, self._watches.sequence))
+
+    def _digests(self, family: Family) -> Mapping[str, int]:
+        """Return the digests of a family by key: of workloads as they are seen, of the others as they were told."""
+        match family:
+            case Family.WORKLOADS:
+                return dict[str, int](self.cache.live_standings().items())
+            case Family.DEMAND:
+                return dict[str, int](self._demand_told.digests(self.cache.waiting).items())
+            case Family.HOSTS:
+                return {key_of(*pool): digest for pool, digest in self._published.digests.items()}
 
     def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
         jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)
@@ -380,15 +391,6 @@ class FactQueue:
             yield Due(subject, facts, None if proven else pods_on(pool, self.cache))
         if last is None or count.hosts.occupants != last.hosts.occupants:
             self._repeat_demand(pool, count, now)
-
-    def _hosts_list(self, subject: HostsList, now: datetime) -> Iterator[Due]:
-        if subject.begun:
-            digests = {key_of(*pool): digest for pool, digest in sorted(self._published.digests.items())}
-            yield Due(subject, (HostsListed(digests=digests, sequence=self._watches.sequence),))
-            return
-        for pool in self.cache.hosts.pools():
-            self._agenda.schedule(Hosts(pool), now)
-        self._agenda.schedule(HostsList(begun=True), now)
 
     def _repeat_demand(self, pool: Pool, count: Count, now: datetime) -> None:
         """Schedule the demand of a workload whose hosts another one's leader took: it has to be confirmed."""

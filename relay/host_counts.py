@@ -69,8 +69,6 @@ class PublishedCounts:
         self._last: dict[Pool, tuple[Count, datetime]] = {}
         self._keys: dict[Pool, frozenset[PoolKey]] = {}
         self._digests: dict[PoolKey, int] = {}
-        self.digest = 0
-        """The sum of the digests of all pools."""
 
     @property
     def digests(self) -> Mapping[PoolKey, int]:
@@ -102,9 +100,8 @@ class PublishedCounts:
         """Record that a count is published now; return the slices and attempts under which it must be."""
         keys = self._keys.pop(pool, frozenset()) | ({key} if key else set())
         for each in keys:
-            digest = digest_of(each.slice_id, each.attempt, count.hosts)
-            self.digest += digest - self._digests.pop(each, 0)
-            if digest:
+            self._digests.pop(each, None)
+            if digest := digest_of(each.slice_id, each.attempt, count.hosts):
                 self._digests[each] = digest
         self._last.pop(pool, None)
         if keys and count.hosts.joined:

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 
 import structlog
 
 from relay.objects import Workload
 from tpu_slices.domain.model.facts import (
-    DemandListed,
+    Family,
+    Listed,
     SliceDeclared,
     WaitingLeader,
     WorkloadChanged,
-    WorkloadsListed,
     WorkloadState,
 )
-from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.wire.bounds import LEADERS_PER_FACT, UIDS_PER_PART
+from tpu_slices.wire.bounds import KEYS_PER_PART, LEADERS_PER_FACT
 from tpu_slices.wire.messages import Message, bytes_of
 
 _log = structlog.get_logger()
@@ -64,55 +62,24 @@ def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, 
         yield tuple(part)
 
 
-def list_of(standings: Mapping[WorkloadUid, str], asked_at: datetime) -> tuple[WorkloadsListed, ...]:
-    """Return the list of JobSets in parts whose ranges cover every UID there can be."""
-    parts = _ranges(standings)
+def list_of(family: Family, digests: Mapping[str, int], asked_at: datetime, sequence: int) -> tuple[Listed, ...]:
+    """Return the list of a family in parts whose ranges cover every key there can be."""
+    keys = sorted(digests)
+    starts = range(0, max(1, len(keys)), KEYS_PER_PART)
+    ranges = [(start, keys[start : start + KEYS_PER_PART]) for start in starts]
     return tuple(
-        WorkloadsListed(
+        Listed(
+            family=family,
             asked_at=asked_at,
-            after=each.after,
-            up_to=each.up_to,
-            standings={uid: standings[uid] for uid in each.uids},
-            parts=len(parts),
+            after=keys[start - 1] if start else None,
+            up_to=within[-1] if start + KEYS_PER_PART < len(keys) else None,
+            digests={key: digests[key] for key in within},
+            part=part,
+            parts=len(ranges),
+            sequence=sequence,
         )
-        for each in parts
+        for part, (start, within) in enumerate(ranges)
     )
-
-
-def demand_list_of(digests: Mapping[WorkloadUid, int]) -> tuple[DemandListed, ...]:
-    """Return the list of demand in parts whose ranges cover every UID there can be."""
-    parts = _ranges(digests)
-    return tuple(
-        DemandListed(
-            after=each.after,
-            up_to=each.up_to,
-            digests={uid: digests[uid] for uid in each.uids},
-            part=number,
-            parts=len(parts),
-        )
-        for number, each in enumerate(parts)
-    )
-
-
-class _Range(NamedTuple):
-    """A range of UIDs: behind `after`, up to `up_to`, and those listed in it; None: it is open."""
-
-    after: WorkloadUid | None
-    up_to: WorkloadUid | None
-    uids: Sequence[WorkloadUid]
-
-
-def _ranges(listed: Iterable[WorkloadUid]) -> Sequence[_Range]:
-    """Return ranges with UIDS_PER_PART of those listed at most, which together cover every UID there can be."""
-    uids = sorted(listed)
-    return [
-        _Range(
-            after=uids[start - 1] if start else None,
-            up_to=uids[start + UIDS_PER_PART - 1] if start + UIDS_PER_PART < len(uids) else None,
-            uids=uids[start : start + UIDS_PER_PART],
-        )
-        for start in range(0, max(1, len(uids)), UIDS_PER_PART)
-    ]
 
 
 def noted(send: Callable[[Sequence[Message]], None]) -> Callable[[Sequence[Message]], None]:

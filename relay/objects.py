@@ -68,6 +68,12 @@ class PoolKey(NamedTuple):
     slice_id: SliceId
     attempt: int
 
+    @classmethod
+    def named(cls, key: str) -> PoolKey | None:
+        """Return the pool of a `hosts.key_of`; None: it is no such key."""
+        slice_id, _, attempt = key.rpartition("-")
+        return cls(SliceId(slice_id), int(attempt)) if attempt.isdecimal() and len(attempt) < 10 else None
+
 
 Pool = PoolKey | LegacyPool
 
@@ -106,13 +112,13 @@ class Workload:
         return self.ref.owner.uid
 
     @property
-    def standing(self) -> str:
-        """See `inventory.standing`."""
-        return standing(*self.announced_state)
+    def standing(self) -> int:
+        """See `standings.standing`."""
+        return standing(self.ref.owner.uid, *self.announced_state)
 
     @property
     def announced_state(self) -> tuple[object, ...]:
-        """What its standing is made of: the fields of `inventory.STANDING`, in their order."""
+        """What its standing is made of."""
         return self.state, self.queue, self.parse_error, self.ref.groups
 
     @property

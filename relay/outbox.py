@@ -14,20 +14,18 @@ from relay.agenda import rising_pause
 from relay.health import Health
 from tpu_slices.domain.model.facts import (
     Answer,
-    DemandListed,
     Echo,
     Fact,
+    Family,
     Heartbeat,
     HostsChanged,
-    HostsListed,
+    Listed,
     SliceDeclared,
     SlicesWanted,
     WorkloadChanged,
-    WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.questions import RepeatQuestion
-from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.messages import Message, encode_fact
@@ -39,12 +37,12 @@ MOST_BYTES = 64_000_000
 A_MESSAGE = 1_000
 """The least bytes that a message takes beside its data."""
 DEMAND_TTL = timedelta(minutes=6)
-"""Demand that could not be published for so long, or a list of it, has expired: it must not buy anything any more."""
+"""Demand that could not be published for so long, or what confirms it, has expired: it must not buy any more."""
 AT_ONCE, BYTES_AT_ONCE = 100, 8_000_000
 """Roughly the messages and bytes that are passed to the client at once, which holds several copies of them."""
 LOOK_EVERY = 30.0
 
-_EXPIRES = (SlicesWanted, DemandListed, JoinToken)  # a token is asked for again, too
+_EXPIRES = (SlicesWanted, Heartbeat, Listed, JoinToken)  # lists and tokens are asked for again
 
 Send = Callable[[Sequence[Message]], None]
 """Returns once Pub/Sub has accepted the messages; raises Temporary if it does not."""
@@ -169,9 +167,9 @@ class Outbox:
         messages = [self._waiting.pop(subject).messages[0] for subject in expired]
         for message in messages:
             _log.warning(LogEvent.FACT_EXPIRED, **message.attributes)
-        uids = [WorkloadUid(uid) for message in messages if (uid := message.attributes.get("owner_uid"))]
+        uids = [uid for message in messages if (uid := message.attributes.get("owner_uid"))]
         if uids:
-            self.demand_expired(RepeatQuestion(uids=tuple(uids)))
+            self.demand_expired(RepeatQuestion(family=Family.DEMAND, keys=tuple(uids)))
 
     def _put_back(self) -> None:
         with self._changed:
@@ -203,9 +201,7 @@ def subject_of(fact: Fact) -> Hashable:
             return (kind, slice_id, attempt)
         case Heartbeat(first=first):
             return (kind, first)
-        case DemandListed(part=part):
-            return (kind, part)
-        case WorkloadsListed(after=after):
-            return (kind, after)
-        case HostsListed() | Echo():
+        case Listed(family=family, part=part):
+            return (kind, family, part)
+        case Echo():
             return (kind,)

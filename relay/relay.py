@@ -49,7 +49,7 @@ from relay.objects import (
     WatchEvent,
     Workload,
 )
-from tpu_slices.domain.model.facts import Fact, WorkloadsListed
+from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import FactQuestion
 from tpu_slices.domain.model.slices import SliceId, WorkloadJob
@@ -124,9 +124,6 @@ class Relay:
     def expect(self, expected: NodesExpected) -> None:
         """Have these nodes labelled as they come."""
         self.nodes_expected(expected)
-
-    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
-        return self._read(lambda queue: queue.workload_list(asked_at, self._now()))
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         return self._read(lambda queue: queue.cache.leader_pod(job))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings, ComputeSettings, Join, PoolSettings
 from tpu_slices.domain.model.facts import (
+    Family,
     HostsChanged,
+    Listed,
     Occupant,
     SlicesWanted,
     TemplateRequest,
@@ -35,11 +38,10 @@ from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 from tpu_slices.domain.records.claims import NO_CLAIM, Claim
-from tpu_slices.domain.records.heartbeats import RelayHeard, RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import Compared, RelayHeard, RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Hosts
 from tpu_slices.domain.records.limiters import Slot
 from tpu_slices.domain.records.slices import Desire, SliceRecord
-from tpu_slices.domain.records.standings import digest_of
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -196,9 +198,20 @@ def heard(**changes: Any) -> Known:
 
 
 def a_heartbeat(**changes: Any) -> RelayHeartbeat:
-    """Return what is stored of a relay that was just heard and sees one JobSet, of which nothing is on record."""
-    fields = {"cluster": CLUSTER, "received_at": NOW, "count": 1, "digest": digest_of({WorkloadUid("uid-other"): ""})}
-    return RelayHeartbeat(**{**fields, **changes})
+    """Return what is stored of a relay that was just heard and sees one JobSet; nothing was compared yet."""
+    return RelayHeartbeat(**{"cluster": CLUSTER, "received_at": NOW, "count": 1, **changes})
+
+
+def a_list(family: Family, digests: Mapping[str, int], **changes: Any) -> Listed:
+    """Return the only part of a list that was asked for now."""
+    fields: dict[str, Any] = {"asked_at": NOW, "after": None, "up_to": None, "part": 0, "parts": 1, "sequence": 1}
+    return Listed(family=family, digests=digests, **{**fields, **changes})
+
+
+def compared(family: Family, confirmed_at: datetime | None = None, asked_at: datetime | None = None) -> dict[str, Any]:
+    """Return the fields of a heartbeat's document of which one family was compared."""
+    parts = () if confirmed_at is None else (confirmed_at,)
+    return {"families": {family: Compared(parts=parts, asked_at=asked_at)}}
 
 
 def a_jobset(**changes: Any) -> WorkloadRecord:

@@ -103,8 +103,6 @@ ONE = {
         "chips_bought",
         "chips_held",
         "chips_idle",
-        "hosts_digest",
-        "demand_digest",
         "unconfirmed_ends",
         "ready_count",
         "slice_count",
@@ -126,7 +124,7 @@ def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) 
             names: Names = arguments[1]
             each = len({*names.slices}) + len({*names.workloads}) + names.heartbeat + names.limiter + names.brake
             return 2 * names.settings + each + (0 if result.slots is None else max(len(result.slots), 1))
-        case "settings":  # the settings and the pause; the accepted ones, if they are invalid
+        case "settings" | "digests":  # and the pause; the sums over the workloads at once, and one over the slices
             return 2
         case "workloads" | "slices":
             return len(set(arguments[1]))

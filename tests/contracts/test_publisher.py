@@ -10,9 +10,9 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
 from tests.published import LEASE_SECONDS
 from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
-from tpu_slices.domain.model.facts import HostsChanged
+from tpu_slices.domain.model.facts import Family, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion, HostsListQuestion, HostsQuestion, Question
+from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion, HostsQuestion, ListQuestion, Question
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
     ClusterId,
@@ -242,19 +242,22 @@ def test_the_status_of_a_node_group_arrives_as_it_was_announced(setup: Setup) ->
     assert setup.node_groups() == [(DEMO, announced)]
 
 
+LIST = ListQuestion(family=Family.HOSTS, asked_at=NOW)
+
+
 def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
     alive = Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")))
     setup.publisher.ask(DEMO, [alive])
-    setup.publisher.ask(ClusterId("other"), [HostsListQuestion()])
-    assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", HostsListQuestion())]
+    setup.publisher.ask(ClusterId("other"), [LIST])
+    assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", LIST)]
 
 
 def test_questions_about_hosts_arrive_as_they_were_asked(setup: Setup) -> None:
     close = HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=2, number=3, asked_at=NOW, close=True)
     setup.publisher.ask(DEMO, [close])
     assert setup.questions() == [(DEMO, close)]
-    setup.publisher.ask(ClusterId("other"), [HostsListQuestion()])
-    assert ("other", HostsListQuestion()) in setup.questions()
+    setup.publisher.ask(ClusterId("other"), [LIST])
+    assert ("other", LIST) in setup.questions()
 
 
 @pytest.mark.parametrize(
@@ -284,7 +287,7 @@ def test_what_no_message_can_hold_is_a_permanent_error_and_nothing_is_published(
     with pytest.raises(Permanent):
         setup.publisher.announce(DEMO, [update(2), replace(update(1), job=job)])
     with pytest.raises(Permanent):
-        setup.publisher.ask(DEMO, [HostsListQuestion(), Question(owner=owner)])
+        setup.publisher.ask(DEMO, [LIST, Question(owner=owner)])
     with pytest.raises(Permanent):
         setup.publisher.request_reconcile(DEMO, [update(1).slice_id, SliceId(name)])
     assert (setup.requests(), setup.updates(), setup.questions()) == ([], [], [])

@@ -12,11 +12,12 @@ import pytest
 
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
 from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
+from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.brakes import Brake, Stop
-from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import Compared, RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, CapacityPool, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -44,7 +45,13 @@ EVERY_KIND = [
     ),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
     Brake(cluster=CLUSTER, whole=STOP, namespaces={"research": STOP, "team-a.b": STOP}),
-    RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=2, digest="d", next_inventory_check_at=NOW),
+    RelayHeartbeat(
+        cluster=CLUSTER,
+        received_at=NOW,
+        count=2,
+        families={family: Compared(parts=(NOW, NOW), asked_at=NOW) for family in Family},
+        next_inventory_check_at=NOW,
+    ),
 ]
 
 

@@ -10,10 +10,9 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec, an_occupant, some_hosts
 from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
-from tests.domain.cases import in_use
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import behind_all_of
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import CapacityPool
@@ -56,21 +55,6 @@ def test_workloads_of_slices_that_changed_lately_come_once_each_the_earliest_cha
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 2) == ("b", "a"), "however many slices one has"
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 1) == ("b",)
     assert bench.store.changed_workloads(CLUSTER, NOW - 3 * MINUTE, 0) == (), "others' reports left no room"
-
-
-def test_the_demand_of_workloads_that_are_active_is_read_by_digests_and_added_up(bench: Bench) -> None:
-    first, second = SliceId("tpu-a-0-aaaaaaaaaaaaa"), SliceId("tpu-b-0-aaaaaaaaaaaaa")
-    waiting = [
-        a_jobset(uid=WorkloadUid("a"), demand={first: NOW}),
-        a_jobset(uid=WorkloadUid("b"), demand={second: NOW}),
-    ]
-    bench.create(*waiting, a_jobset(uid=WorkloadUid("served"), demand={first: None}))
-    bench.create(a_jobset(uid=WorkloadUid("suspended"), demand={first: NOW}, state=WorkloadState.SUSPENDED))
-    bench.create(a_jobset(uid=WorkloadUid("elsewhere"), demand={first: NOW}, cluster=ELSEWHERE))
-
-    assert bench.store.demand_digests(CLUSTER) == {each.owner.uid: each.demand_digest for each in waiting}
-    assert bench.store.demand_digest(CLUSTER) == sum(each.demand_digest for each in waiting)
-    assert bench.store.demand_digest(ClusterId("empty")) == 0
 
 
 def a_due_report(uid: str, **changes: Any) -> WorkloadRecord:
@@ -262,7 +246,7 @@ def test_a_record_s_standing_is_that_of_what_was_told_of_its_workload(bench: Ben
     ):
         record = a_jobset(uid=WorkloadUid("u-1"), **told)
         bench.create(record)
-        stands = Standing.of(record.state, record.queue, record.template_error, record.groups)
+        stands = Standing(record.standing, record.state is WorkloadState.ACTIVE)
         assert list(bench.store.live_standings(CLUSTER)) == [("u-1", stands)]
         (stored,) = bench.store.live_workloads(CLUSTER)
         bench.store.commit(Change(stored, None))
@@ -377,16 +361,6 @@ def test_the_slice_that_has_been_paid_for_without_use_longest_is_found(bench: Be
     )
     assert bench.store.paid_longest(CLUSTER) == (records[1].id, NOW - 50 * MINUTE)
     assert bench.store.paid_longest(ClusterId("empty")) is None
-
-
-def test_the_digests_of_hosts_are_summed_up_by_cluster(bench: Bench) -> None:
-    lent = a_record(hosts=some_hosts(occupants=(an_occupant("guest"),)), create_requested_at=NOW)
-    let_go = in_use(an_occupant(), attempt=2)
-    bench.create(lent, let_go, a_record(job=a_job(job_index=2)))
-    bench.create(a_record(job=a_job(cluster=ELSEWHERE), hosts=some_hosts(), create_requested_at=NOW))
-
-    assert bench.store.hosts_digest(CLUSTER) == lent.hosts_digest + let_go.hosts_digest != 0
-    assert bench.store.hosts_digest(ClusterId("empty")) == 0
 
 
 def test_every_slice_is_listed_including_gone_ones(bench: Bench) -> None:

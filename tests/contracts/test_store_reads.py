@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -47,7 +47,7 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "due_slices": lambda store: store.due_slices(CLUSTER, NOW, 10),
     "report_queues": lambda store: store.report_queues(CLUSTER, NOW - timedelta(hours=1)),
     "due_reports": lambda store: store.due_reports(QUEUE, NOW, 10),
-    "demand_digest": lambda store: store.demand_digest(CLUSTER),
+    "digests": lambda store: store.digests(CLUSTER),
     "demand_digests": lambda store: store.demand_digests(CLUSTER),
     "changed_workloads": lambda store: store.changed_workloads(CLUSTER, NOW - timedelta(hours=1), 10),
     "queued_slices": lambda store: store.queued_slices(CLUSTER, 10),
@@ -68,7 +68,6 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "reason_count": lambda store: store.reason_count(CLUSTER, [Reason.HELD]),
     "oldest_since": lambda store: store.oldest_since(CLUSTER, [Reason.DELETION_REFUSED]),
     "paid_longest": lambda store: store.paid_longest(CLUSTER),
-    "hosts_digest": lambda store: store.hosts_digest(CLUSTER),
     "brake": lambda store: store.brake(CLUSTER),
     "unconfirmed_ends": lambda store: store.unconfirmed_ends(CLUSTER, NOW),
     "unconfirmed_ends of a namespace": lambda store: store.unconfirmed_ends(CLUSTER, NOW, "research"),
@@ -88,9 +87,9 @@ class CountingStore(FirestoreStore):
         self.billed += max(len(found), 1)
         return found
 
-    def _aggregate(self, asked: Any) -> int:
+    def _aggregated(self, asked: Any) -> Mapping[str, int]:
         self.billed += 1
-        return super()._aggregate(asked)
+        return super()._aggregated(asked)
 
 
 @pytest.mark.parametrize("stored", [0, 3], ids=["nothing stored", "three of each"])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, settings
+from tests.builders import a_list as some_list
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import DemandListed, Fact, SlicesWanted
+from tpu_slices.domain.model.facts import Fact, Family, Heartbeat, Listed, SlicesWanted
 from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
@@ -34,14 +35,18 @@ def waiting(uid: str, *slices: SliceId, told_at: object = NOW) -> WorkloadRecord
     return a_jobset(uid=WorkloadUid(uid), demand=dict.fromkeys(slices or (A_SLICE,), told_at))
 
 
-def a_list(*records: WorkloadRecord, **changes: object) -> DemandListed:
-    digests = {each.owner.uid: each.demand_digest for each in records}
-    fields: dict[str, object] = {"after": None, "up_to": None, "part": 0, "parts": 1}
-    return DemandListed(digests=digests, **{**fields, **changes})  # type: ignore[arg-type]
+def a_list(*records: WorkloadRecord, **changes: object) -> Listed:
+    return some_list(Family.DEMAND, {each.owner.uid: each.demand_digest for each in records}, **changes)
 
 
 def demand_of(world: World, uid: str) -> list[object]:
     return [*world.store.workloads(CLUSTER, [WorkloadUid(uid)])[WorkloadUid(uid)].value.demand.values()]
+
+
+def repeated(world: World) -> list[tuple[str, ...]]:
+    asked = [question for _, question in world.publisher.questions if isinstance(question, RepeatQuestion)]
+    assert {question.family for question in asked} <= {Family.DEMAND}
+    return [question.keys for question in asked]
 
 
 def confirmed_at(world: World) -> object:
@@ -59,11 +64,24 @@ def test_a_list_that_agrees_confirms_all_demand_and_writes_no_workload(world: Wo
     assert world.publisher.questions == []
 
 
+@pytest.mark.parametrize(("told", "at"), [("as it is on record", LATER), ("otherwise", None)])
+def test_a_heartbeat_confirms_all_demand_if_it_is_told_as_it_is_on_record(
+    world: World, told: str, at: datetime | None
+) -> None:
+    records = [waiting("a"), waiting("b")]
+    world.store.put(*records)
+    digest = sum(each.demand_digest for each in records) + (told == "otherwise")
+    receive(Heartbeat(count=2, digests={Family.DEMAND: digest}), CLUSTER, world.deps, LATER)
+    assert confirmed_at(world) == at
+
+
 def test_demand_that_is_not_on_record_is_asked_for(world: World) -> None:
     known, lost = waiting("a"), waiting("b")
     world.store.put(known)
     receive(a_list(known, lost), CLUSTER, world.deps, LATER)
-    assert [question for _, question in world.publisher.questions] == [RepeatQuestion(uids=(WorkloadUid("b"),))]
+    assert [question for _, question in world.publisher.questions] == [
+        RepeatQuestion(family=Family.DEMAND, keys=("b",))
+    ]
     assert (demand_of(world, "a"), confirmed_at(world)) == ([NOW], LATER)
 
 
@@ -71,7 +89,9 @@ def test_demand_that_is_recorded_otherwise_is_forgotten_and_asked_for(world: Wor
     world.store.put(waiting("a", A_SLICE, SliceId("tpu-a-1-aaaaaaaaaaaaa")))
     receive(a_list(waiting("a")), CLUSTER, world.deps, LATER)
     assert demand_of(world, "a") == [None, None]
-    assert [question for _, question in world.publisher.questions] == [RepeatQuestion(uids=(WorkloadUid("a"),))]
+    assert [question for _, question in world.publisher.questions] == [
+        RepeatQuestion(family=Family.DEMAND, keys=("a",))
+    ]
     assert world.publisher.requests == []
 
 

@@ -10,7 +10,19 @@ from typing import Any, cast
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_shortage, a_slot, a_spec, settings
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_heartbeat,
+    a_job,
+    a_jobset,
+    a_record,
+    a_shortage,
+    a_slot,
+    a_spec,
+    settings,
+)
 from tests.flows.counting_store import CountingStore
 from tests.world import ENDED, World
 from tpu_slices.domain.model.slices import SliceId, WorkloadUid
@@ -234,6 +246,7 @@ def test_a_slot_whose_slice_does_not_use_it_goes_on_to_the_next() -> None:
     busy, *_ = running(world)
     stale, fresh = queued(world, 1), queued(world, 2)
     world.store.put(a_jobset(uid=stale.owner.uid, demand={stale.id: NOW - 16 * MINUTE}))
+    world.store.put(a_heartbeat(received_at=world.clock.now()))
     ends(world, busy)
     assert handed_on_to(world, stale) is not None
     reconcile(CLUSTER, stale.id, world.deps, ENDED)

@@ -61,7 +61,7 @@ def test_a_sweep_goes_on_when_one_cluster_is_in_trouble(world: World, other: Clu
     assert (cluster, failed) == (other, error)
 
 
-@pytest.mark.parametrize("step", ["request_due", "ask_for_hosts"])
+@pytest.mark.parametrize("step", ["request_due", "ask_for_lists"])
 def test_what_failed_is_not_counted(world: World, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise Temporary("no answer")

@@ -13,7 +13,8 @@ import pytest
 from tests.builders import CLUSTER, MINUTE, NOW, hosts_changed
 from tests.flows.swept import being_created, requested, serving
 from tests.world import World
-from tpu_slices.domain.model.questions import HostsListQuestion, WorkloadListQuestion
+from tpu_slices.domain.model.facts import Family
+from tpu_slices.domain.model.questions import ListQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import CHECK_AGAIN_AFTER, INVENTORY_CHECK_EVERY
@@ -74,16 +75,25 @@ def test_the_inventory_is_checked_at_once_where_no_relay_was_ever_heard(world: W
     assert heartbeat(world).next_inventory_check_at == NOW + INVENTORY_CHECK_EVERY
 
 
-def test_a_sweep_asks_for_jobsets_and_for_hosts_that_are_not_as_on_record_and_counts_both(world: World) -> None:
+def differs(world: World, *families: Family) -> RelayHeartbeat:
+    """Return the heartbeat of a relay that is heard, and has seen these families otherwise for a while."""
+    now = world.clock.now()
+    known = replace(heartbeat(world), received_at=now)
+    for family in Family:
+        known = known.with_compared(family, parts=(now - 60 * MINUTE if family in families else now,), asked_at=None)
+    return known
+
+
+def test_a_sweep_asks_for_lists_of_what_is_not_as_on_record_with_its_own_time_and_counts_them(world: World) -> None:
     serving(world)
-    due(world, None)
     world.clock.advance(30 * MINUTE)
-    beat = replace(heartbeat(world), received_at=world.clock.now(), digest="other", hosts_digest=1)
-    world.store.put(replace(beat, hosts_confirmed_at=NOW - 60 * MINUTE, hosts_asked_at=None))
-    before = len(world.publisher.questions)
-    assert sweep(world.deps).asked == 2
-    asked = [type(question) for _, question in world.publisher.questions[before:]]
-    assert asked == [WorkloadListQuestion, HostsListQuestion]
+    for families in ([Family.HOSTS], [Family.WORKLOADS, Family.DEMAND], []):
+        world.store.put(differs(world, *families))
+        before = len(world.publisher.questions)
+        assert sweep(world.deps).asked == len(families)
+        asked = [question for _, question in world.publisher.questions[before:]]
+        assert asked == [ListQuestion(family=family, asked_at=world.clock.now()) for family in families]
+        assert sweep(world.deps).asked == 0, "it was asked moments ago"
 
 
 def test_a_jobset_without_a_record_gets_one_in_whose_demand_its_slices_are(world: World) -> None:
@@ -164,18 +174,14 @@ def test_a_slice_whose_record_comes_back_during_a_check_is_no_orphan(world: Worl
     assert (found.orphans, found.complete) == (0, False)
 
 
-def test_a_check_during_which_the_relay_is_heard_fails_nothing_asks_once_and_comes_again(world: World) -> None:
+def test_a_check_during_which_the_relay_is_heard_fails_nothing_and_comes_again(world: World) -> None:
     record = world.record(serving(world))
     world.store.remove_document(key_of(record))
     due(world, None)
-    beat = replace(heartbeat(world), received_at=world.clock.now(), digest="other")
-    world.store.put(beat)
+    beat = heartbeat(world)
     world.store.meanwhile(*[partial(touch, world, key_of(beat))] * 50)
-    before = len(world.publisher.questions)
     swept = sweep(world.deps)
     assert (swept.failures, swept.recovered) == ((), 1)
-    asked = [type(question) for _, question in world.publisher.questions[before:]]
-    assert asked.count(WorkloadListQuestion) == 1
     assert checked(world)
 
 

@@ -214,15 +214,13 @@ FACTS = (
         "workload_changed",
         "hosts_changed",
         "heartbeat",
-        "hosts_listed",
-        "workloads_listed",
-        "demand_listed",
+        "listed",
     ),
     *("answer", "echo"),
 )
 ANNOUNCED = (
-    *("slice_update", "workload_update", "question", "workload_list_question", "hosts_question"),
-    *("hosts_list_question", "repeat_question", "echo_question", "node_group_update", "nodes_expected"),
+    *("slice_update", "workload_update", "question", "list_question", "hosts_question"),
+    *("repeat_question", "echo_question", "node_group_update", "nodes_expected"),
 )
 OBJECTS: Mapping[str, Tree] = {
     "jobset": objects.jobset(),

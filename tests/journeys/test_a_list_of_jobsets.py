@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from relay.agenda import Timing
-from relay.messages import list_of
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, an_owner
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_list, an_owner
 from tests.world import World
-from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadsListed, WorkloadState
-from tpu_slices.domain.model.questions import Question, WorkloadListQuestion
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.questions import ListQuestion, Question
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST
 from tpu_slices.domain.records.standings import standing
@@ -20,7 +19,6 @@ from tpu_slices.flows.receive import receive
 from tpu_slices.flows.sweep import sweep
 
 LIVE = [WorkloadUid(f"uid-{number:03}") for number in range(40)]
-STANDING = standing(WorkloadState.ACTIVE, "", "", None)
 GONE = (WorkloadUid("uid-007"), WorkloadUid("uid-021"))
 
 
@@ -34,20 +32,21 @@ def world_of(*uids: WorkloadUid) -> World:
     return world
 
 
-def parts(*, size: int = 10) -> list[WorkloadsListed]:
+def parts(*, size: int = 10) -> list[Listed]:
     """Return a list without the JobSets that are gone, in parts smaller than those that are sent."""
-    seen = [uid for uid in LIVE if uid not in GONE]
-    starts = range(0, len(seen), size)
-    (whole,) = list_of({}, NOW)
+    seen = {uid: standing(uid, WorkloadState.ACTIVE, "", "", None) for uid in LIVE if uid not in GONE}
+    uids = sorted(seen)
+    starts = range(0, len(uids), size)
     return [
-        replace(
-            whole,
-            after=seen[start - 1] if start else None,
-            up_to=seen[start + size - 1] if start + size < len(seen) else None,
-            standings=dict.fromkeys(seen[start : start + size], STANDING),
+        a_list(
+            Family.WORKLOADS,
+            {uid: seen[uid] for uid in uids[start : start + size]},
+            after=uids[start - 1] if start else None,
+            up_to=uids[start + size - 1] if start + size < len(uids) else None,
+            part=part,
             parts=len(starts),
         )
-        for start in starts
+        for part, start in enumerate(starts)
     ]
 
 
@@ -104,15 +103,14 @@ def test_a_list_that_comes_an_hour_late_does_not_ask_about_jobsets_that_are_newe
 
 def test_an_empty_list_of_a_relay_that_went_blind_deletes_nothing_and_asks_a_limited_number_of_questions() -> None:
     world = world_of(*(WorkloadUid(f"uid-{number:04}") for number in range(1_500)))
-    (empty,) = list_of({}, NOW)
-    receive(empty, CLUSTER, world.deps)
+    receive(a_list(Family.WORKLOADS, {}), CLUSTER, world.deps)
     assert len(asked_about(world)) == QUESTIONS_PER_LIST
     assert all(record.live for record in world.store.jobset_records(CLUSTER))
 
 
 def test_jobsets_that_were_deleted_unheard_are_found_by_one_sweep_after_the_other() -> None:
     world = world_of(*(WorkloadUid(f"uid-{number:04}") for number in range(1_200)))
-    for _ in range(9):
+    for _ in range(13):
         world.cluster_lives()
         world.deliver()
         sweep(world.deps)
@@ -133,7 +131,7 @@ def test_what_was_lost_of_a_jobset_s_states_is_repeated_once_the_list_shows_it(l
         world.cluster.changes(jobset)
     world.clock.advance(Timing().introduce)
     assert WorkloadChanged in map(type, world.cluster.facts()), "which nobody delivers"
-    world.settle(minutes=17)
+    world.settle(minutes=6)
     (record,) = world.store.jobset_records(CLUSTER)
     assert (record.state, record.generation) == (jobset.state, jobset.ref.generation)
 
@@ -146,10 +144,9 @@ def test_no_document_holds_the_list() -> None:
     assert world.store.places() == before
 
 
-def test_a_sweep_that_finds_other_jobsets_asks_for_the_list_with_its_own_time() -> None:
+def test_a_relay_s_first_heartbeat_is_followed_by_the_question_for_each_list_and_no_other_is() -> None:
     world = world_of(*LIVE)
-    world.relay_lists_nothing = True
-    world.cluster_lives()
-    world.deliver()
-    sweep(world.deps)
-    assert world.publisher.questions == [(CLUSTER, WorkloadListQuestion(asked_at=world.clock.now()))]
+    for first in (True, False):
+        receive(Heartbeat(count=0, first=first), CLUSTER, world.deps)
+    asked = [ListQuestion(family=family, asked_at=world.clock.now()) for family in Family]
+    assert [question for _, question in world.publisher.questions] == asked

@@ -9,11 +9,11 @@ from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE
 from tests.journeys.serving import crossed, deletions, own_slice, reason
 from tests.world import World
-from tpu_slices.domain.model.facts import Fact, HostsChanged
-from tpu_slices.domain.model.questions import HostsListQuestion
+from tpu_slices.domain.model.facts import Fact, Family, HostsChanged
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
-from tpu_slices.domain.records.hosts import RunsOn
+from tpu_slices.domain.records.hosts import RunsOn, key_of
 from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -138,7 +138,8 @@ def test_repeated_reports_of_guests_write_nothing() -> None:
     three.world.settle(minutes=2)
     before = {slice_: record.current.hosts for slice_, record in three.world.records.items()}
     place, commits = three.place(three.gemma), len(three.world.store.commits)
-    three.world.cluster.relays[0].asked(HostsListQuestion())
+    every = tuple(key_of(each.maker, each.attempt) for each in three.world.records.values())
+    three.world.cluster.relays[0].asked(RepeatQuestion(family=Family.HOSTS, keys=every))
     repeated = of_hosts(three.world.cluster.facts())
     assert {fact.slice_id for fact in repeated if isinstance(fact, HostsChanged)} == set(before)
     for fact in repeated:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import MINUTE, a_heartbeat
+from tests.builders import MINUTE, a_heartbeat, a_list, compared
 from tests.journeys.serving import crossed, deletions, own_slice, reason, serving
 from tests.world import World
-from tpu_slices.domain.model.facts import HostsChanged, HostsListed
+from tpu_slices.domain.model.facts import Family, HostsChanged
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -88,7 +88,7 @@ def test_a_list_that_is_late_lowers_no_position(when: str) -> None:
         "the records have agreed since": (now - MINUTE, now),
         "it was asked for long ago": (now - 10 * MINUTE, now - 14 * MINUTE),
     }[when]
-    world.store.put(a_heartbeat(received_at=now, hosts_asked_at=asked, hosts_confirmed_at=agreed))
-    world.publish(HostsListed(digests={}, sequence=1))
+    world.store.put(a_heartbeat(received_at=now, **compared(Family.HOSTS, agreed, asked)))
+    world.publish(a_list(Family.HOSTS, {}, sequence=1, asked_at=asked or now))
     world.deliver()
     assert world.record(llama).current.hosts == known.current.hosts

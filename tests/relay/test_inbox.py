@@ -13,16 +13,15 @@ from tests.builders import MINUTE, NOW, a_jobset, a_record
 from tests.relay.node_groups import objects as node_groups
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
-from tpu_slices.domain.model.facts import Answer, Echo, Fact, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import Answer, Echo, Fact, Family, WorkloadState
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import (
     EchoQuestion,
     FactQuestion,
-    HostsListQuestion,
     HostsQuestion,
+    ListQuestion,
     Question,
     RepeatQuestion,
-    WorkloadListQuestion,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.reports import report
@@ -95,12 +94,8 @@ class FakeCluster:
 @dataclass
 class FakeClusterView:
     leader: Leader | None = None
-    parts: tuple[WorkloadsListed, ...] = ()
     asked: list[FactQuestion] = field(default_factory=list)
     expected: list[NodesExpected] = field(default_factory=list)
-
-    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
-        return tuple(replace(part, asked_at=asked_at) for part in self.parts)
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         return self.leader if job.job_index == 0 else None
@@ -266,24 +261,13 @@ def test_a_jobset_that_is_gone_or_recreated_is_missing(setup: Setup, found: Json
     )
 
 
-def test_a_question_about_all_is_answered_with_the_whole_list(setup: Setup) -> None:
-    part = WorkloadsListed(asked_at=NOW, after=None, up_to=None, standings={WorkloadUid("u-1"): "as seen"}, parts=1)
-    setup.view.parts = (part, part)
-    assert setup.handle(encode_question(DEMO, WorkloadListQuestion(asked_at=NOW + MINUTE))) == ["ack"]
-    assert setup.posted == [replace(part, asked_at=NOW + MINUTE)] * 2
-
-
-def test_a_question_about_all_is_not_answered_while_the_list_is_incomplete(setup: Setup) -> None:
-    assert setup.handle(encode_question(DEMO, WorkloadListQuestion(asked_at=NOW))) == ["ack"]
-    assert setup.posted == []
-
-
 @pytest.mark.parametrize(
     "asked",
     [
         HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=1, number=1, asked_at=NOW, close=True),
-        HostsListQuestion(),
-        RepeatQuestion(uids=(WorkloadUid("u-1"),)),
+        *(ListQuestion(family=family, asked_at=NOW) for family in Family),
+        RepeatQuestion(family=Family.DEMAND, keys=("u-1",)),
+        RepeatQuestion(family=Family.HOSTS, keys=("tpu-llama-0-aaaaaaaaaaaaa-1",)),
     ],
 )
 def test_a_question_that_facts_will_answer_is_passed_on_and_acknowledged(setup: Setup, asked: FactQuestion) -> None:

@@ -9,54 +9,56 @@ import pytest
 from relay.messages import list_of, noted
 from tests.builders import NOW, a_jobset_ref
 from tests.conftest import Lines
-from tpu_slices.domain.model.facts import Heartbeat, WorkloadChanged, WorkloadState
-from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.records.standings import standing
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, WorkloadChanged, WorkloadState
 from tpu_slices.ports.errors import Temporary
-from tpu_slices.wire.bounds import UIDS_PER_PART
+from tpu_slices.wire.bounds import KEYS_PER_PART
 from tpu_slices.wire.messages import MOST_BYTES, Message, decode_fact, encode_fact
 
-STANDING = standing(WorkloadState.ACTIVE, "", "", None)
+LARGEST = 2**48 - 1
+"""The largest digest."""
 
 
-def jobsets(count: int) -> list[WorkloadUid]:
-    return sorted(WorkloadUid(str(uuid.uuid5(uuid.NAMESPACE_DNS, str(number)))) for number in range(count))
+def uids(count: int) -> list[str]:
+    return sorted(str(uuid.uuid5(uuid.NAMESPACE_DNS, str(number))) for number in range(count))
+
+
+def listing(keys: Sequence[str]) -> tuple[Listed, ...]:
+    return list_of(Family.WORKLOADS, dict.fromkeys(keys, LARGEST), NOW, sequence=7)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "count", [0, 1, UIDS_PER_PART, UIDS_PER_PART + 1, 27_000, pytest.param(200_000, marks=pytest.mark.proof)]
+    "count", [0, 1, KEYS_PER_PART, KEYS_PER_PART + 1, 27_000, pytest.param(200_000, marks=pytest.mark.proof)]
 )
 def test_a_list_of_any_length_can_be_sent(count: int) -> None:
-    uids = jobsets(count)
-    parts = list_of(dict.fromkeys(uids, STANDING), NOW)
+    keys = uids(count)
+    parts = listing(keys)
     for part in parts:
         message = encode_fact(part)
         assert len(message.data) < MOST_BYTES
         assert decode_fact(message.data, message.attributes) == part
-    assert [uid for part in parts for uid in part.standings] == uids
-    assert {part.parts for part in parts} == {len(parts)}
+    assert [key for part in parts for key in part.digests] == keys
+    assert [(part.part, part.parts) for part in parts] == [(number, len(parts)) for number in range(len(parts))]
 
 
-@pytest.mark.parametrize("count", [0, 1, UIDS_PER_PART, UIDS_PER_PART + 1, 2 * UIDS_PER_PART])
+@pytest.mark.parametrize("count", [0, 1, KEYS_PER_PART, KEYS_PER_PART + 1, 2 * KEYS_PER_PART])
 def test_the_ranges_of_a_list_have_no_gap_and_no_end(count: int) -> None:
-    parts = list_of(dict.fromkeys(jobsets(count), STANDING), NOW)
+    parts = listing(uids(count))
     assert (parts[0].after, parts[-1].up_to) == (None, None)
     assert all(before.up_to == after.after for before, after in pairwise(parts))
     for part in parts:
-        assert all((part.after or "") < uid for uid in part.standings)
-        assert all(part.up_to is None or uid <= part.up_to for uid in part.standings)
+        assert all(part.within(key) for key in part.digests)
+        assert not [key for other in parts if other != part for key in other.digests if part.within(key)]
 
 
-def test_the_longest_uids_can_be_sent() -> None:
-    uids = [WorkloadUid(f"{number:063}") for number in range(UIDS_PER_PART)]
-    (part,) = list_of(dict.fromkeys(uids, STANDING), NOW)
+def test_the_longest_keys_can_be_sent() -> None:
+    (part,) = listing([f"{number:063}" for number in range(KEYS_PER_PART)])
     assert len(encode_fact(part).data) < MOST_BYTES
 
 
 MESSAGES = [
     encode_fact(WorkloadChanged(workload=a_jobset_ref(), state=WorkloadState.ACTIVE)),
-    encode_fact(Heartbeat(count=1, digest="d", hosts_digest=0)),
+    encode_fact(Heartbeat(count=1)),
 ]
 
 

@@ -14,10 +14,11 @@ from relay.outbox import A_MESSAGE, MOST_BYTES, Outbox
 from tests.relay.watched import START
 from tpu_slices.domain.model.facts import (
     Answer,
-    DemandListed,
     Fact,
+    Family,
     Heartbeat,
     HostsChanged,
+    Listed,
     SlicesWanted,
     WaitingLeader,
     WorkloadChanged,
@@ -99,8 +100,12 @@ def hosts(usable: int, slice_id: str = "tpu-a") -> HostsChanged:
     )
 
 
-def beat(count: int = 1, digest: str = "d") -> Heartbeat:
-    return Heartbeat(count=count, digest=digest, hosts_digest=0)
+def beat(count: int = 1) -> Heartbeat:
+    return Heartbeat(count=count)
+
+
+def listed(family: Family = Family.DEMAND, part: int = 0, asked_at: datetime = START) -> Listed:
+    return Listed(family=family, asked_at=asked_at, after=None, up_to=None, digests={}, part=part, parts=2, sequence=7)
 
 
 def jobset(uid: str, state: WorkloadState) -> WorkloadChanged:
@@ -172,7 +177,7 @@ def test_a_fact_too_large_to_be_published_does_not_hold_up_the_others() -> None:
     topic = FakeTopic()
     box = outbox(topic)
     with running(box):
-        box.post([beat(1, "d" * 2_000_000), hosts(1)])
+        box.post([replace(jobset("u-1", WorkloadState.ACTIVE), queue="q" * 2_000_000), hosts(1)])
         assert topic.wait_for(1) == [hosts(1)]
 
 
@@ -220,16 +225,29 @@ def test_demand_that_was_not_published_in_time_is_withdrawn_and_what_still_holds
     setup.now += timedelta(minutes=4)
     with running(setup.box):
         assert setup.topic.wait_for(2) == [jobset("u-2", WorkloadState.DELETED), demand(0, uid="u-3")]
-    assert asked == [RepeatQuestion(uids=(WorkloadUid("u-1"),))]
+    assert asked == [RepeatQuestion(family=Family.DEMAND, keys=("u-1",))]
 
 
-def test_a_list_of_demand_that_was_not_published_in_time_is_withdrawn() -> None:
+@pytest.mark.parametrize("late", [beat(), replace(beat(), first=True), *(listed(family) for family in Family)])
+def test_what_confirms_records_and_was_not_published_in_time_is_withdrawn(late: Fact) -> None:
     setup = Setup(FakeTopic())
-    setup.box.post([DemandListed(after=None, up_to=None, digests={}, part=0, parts=1)])
+    asked: list[RepeatQuestion] = []
+    setup.box.demand_expired = asked.append
+    setup.box.post([late])
     setup.now += timedelta(minutes=7)
-    setup.box.post([beat(1)])
+    setup.box.post([hosts(1)])
     with running(setup.box):
-        assert setup.topic.wait_for(1) == [beat(1)]
+        assert setup.topic.wait_for(1) == [hosts(1)]
+    assert asked == []
+
+
+def test_a_part_of_a_list_takes_the_place_of_the_same_part_of_an_earlier_one_of_its_family_alone() -> None:
+    topic = FakeTopic()
+    box = outbox(topic)
+    later = START + timedelta(minutes=3)
+    box.post([listed(part=0), listed(part=1), listed(Family.HOSTS), listed(part=0, asked_at=later)])
+    with running(box):
+        assert topic.wait_for(3) == [listed(part=1), listed(Family.HOSTS), listed(part=0, asked_at=later)]
 
 
 def test_a_topic_that_fails_for_long_makes_the_relay_unready_until_it_recovers() -> None:

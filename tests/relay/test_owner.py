@@ -22,16 +22,18 @@ from tests.builders import CLUSTER, NOW
 from tests.relay.closing import SLICE, question
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import KINDS, read
+from tpu_slices.domain.model import facts as told
 from tpu_slices.domain.model.facts import (
     Fact,
+    Family,
     Heartbeat,
     HostsChanged,
-    HostsListed,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
-from tpu_slices.domain.model.questions import HostsListQuestion
+from tpu_slices.domain.model.questions import ListQuestion, RepeatQuestion
+from tpu_slices.domain.records.hosts import key_of
 from tpu_standins.patience import PATIENCE_SECONDS
 from tpu_standins.testing.waiting import beside
 
@@ -134,6 +136,10 @@ def beats(facts: Sequence[Fact]) -> int:
     return sum(isinstance(fact, Heartbeat) for fact in facts)
 
 
+def lists(facts: Sequence[Fact]) -> list[told.Listed]:
+    return [fact for fact in facts if isinstance(fact, told.Listed)]
+
+
 @pytest.fixture
 def scene() -> Iterator[Scene]:
     scene = Scene()
@@ -162,8 +168,9 @@ def test_heartbeats_and_other_facts_go_out_while_a_look_up_takes_its_time(scene:
 
 def test_what_is_asked_of_the_cluster_cache_is_answered_while_a_look_up_takes_its_time(scene: Scene) -> None:
     scene.begins_to_look_up_volumes()
-    (part,) = scene.relay.workload_list(NOW)
-    assert [*part.standings] == ["u-1"]
+    scene.relay.ask(ListQuestion(family=Family.WORKLOADS, asked_at=NOW))
+    (part,) = lists(scene.until(lists))
+    assert [*part.digests] == ["u-1"]
     assert scene.relay.needed_patches() == ()
 
 
@@ -184,13 +191,14 @@ def test_hosts_that_are_being_looked_up_are_counted_anew_afterwards(scene: Scene
     assert scene.api.entered.wait(PATIENCE_SECONDS)
     scene.see(node(0))
     for _ in range(2):
-        scene.relay.ask(HostsListQuestion())
+        scene.relay.ask(RepeatQuestion(family=Family.HOSTS, keys=(key_of(SLICE, 1),)))
+        scene.relay.ask(ListQuestion(family=Family.HOSTS, asked_at=NOW))
         before = beats(scene.posted)
         scene.until(lambda facts, before=before: beats(facts) >= before + 3)  # type: ignore[misc]  # a bound default
-    assert not [fact for fact in scene.posted if isinstance(fact, HostsChanged | HostsListed)]
+    assert not [fact for fact in scene.posted if isinstance(fact, HostsChanged | told.Listed)]
     scene.api.free.set()
-    facts = scene.until(lambda facts: any(isinstance(fact, HostsListed) for fact in facts))
-    facts = facts[: 1 + next(at for at, fact in enumerate(facts) if isinstance(fact, HostsListed))]
+    facts = scene.until(lists)
+    facts = facts[: facts.index(lists(facts)[0])]
     counted = [(fact.slice_id, fact.joined) for fact in facts if isinstance(fact, HostsChanged)]
     assert counted[:2] == [(SLICE, 0), (SLICE, 1)]
 

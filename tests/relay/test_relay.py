@@ -23,14 +23,15 @@ from tpu_slices.adapters.pubsub import PubSubPublisher
 from tpu_slices.domain.model.facts import (
     Answer,
     Fact,
+    Family,
     Heartbeat,
     HostsChanged,
-    HostsListed,
+    Listed,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
-from tpu_slices.domain.model.questions import HostsListQuestion, HostsQuestion, Question
+from tpu_slices.domain.model.questions import HostsQuestion, ListQuestion, Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 from tpu_standins.patience import PATIENCE_SECONDS
@@ -251,15 +252,20 @@ def test_hosts_are_closed_before_they_are_said_to_be_empty_and_opened_again(stag
         assert cordoned() == [False] * 4
 
 
-def test_all_pools_are_listed_on_request(stage: Stage) -> None:
+def test_all_pools_are_listed_on_request_and_the_hosts_of_one_are_repeated(stage: Stage) -> None:
     with relaying(stage):
         stage.apply(host(0))
         stage.until(HostsChanged, lambda fact: fact.usable == 1)
         stage.forget()
-        stage.publisher.ask(DEMO, [HostsListQuestion()])
-        listed = stage.until(HostsListed, lambda _: True)
+        stage.publisher.ask(DEMO, [ListQuestion(family=Family.HOSTS, asked_at=NOW)])
+        listed = stage.until(Listed, lambda _: True)
+        assert (listed.family, listed.asked_at, [*listed.digests]) == (
+            Family.HOSTS,
+            NOW,
+            ["tpu-llama-0-aaaaaaaaaaaaa-1"],
+        )
+        stage.publisher.ask(DEMO, [RepeatQuestion(family=Family.HOSTS, keys=(*listed.digests,))])
         assert stage.until(HostsChanged, lambda _: True).joined == 1
-        assert list(listed.digests) == ["tpu-llama-0-aaaaaaaaaaaaa-1"]
 
 
 def test_a_repeated_update_of_a_slice_becomes_one_event_on_its_leader_pod(stage: Stage) -> None:

@@ -18,16 +18,18 @@ from relay.relay import Event, Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, node, read_jobset
 from tpu_slices.domain.model.facts import (
-    DemandListed,
     Fact,
+    Family,
     Heartbeat,
     HostsChanged,
+    Listed,
     SlicesWanted,
     WorkloadChanged,
     WorkloadState,
 )
-from tpu_slices.domain.model.questions import HostsListQuestion
-from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid
+from tpu_slices.domain.model.questions import ListQuestion, RepeatQuestion
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.wire.messages import decode_fact, encode_fact
 from tpu_slices.wire.readers import READERS as READERS_OF
 from tpu_slices_simulator.relays import due_facts
@@ -137,8 +139,9 @@ class Watched:
             self.queue.bookmarked(kind, "1", self.now)
 
     def asked_for_hosts(self) -> None:
-        """Let the functions ask for all hosts, as they do when the digests differ."""
-        self.queue.ask(HostsListQuestion(), self.now)
+        """Let the functions ask to repeat the hosts of every pool that was told, as they do of those that differ."""
+        keys = tuple(key_of(*pool) for pool in self.queue._published.digests)
+        self.queue.ask(RepeatQuestion(family=Family.HOSTS, keys=keys), self.now)
 
     def due_facts(self) -> list[Fact]:
         """Return the facts that are due now, heartbeats left out; they are due only once. The functions accept each."""
@@ -148,10 +151,20 @@ class Watched:
             assert decode_fact(message.data, message.attributes) == fact
         return [fact for fact in facts if not isinstance(fact, Heartbeat)]
 
-    def listed(self) -> list[str] | None:
-        """Return the UIDs of the list of JobSets, None if the relay is not sure of it."""
-        parts = self.queue.workload_list(self.now, self.now)
-        return [uid for part in parts for uid in part.standings] if parts else None
+    def asked_for_list(self, family: Family) -> None:
+        """Let the functions ask for the list of a family, as they do when the digests differ: all was told by then."""
+        if self.now < START + Timing().introduce:
+            self.pass_time(Timing().introduce.total_seconds())
+        self.queue.ask(ListQuestion(family=family, asked_at=self.now), self.now)
+
+    def digests(self, family: Family) -> Mapping[str, int]:
+        """Ask for the list of a family, take what is due, and return what is listed by key."""
+        self.asked_for_list(family)
+        return digests_of(self.due_facts())
+
+    def listed(self) -> list[str]:
+        """Return the UIDs of the list of workloads."""
+        return [*self.digests(Family.WORKLOADS)]
 
 
 def kind_of(obj: dict[str, Any]) -> Kind:
@@ -165,8 +178,10 @@ def read(obj: dict[str, Any]) -> Seen:
     return seen
 
 
-def listed_demand(facts: Sequence[Fact]) -> list[Mapping[WorkloadUid, int]]:
-    return [fact.digests for fact in facts if isinstance(fact, DemandListed)]
+def digests_of(facts: Sequence[Fact]) -> Mapping[str, int]:
+    """Return what the one list among these facts has by key; fail if there is none, or another one."""
+    (listed,) = (fact for fact in facts if isinstance(fact, Listed))
+    return listed.digests
 
 
 def demand(facts: Sequence[Fact]) -> list[list[int]]:

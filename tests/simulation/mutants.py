@@ -24,6 +24,7 @@ from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.ports.store import Change, Record, Stored
 from tpu_slices_simulator.story import Fault, Kind, Story
 
 MOST_SEEDS = 60
@@ -63,6 +64,14 @@ def _uses_two_names_in_turn(record: SliceRecord, stands: SliceRecord | None) -> 
     after = with_next(record, stands)
     other = 1 if record.attempt > 1 else 2
     return after if other in after.claim.earlier else with_fields(after, attempt=other)
+
+
+def _knows_none_of_before(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
+    return with_next(record, stands).with_claim(earlier=())
+
+
+def _deletes_no_record(before: Stored[Record] | None, after: Record | None) -> Change:
+    return Change(before, after if after is not None or before is None else before.value)
 
 
 def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None) -> SliceRecord:
@@ -108,6 +117,10 @@ MUTANTS = (
         f"{DOMAIN}.binding.let_go",
         lambda *_: None,
         seed=49,
+    ),
+    Mutant("deletes no record", Promise.ONE_CLAIM, "tpu_slices.flows.unclaimed.Change", _deletes_no_record),
+    Mutant(
+        "knows none of the slices before", Promise.BOOKS_BALANCE, f"{DOMAIN}.binding.with_next", _knows_none_of_before
     ),
     Mutant(
         "buys for whoever waited once",

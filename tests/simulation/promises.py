@@ -11,6 +11,9 @@
 | no defiance     | a creation or deletion in a cluster that is paused, or for a slice that is held,  | the same      |
 |                 | for longer than an instance may stand still                                       |               |
 | no stray        | a pool of ours that no record knows                                               | at each step  |
+| one claim       | a pool that two records have                                                      | at each step  |
+| books balance   | a claim that says that nothing is left of it, while a pool that was made for it   | at each step  |
+|                 | stands                                                                            |               |
 | no silence      | a slice that is not READY, and does not say why, or waits and is not looked at    | at each step  |
 | true reports    | in calm, a JobSet's report that says other than what it has                       | in the end    |
 | converges       | in calm, a live Job without its slice, or a pool that nobody uses                 | in the end    |
@@ -21,7 +24,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -58,13 +61,17 @@ class Promise(StrEnum):
     NO_OVERRUN = "no overrun"
     NO_DEFIANCE = "no defiance"
     NO_STRAY = "no stray"
+    ONE_CLAIM = "one claim"
+    BOOKS_BALANCE = "books balance"
     NO_SILENCE = "no silence"
     TRUE_REPORTS = "true reports"
     CONVERGES = "converges"
     NO_LEAK = "no leak"
 
 
-LOST_WITH_THE_DATABASE = frozenset({Promise.NO_DOUBLE, Promise.NO_STRAY, Promise.NO_OVERRUN})
+LOST_WITH_THE_DATABASE = frozenset(
+    {Promise.NO_DOUBLE, Promise.NO_STRAY, Promise.NO_OVERRUN, Promise.ONE_CLAIM, Promise.BOOKS_BALANCE}
+)
 """What may come of a pool that was made in the minutes that the database lost, until the inventory check finds it."""
 RECOVERED_WITHIN = 30
 """Minutes after the database was set back."""
@@ -299,7 +306,18 @@ class Watch:
                 self._break(Promise.NO_STRAY, f"{pool.name} is on no record")
             else:
                 self._on_record[pool.name] = record
+        self._balance(records)
         self._are_not_silent(records.values())
+
+    def _balance(self, records: Mapping[SliceId, SliceRecord]) -> None:
+        standing = {pool.order.slice_id for pool in self._ours() if pool.order is not None}
+        for record in records.values():
+            claim = records.get(record.maker) if record.unclaimed else None
+            if claim is not None and claim.current.create_requested_at and claim.attempt == record.attempt:
+                self._break(Promise.ONE_CLAIM, f"{record.id} has a record of its own, and its claim has it")
+            ended = not record.unclaimed and record.phase is Phase.GONE
+            if ended and record.id in standing and record.id not in self._world.intruders.edited:
+                self._break(Promise.BOOKS_BALANCE, f"{record.id} is GONE, and a pool that was made for it stands")
 
     def _are_not_silent(self, records: Iterable[SliceRecord]) -> None:
         for record in records:

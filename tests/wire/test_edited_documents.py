@@ -26,7 +26,7 @@ from tests.builders import (
 )
 from tests.world import World
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
-from tpu_slices.domain.model.facts import WorkloadsListed
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -46,12 +46,19 @@ from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.brake import found, stops_told, why_kept, why_not_bought
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.inventory import Records, check_inventory, list_is_called_for, next_check, questions
+from tpu_slices.domain.reconciling.inventory import (
+    Records,
+    check_inventory,
+    questions,
+    to_be_listed,
+    with_heartbeat,
+    with_listed,
+)
 from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_pool_of, lowered, raised, ran_out
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.claims import Refusal, Rejection
-from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import Compared, RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Departure, RunsOn
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.slices import SliceRecord
@@ -113,10 +120,18 @@ LIMITER = ConcurrencyLimiter(
     changed_at=NOW - MINUTE,
     shortages={capacity_pool_of(a_spec()): Shortage(at=NOW, reason=Reason.STOCKOUT)},
 )
-HEARTBEAT = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, count=1, digest="d", next_inventory_check_at=NOW)
+HEARTBEAT = RelayHeartbeat(
+    cluster=CLUSTER,
+    received_at=NOW,
+    uninterrupted_since=NOW - MINUTE,
+    count=1,
+    families={Family.DEMAND: Compared(parts=(NOW, NOW - MINUTE), asked_at=NOW)},
+    next_inventory_check_at=NOW,
+)
 STOP = Stop(since=NOW - MINUTE, stopped_at=NOW, ended=12, live=3, chips=240, confirmed_at=NOW - MINUTE)
 BRAKE = Brake(cluster=CLUSTER, whole=STOP, namespaces={"research": STOP})
-LISTED = WorkloadsListed(asked_at=NOW, after=None, up_to=None, standings={}, parts=1)
+LISTED = Listed(family=Family.DEMAND, asked_at=NOW, after=None, up_to=None, digests={}, part=0, parts=1, sequence=7)
+BEAT = Heartbeat(count=1, digests=dict.fromkeys(Family, 0))
 BUDGET = Budget(cluster=CLUSTER, creations=3, changed_at=NOW)
 RECORDS: Mapping[str, Record] = {
     "slice": WHOLE, "let go": LET_GO, "refused": REFUSED, "adopted": ADOPTED, "workload": JOBSET, "slot": a_slot(),
@@ -183,8 +198,9 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
             yield ran_out(record, capacity_pool_of(a_spec()), Shortage(at=NOW, reason=Reason.STOCKOUT))
             admit([candidate_of(WHOLE, AWAITED)], [], record, NOW, limits)
         case RelayHeartbeat():
-            list_is_called_for({JOBSET.owner.uid: ""}, record, NOW)
-            yield replace(record, next_inventory_check_at=next_check(1, record, NOW))
+            to_be_listed(record, NOW)
+            yield with_heartbeat(record, BEAT, BEAT.digests, NOW)
+            yield with_listed(record, LISTED, NOW)
         case Brake():
             record.counted_since(None, NOW)
             why_kept(record, "research", NOW)

@@ -19,7 +19,7 @@ from tpu_slices.app.handlers import Event
 from tpu_slices.domain.model.facts import Answer, WorkloadState
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.wire.bounds import LEADERS_PER_FACT, UIDS_PER_PART
+from tpu_slices.wire.bounds import KEYS_PER_PART, LEADERS_PER_FACT
 from tpu_slices.wire.messages import VERSION, Message, decode_fact, decode_reconcile_request, encode_fact
 
 A_TEMPLATE = {"replicated_job": "s", "replicas": 1, "accelerator": None, "topology": None, "chips_per_pod": 4}
@@ -68,20 +68,21 @@ BEYOND: list[tuple[str, str, object]] = [
     ("hosts_changed", "answers", 2**63),
     ("hosts_changed", "highest", -1),
     ("hosts_changed", "highest", 2**63),
-    ("hosts_listed", "sequence", 2**63),
     ("heartbeat", "count", -1),
-    ("heartbeat", "digest", "d" * 65),
-    ("workloads_listed", "standings", {f"u-{number}": "s" for number in range(UIDS_PER_PART + 1)}),
-    ("workloads_listed", "standings", {"u" * 64: "s"}),
-    ("workloads_listed", "after", "a/b"),
-    ("workloads_listed", "up_to", ""),
-    ("workloads_listed", "parts", 0),
-    ("workloads_listed", "asked_at", "2026-11-01T12:00:00"),
-    ("demand_listed", "digests", {f"u-{number}": 1 for number in range(UIDS_PER_PART + 1)}),
-    ("demand_listed", "digests", {"a/b": 1}),
-    ("demand_listed", "part", 1_000),
-    ("demand_listed", "parts", 0),
-    ("workloads_listed", "asked_at", "9999-12-31T23:59:59Z"),
+    ("heartbeat", "digests", {"WORKLOADS": -1}),
+    ("heartbeat", "digests", {"HOSTS": 2**63}),
+    ("listed", "digests", {f"u-{number}": 1 for number in range(KEYS_PER_PART + 1)}),
+    ("listed", "digests", {"u" * 64: 1}),
+    ("listed", "digests", {"a/b": 1}),
+    ("listed", "digests", {"u-1": -1}),
+    ("listed", "digests", {"u-1": 2**63}),
+    ("listed", "after", "a/b"),
+    ("listed", "up_to", ""),
+    ("listed", "part", 1_000),
+    ("listed", "parts", 0),
+    ("listed", "asked_at", "2026-11-01T12:00:00"),
+    ("listed", "asked_at", "9999-12-31T23:59:59Z"),
+    ("listed", "sequence", 2**63),
 ]
 
 

@@ -9,8 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders import a_jobset_ref
 from tests.wire.values import slice_ids, values_of
-from tpu_slices.domain.model.facts import Fact, Heartbeat, SlicesWanted, TemplateRequest, WaitingLeader
+from tpu_slices.domain.model.facts import (
+    Fact,
+    Heartbeat,
+    SlicesWanted,
+    TemplateRequest,
+    WaitingLeader,
+    WorkloadChanged,
+    WorkloadState,
+)
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.slices import Transition
@@ -45,9 +54,7 @@ FACTS = [
     "workload_changed",
     "hosts_changed",
     "heartbeat",
-    "hosts_listed",
-    "demand_listed",
-    "workloads_listed",
+    "listed",
     "answer",
     "echo",
     "join/token",
@@ -156,9 +163,8 @@ def test_a_token_that_is_none_is_refused_without_it(changes: dict[str, Any], tol
         "node_group_update",
         "workload_update",
         "question",
-        "workload_list_question",
+        "list_question",
         "hosts_question",
-        "hosts_list_question",
         "nodes_expected",
         "repeat_question",
         "echo_question",
@@ -195,10 +201,10 @@ def test_an_unknown_field_is_ignored() -> None:
         ({"kind": "Heartbeat", "version": VERSION}, b"{", "Heartbeat: data: Invalid JSON"),
         ({"kind": "Heartbeat", "version": VERSION}, b"\xff", "Heartbeat: data: Invalid JSON"),
         ({"kind": "Heartbeat", "version": VERSION}, b"[]", "Heartbeat: data: "),
-        ({"kind": "Heartbeat", "version": VERSION}, b"{}", r"Heartbeat: count: Field required \(and 2 more\)"),
+        ({"kind": "Heartbeat", "version": VERSION}, b"{}", "Heartbeat: count: Field required$"),
         (
             {"kind": "Heartbeat", "version": VERSION},
-            b'{"count": "1", "digest": ""}',
+            b'{"count": "1", "digests": {}}',
             "Heartbeat: count: Input should be",
         ),
         (
@@ -253,6 +259,12 @@ def test_demand_from_an_older_relay_is_read() -> None:
     assert fact.waiting == tuple(WaitingLeader(**leader) for leader in leaders)
 
 
+def test_a_heartbeat_of_an_older_relay_compares_nothing() -> None:
+    recorded = golden("heartbeat")
+    data = json.dumps({"count": 1, "digest": "0f3a5c7e9b1d2f40", "hosts_digest": 190417361045281, "first": True})
+    assert decode_fact(data.encode(), recorded.attributes) == Heartbeat(count=1, digests={}, first=True)
+
+
 def test_bytes_of_a_part_are_what_it_adds_to_a_message() -> None:
     recorded = golden("slices_wanted")
     fact = decode_fact(recorded.data, recorded.attributes)
@@ -269,5 +281,5 @@ def test_an_unknown_state_is_an_error() -> None:
 
 
 def test_a_message_too_large_to_be_read_cannot_be_written() -> None:
-    with pytest.raises(ValueError, match=r"Heartbeat has .* at most 1000000"):
-        encode_fact(Heartbeat(count=1, digest="d" * MOST_BYTES, hosts_digest=0))
+    with pytest.raises(ValueError, match=r"WorkloadChanged has .* at most 1000000"):
+        encode_fact(WorkloadChanged(workload=a_jobset_ref(), state=WorkloadState.ACTIVE, queue="q" * MOST_BYTES))

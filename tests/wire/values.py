@@ -35,9 +35,11 @@ FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
     "Owner.name": names,
     "Occupant.pod_uid": names,
     "RunsOn.pod_uid": names,
-    "WorkloadsListed.parts": st.integers(1, 40),
-    "DemandListed.part": st.integers(0, 39),
-    "DemandListed.parts": st.integers(1, 40),
+    "Listed.after": st.none() | names,
+    "Listed.up_to": st.none() | names,
+    "Listed.digests": st.dictionaries(names, st.integers(0, 2**48 - 1), max_size=2),
+    "Listed.part": st.integers(0, 39),
+    "Listed.parts": st.integers(1, 40),
     "JoinToken.token": st.from_regex(r"[a-z0-9]{6}\.[a-z0-9]{16}", fullmatch=True),
     "JoinToken.ca_hashes": st.lists(st.from_regex(r"sha256:[0-9a-f]{64}", fullmatch=True), min_size=1, max_size=2).map(
         tuple

@@ -16,7 +16,7 @@ from relay.node_groups.evictor import Evictor, Pods, evictions
 from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import needed_patches
 from relay.objects import HostPod, Kind, Known, NodePatch, Pool, Workload, WorkloadName
-from tpu_slices.domain.model.facts import Fact, WorkloadsListed
+from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion
 from tpu_slices.domain.model.slices import ClusterId, Owner
@@ -100,9 +100,6 @@ class FakeRelay:
     def asked(self, question: AnyQuestion) -> Sequence[Fact]:
         """Return the facts that answer a question at once; others come with the next facts."""
         return answers(question, self, self._server, self._tokens, self._clock.now())
-
-    def workload_list(self, asked_at: datetime) -> tuple[WorkloadsListed, ...]:
-        return self.queue.workload_list(asked_at, self._clock.now())
 
     def ask(self, question: FactQuestion) -> None:
         self.queue.ask(question, self._clock.now())

@@ -204,6 +204,8 @@ class Simulation(Scene):
         self.struck[Kind.RELAY_DOWN] += down
         self.struck[Kind.RELAY_DOUBLED] += doubled
         self.cluster.runs_relays(0 if down else 1 + doubled)
+        self.relay_is_earlier = Kind.RELAY_EARLIER in self.on
+        self.struck[Kind.RELAY_EARLIER] += self.relay_is_earlier
         flaps = self.story.flapping and minute < self.story.minutes and minute % RELAY_LIVES == 0
         if self.cluster.relays and (self.strikes(Kind.RELAY_RESTARTS, minute) or flaps):
             self.cluster.restart_relay()

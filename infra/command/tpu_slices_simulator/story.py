@@ -97,6 +97,8 @@ class Kind(StrEnum):
     RELAY_RESTARTS = "relay restarts"
     RELAY_DOUBLED = "relay doubled"
     """A second one runs beside the first."""
+    RELAY_EARLIER = "relay earlier"
+    """An earlier version of it runs: its heartbeats have no digests, and it knows no question for a list."""
     WATCHES_HANG = "watches hang"
     """A watch of the relay shows nothing for up to five minutes."""
     CLUSTER_RECREATED = "cluster recreated"

@@ -6,22 +6,20 @@ Messages are delivered at least once; one whose handler crashes is delivered aga
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, cast
 
-from relay.messages import list_of
 from relay.node_groups.writer import NodeGroupWriter
 from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Fact, Heartbeat, HostsChanged, WorkloadState
-from tpu_slices.domain.model.questions import WorkloadListQuestion
+from tpu_slices.domain.model.facts import Fact, Family, Heartbeat, HostsChanged, Listed, WorkloadState
+from tpu_slices.domain.model.questions import ListQuestion
 from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid, attempt_named
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.records.standings import digest_of
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.looking import Told
 from tpu_slices.flows.receive import receive
@@ -61,6 +59,9 @@ class System:
         self.publisher = FakePublisher()
         self.cluster = FakeCluster(self.clock, settings.cluster)
         self.relay_lists_nothing = False
+        """Whether it sees no workload, and is wrong."""
+        self.relay_is_earlier = False
+        """Whether its heartbeats have no digests, and it knows no ListQuestion."""
         self.passes_updates = True
         """Whether the filter of the relay's subscription to updates passes what is for it."""
         self.crashes = 0
@@ -240,8 +241,13 @@ class System:
 
     def relay_publishes(self) -> None:
         for fact in self.cluster.facts():
-            forged = isinstance(fact, Heartbeat) and self.relay_lists_nothing
-            self.publish(_listing_nothing(fact) if forged and isinstance(fact, Heartbeat) else fact)
+            self.publish(self._spoken(fact))
+
+    def _spoken(self, fact: Fact) -> Fact:
+        """Return what the relay says that runs."""
+        if self.relay_lists_nothing:
+            return _listing_nothing(fact)
+        return replace(fact, digests={}) if self.relay_is_earlier and isinstance(fact, Heartbeat) else fact
 
     def _nodes_join(self) -> None:
         for pool in self.backend.pools.values():
@@ -278,10 +284,9 @@ class System:
             return
         for number in range(self._taken_questions, len(self.publisher.questions)):
             _, question = self.publisher.questions[number]
-            answered: Sequence[Fact] = relays[number % len(relays)].asked(question)
-            if self.relay_lists_nothing and isinstance(question, WorkloadListQuestion):
-                answered = list_of({}, question.asked_at)
-            for fact in answered:
+            if self.relay_is_earlier and isinstance(question, ListQuestion):
+                continue
+            for fact in relays[number % len(relays)].asked(question):
                 self.publish(fact)
         self._taken_questions = len(self.publisher.questions)
         for _, tried in self.publisher.tries if self.passes_updates else ():
@@ -310,5 +315,12 @@ class System:
         return {record.id: record for record in self.store.slice_records(self.settings.cluster)}
 
 
-def _listing_nothing(beat: Heartbeat) -> Heartbeat:
-    return replace(beat, count=0, digest=digest_of({}))
+def _listing_nothing(fact: Fact) -> Fact:
+    """Return what a relay says that sees no workload, and is wrong."""
+    match fact:
+        case Heartbeat(digests=digests):
+            return replace(fact, count=0, digests={**digests, Family.WORKLOADS: 0})
+        case Listed(family=Family.WORKLOADS):
+            return replace(fact, digests={})
+        case _:
+            return fact

@@ -48,12 +48,13 @@ from tpu_slices.adapters.firestore_queries import (
     SLICES_FOR_REASONS,
     SLICES_IN_PHASE,
     SLOTS,
+    TOLD_IN_CLUSTER,
     UNCONFIRMED_IN_CLUSTER,
     UNCONFIRMED_IN_NAMESPACE,
 )
 from tpu_slices.adapters.firestore_reads import FirestoreReads, named, one
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.awaited import PoolOperation
@@ -62,7 +63,7 @@ from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.records.standings import STANDING, Standing
+from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.log_events import LogEvent
@@ -72,6 +73,7 @@ from tpu_slices.wire.documents import (
     DEMAND_DIGEST,
     PAID_SINCE,
     REPORT_QUEUE,
+    STANDING,
     Key,
     encode,
     encode_change,
@@ -186,7 +188,7 @@ class FirestoreStore(FirestoreReads):
         return tuple(found)
 
     def slice_count(self, cluster: ClusterId) -> int:
-        return self._aggregate(self._asked(KEPT_SLICES, cluster, _KEPT).count())
+        return self._count(KEPT_SLICES, cluster, _KEPT)
 
     def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
         return self._leading(SliceRecord, most, self._asked(DUE_SLICES, cluster, now))
@@ -236,15 +238,18 @@ class FirestoreStore(FirestoreReads):
         self, cluster: ClusterId, after: WorkloadUid | None = None, up_to: WorkloadUid | None = None
     ) -> Iterator[tuple[WorkloadUid, Standing]]:
         prefix = key(WorkloadRecord, cluster, "").id
-        asked = self._asked(LIVE_WORKLOADS, cluster, _LIVE).select(STANDING)
+        asked = self._asked(LIVE_WORKLOADS, cluster, _LIVE).select(["state", STANDING])
         asked = asked.end_at({"__name__": f"{prefix}{up_to}"}) if up_to is not None else asked
         start = {"__name__": f"{prefix}{after}"} if after is not None else None
         for it in self._snapshots(asked, NAMES * self._page, start):
             fields = it.to_dict() or {}
-            yield WorkloadUid(it.id.removeprefix(prefix)), Standing.of(*map(fields.get, STANDING))
+            active = fields.get("state") == WorkloadState.ACTIVE
+            yield WorkloadUid(it.id.removeprefix(prefix)), Standing(fields.get(STANDING) or 0, active)
 
-    def demand_digest(self, cluster: ClusterId) -> int:
-        return self._sum(DEMAND, cluster, 0)
+    def digests(self, cluster: ClusterId) -> Mapping[Family, int]:
+        demand, standings = self._sums(TOLD_IN_CLUSTER, cluster, _LIVE)
+        hosts = self._sum(HOSTS_IN_CLUSTER, cluster)
+        return {Family.WORKLOADS: standings, Family.DEMAND: demand, Family.HOSTS: hosts}
 
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         prefix = key(WorkloadRecord, cluster, "").id
@@ -292,9 +297,6 @@ class FirestoreStore(FirestoreReads):
         found = self._read(self._asked(PAID_SLICES, cluster, _LONG_AGO).select([PAID_SINCE]).limit(1).stream)
         prefix = key(SliceRecord, cluster, "").id
         return (SliceId(found[0].id.removeprefix(prefix)), fields_of(found[0])[PAID_SINCE]) if found else None
-
-    def hosts_digest(self, cluster: ClusterId) -> int:
-        return self._sum(HOSTS_IN_CLUSTER, cluster)
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         return self.together(cluster, Names(brake=True)).brake

@@ -14,6 +14,7 @@ from tpu_slices.wire.documents import (
     HOSTS_DIGEST,
     PAID_SINCE,
     REPORT_QUEUE,
+    STANDING,
 )
 
 Operator = Literal["==", "in", "<", "<=", ">", ">="]
@@ -49,6 +50,9 @@ class Query:
 
 
 _DUE: tuple[tuple[str, Operator], ...] = (("cluster", "=="), ("next_reconcile_at", "<="))
+TOLD_IN_CLUSTER = Query(
+    collection="workloads", where=(("cluster", "=="), ("state", "in")), order=DEMAND_DIGEST, then=(STANDING,)
+)
 DEMAND = Query(collection="workloads", where=(("cluster", "=="), (DEMAND_DIGEST, ">")), order=DEMAND_DIGEST)
 CHANGED_SLICES = Query(collection="slices", where=(("cluster", "=="), ("changed_at", ">")), order="changed_at")
 DUE_SLICES = Query(collection="slices", where=_DUE, order="next_reconcile_at")
@@ -110,6 +114,7 @@ IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=C
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 
 QUERIES = (
+    TOLD_IN_CLUSTER,
     DEMAND,
     CHANGED_SLICES,
     DUE_SLICES,

@@ -126,18 +126,28 @@ class FirestoreReads:
 
     def _sum(self, query: Query, *values: object) -> int:
         """Return the sum of the field that the query sorts by."""
-        return self._aggregate(self._asked(query, *values).sum(query.order))
+        (total,) = self._sums(query, *values)
+        return total
+
+    def _sums(self, query: Query, *values: object) -> list[int]:
+        """Return the sum of each field that the query sorts by, in their order."""
+        asked: Any = self._asked(query, *values)
+        for field in (query.order, *query.then):
+            asked = asked.sum(field, alias=field)
+        totals = self._aggregated(asked)
+        return [totals[field] for field in (query.order, *query.then)]
 
     def _count(self, query: Query, *values: object, most: int | None = None) -> int:
         """Return how many documents match; with `most`, no more are counted."""
         asked = self._asked(query, *values)
-        return self._aggregate((asked.limit(most) if most is not None else asked).count())
+        (number,) = self._aggregated((asked.limit(most) if most is not None else asked).count()).values()
+        return number
 
-    def _aggregate(self, asked: Any) -> int:  # the client's type hints do not match its result
-        """Return a number that the server computes."""
+    def _aggregated(self, asked: Any) -> Mapping[str, int]:  # the client's type hints do not match its result
+        """Return numbers that the server computes, by their aliases."""
         with classified_errors():
-            ((answer,),) = self._retry(lambda: asked.get(retry=_ONCE, timeout=self._timeout))()
-        return int(answer.value)
+            (answers,) = self._retry(lambda: asked.get(retry=_ONCE, timeout=self._timeout))()
+        return {each.alias: int(each.value) for each in answers}
 
     def _asked(self, query: Query, *values: object) -> Asked:
         asked = self._client.collection(query.collection).order_by(query.order)

@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
-from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
-from tpu_slices.domain.model.questions import HostsListQuestion
+from tpu_slices.domain.model.facts import Family, HostsChanged, Listed, Occupant, WorkloadState
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, unclaimed_id
 from tpu_slices.domain.reconciling import occupancy
-from tpu_slices.domain.reconciling.inventory import hosts_awaited, hosts_to_be_listed
+from tpu_slices.domain.reconciling.inventory import to_be_repeated
 from tpu_slices.domain.reconciling.occupancy import NewCount
 from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.domain.records.slices import SliceRecord
@@ -83,38 +82,35 @@ def slice_with(claim: SliceId, attempt: int, cluster: ClusterId, deps: IntakeDep
     return deps.store.slices(cluster, [id_]).get(id_) or stored
 
 
-def hosts_listed(fact: HostsListed, cluster: ClusterId, deps: IntakeDeps) -> bool:
-    """Record that pools which the list lacks have no hosts; return whether all records agree with the list.
+def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
+    """Record that pools which a part of the list lacks have no hosts; return whether all records agree with it.
 
-    A record that disagrees and has a higher position takes that of the list, and is compared with the next list: then
-    positions went back. A list that is late lowers none, as the records agree with the relay again.
+    The relay is asked to repeat what the list has otherwise. A record with a higher position takes that of the list:
+    positions went back. A list that is late lowers none, as it is not what was asked for last, or the records agree.
     """
-    agreed, heartbeat = True, deps.store.heartbeat(cluster)
-    awaited = heartbeat is not None and hosts_awaited(heartbeat.value, deps.clock.now())
+    agreed, unlike, heartbeat = True, list[str](), deps.store.heartbeat(cluster)
+    awaited = heartbeat is not None and heartbeat.value.compared(Family.HOSTS).awaits(fact, deps.clock.now())
     for stored in deps.store.kept_slices(cluster):
-        lowered = occupancy.lowered(stored.value, fact) if awaited else stored.value
-        if lowered != stored.value:
+        record = stored.value
+        key = key_of(record.maker, record.attempt)
+        if not fact.within(key):
+            continue
+        lowered = occupancy.lowered(record, fact) if awaited else record
+        if lowered != record:
             agreed = False
             with suppress(StaleRecord):
                 deps.store.commit(Change(stored, lowered))
+        listed = fact.digests.get(key, 0)
+        if record.hosts_digest == listed:
             continue
-        record = stored.value
-        listed = fact.digests.get(key_of(record.maker, record.attempt), 0)
-        if record.hosts_digest and not listed:
-            now_stored = deps.store.slices(cluster, [record.id]).get(record.id)
-            hosts_changed(_without_hosts(record, fact.sequence), now_stored, cluster, deps)
-        agreed = agreed and (record.hosts_digest == listed or not listed)
-    return agreed
-
-
-def ask_for_hosts(cluster: ClusterId, deps: IntakeDeps) -> bool:
-    """Ask the relay for all hosts if what it sees has differed from the records for a while; return whether it was."""
-    stored, now = deps.store.heartbeat(cluster), deps.clock.now()
-    if stored is None or not hosts_to_be_listed(stored.value, now):
-        return False
-    deps.publisher.ask(cluster, [HostsListQuestion()])
-    deps.store.commit(Change(stored, replace(stored.value, hosts_asked_at=now)))
-    return True
+        if listed:
+            unlike.append(key)
+            continue
+        now_stored = deps.store.slices(cluster, [record.id]).get(record.id)
+        hosts_changed(_without_hosts(record, fact.sequence), now_stored, cluster, deps)
+    if asked := to_be_repeated(fact, unlike):
+        deps.publisher.ask(cluster, asked)
+    return agreed and not unlike
 
 
 def _affected(changes: Iterable[Change]) -> Iterator[SliceId]:

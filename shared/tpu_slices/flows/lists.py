@@ -1,4 +1,17 @@
-"""Compares the relay's lists of workloads and of demand with the records, and asks about what differs."""
+"""Compares what the relay sees with the records, and asks about what differs.
+
+| a heartbeat's digest of a family | then                                                                              |
+|----------------------------------|-----------------------------------------------------------------------------------|
+| is that of the records           | these are confirmed                                                               |
+| is another, for three minutes    | the relay is asked for a list, by the sweep                                       |
+| is not there: it has begun       | the relay is asked for a list of each family                                      |
+
+| a part of a list has             | then                                                                              |
+|----------------------------------|-----------------------------------------------------------------------------------|
+| what is not on record so         | the relay is asked to repeat it; demand on record is forgotten meanwhile          |
+| not what is on record            | workloads are asked about; demand is forgotten; hosts are gone                    |
+| what is on record, all of it     | the records are confirmed                                                         |
+"""
 
 from __future__ import annotations
 
@@ -7,38 +20,115 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import DemandListed, WorkloadsListed
-from tpu_slices.domain.model.questions import AnyQuestion, RepeatQuestion
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed
+from tpu_slices.domain.model.questions import AnyQuestion, ListQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
     QUESTIONS_PER_LIST,
     lacking,
     questions,
+    to_be_listed,
     to_be_repeated,
-    with_demand_listed,
+    with_heartbeat,
+    with_listed,
 )
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.flows import edits
 from tpu_slices.flows.heartbeats import change_heartbeat
+from tpu_slices.flows.hosts import hosts_listed
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.store import Change
 
 UNDER_WAY = timedelta(seconds=30)
 """What was told of a workload so shortly before or after a list may not be in it, or not on record."""
 MOST_FORGOTTEN = 500
-"""The most workloads that one part of a list changes; it confirms nothing if there are more."""
+"""The most workloads whose demand one part of a list changes; it confirms nothing if there are more."""
 
 
-def demand_listed(fact: DemandListed, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
-    """Confirm the demand on record that agrees with a part of the list, and what is under way.
+def heard(beat: Heartbeat, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
+    """Record a heartbeat, and ask for all lists if it is a relay's first one: what happened before may be lost."""
+    cluster, now = settings.cluster, deps.clock.now()
+    stored, recorded = deps.store.heartbeat(cluster), deps.store.digests(cluster)
+    before = stored.value if stored else RelayHeartbeat.of(cluster)
+    after = with_heartbeat(before, beat, recorded, told_at)
+    asked = tuple(Family) if beat.first else ()
+    deps.store.commit(Change(stored, _asked(after, asked, now)))
+    _ask(asked, now, cluster, deps)
+    _wake_if_stale(before, after, settings, deps)
 
-    Demand that does not agree is forgotten: its slices are not bought, and keep their places in the queue. What the
-    list has of it is told again; slices for which no leader waits are reconciled. After a time without lists, slices
-    whose demand became stale are reconciled, too.
-    """
+
+def ask_for_lists(cluster: ClusterId, deps: IntakeDeps) -> int:
+    """Ask the relay to list what has differed from the records for a while; return the number of questions."""
+    stored, now = deps.store.heartbeat(cluster), deps.clock.now()
+    families = to_be_listed(stored.value, now) if stored is not None else ()
+    if stored is not None and families:
+        deps.store.commit(Change(stored, _asked(stored.value, families, now)))
+        _ask(families, now, cluster, deps)
+    return len(families)
+
+
+def _asked(heartbeat: RelayHeartbeat, families: Collection[Family], now: datetime) -> RelayHeartbeat:
+    for family in families:
+        heartbeat = heartbeat.with_compared(family, asked_at=now)
+    return heartbeat
+
+
+def _ask(families: Collection[Family], now: datetime, cluster: ClusterId, deps: IntakeDeps) -> None:
+    if families:
+        deps.publisher.ask(cluster, [ListQuestion(family=family, asked_at=now) for family in families])
+
+
+def listed(fact: Listed, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
+    """Compare a part of a list with the records. It may come late, twice, before or after the others, or never."""
     cluster = settings.cluster
-    unlike = _unlike(fact, cluster, deps)
-    asked = [uid for uid in unlike if fact.digests.get(uid)]
-    for stored in deps.store.workloads(cluster, unlike[:MOST_FORGOTTEN]).values():
+    match fact.family:
+        case Family.WORKLOADS:
+            agreed = _workloads_listed(fact, cluster, deps)
+        case Family.DEMAND:
+            agreed = _demand_listed(fact, told_at, cluster, deps)
+        case Family.HOSTS:
+            agreed = hosts_listed(fact, cluster, deps)
+    if not agreed:
+        return
+    stored = deps.store.heartbeat(cluster)
+    before = stored.value if stored else RelayHeartbeat.of(cluster)
+    change_heartbeat(lambda known, _: with_listed(known, fact, told_at), cluster, deps)
+    _wake_if_stale(before, with_listed(before, fact, told_at), settings, deps)
+
+
+def _wake_if_stale(before: RelayHeartbeat, after: RelayHeartbeat, settings: ClusterSettings, deps: IntakeDeps) -> None:
+    """Reconcile slices whose demand became stale, if it is confirmed again after a long time."""
+    last, now = before.demand_confirmed_at, after.demand_confirmed_at
+    if last is not None and now is not None and now - last > settings.limits.demand_ttl:
+        edits.wake(settings.cluster, deps)
+
+
+def _workloads_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
+    """Ask about workloads that a part of the list lacks, or has otherwise than the records; return whether none is.
+
+    Nothing is stored of it: the answers decide.
+    """
+    after, up_to = (WorkloadUid(key) if key is not None else None for key in (fact.after, fact.up_to))
+    recorded = {uid: it.digest for uid, it in deps.store.live_standings(cluster, after, up_to)}
+    unlike = fact.unlike(recorded)
+    if not unlike:
+        return True
+    records = deps.store.workloads(cluster, lacking(fact, recorded))
+    asked: list[AnyQuestion] = [*questions(fact, [stored.value for stored in records.values()])]
+    asked += to_be_repeated(fact, unlike)
+    if asked:
+        deps.publisher.ask(cluster, asked)
+    return False
+
+
+def _demand_listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: IntakeDeps) -> bool:
+    """Forget demand on record that a part of the list has otherwise, unless it is under way; return whether all was.
+
+    Its slices are not bought, and keep their places in the queue. What the list has of it is told again; slices for
+    which no leader waits are reconciled.
+    """
+    unlike = [WorkloadUid(key) for key in fact.unlike(deps.store.demand_digests(cluster))]
+    for stored in deps.store.workloads(cluster, unlike[:MOST_FORGOTTEN]).values() if unlike else ():
         known = stored.value
         times = [at for at in known.demand.values() if at is not None]
         if not times or max(times) > told_at - UNDER_WAY:
@@ -47,14 +137,9 @@ def demand_listed(fact: DemandListed, told_at: datetime, settings: ClusterSettin
         if known.owner.uid not in fact.digests:
             waited_for = (slice_ for slice_, at in known.demand.items() if at is not None)
             deps.publisher.request_reconcile(cluster, sorted(waited_for))
-    if asked:
-        deps.publisher.ask(cluster, [RepeatQuestion(uids=tuple(asked[:MOST_FORGOTTEN]))])
-    if len(unlike) <= MOST_FORGOTTEN:
-        heartbeat = deps.store.heartbeat(cluster)
-        last = heartbeat.value.demand_confirmed_at if heartbeat else None
-        change_heartbeat(lambda known, _: with_demand_listed(known, fact, told_at), cluster, deps)
-        if last is not None and told_at - last > settings.limits.demand_ttl:
-            edits.wake(cluster, deps)
+    if asked := to_be_repeated(fact, unlike):
+        deps.publisher.ask(cluster, asked)
+    return len(unlike) <= MOST_FORGOTTEN
 
 
 def ask_under_new_settings(settings: ClusterSettings, deps: ReconcileDeps) -> None:
@@ -65,7 +150,8 @@ def ask_under_new_settings(settings: ClusterSettings, deps: ReconcileDeps) -> No
     known = stored.value.settings_version
     uids = [*deps.store.demand_digests(settings.cluster), *_declared(settings, deps)] if known else []
     parts = [uids[first : first + QUESTIONS_PER_LIST] for first in range(0, len(uids), QUESTIONS_PER_LIST)]
-    deps.publisher.ask(settings.cluster, [RepeatQuestion(uids=tuple(part)) for part in parts])
+    repeated = [RepeatQuestion(family=Family.DEMAND, keys=tuple(part)) for part in parts]
+    deps.publisher.ask(settings.cluster, repeated)
     deps.store.commit(Change(stored, replace(stored.value, settings_version=settings.version)))
 
 
@@ -73,31 +159,3 @@ def _declared(settings: ClusterSettings, deps: ReconcileDeps) -> Collection[Work
     """Return the TPUNodeGroups that have slices, which are part of no list of demand."""
     kept = deps.store.kept_slices(settings.cluster) if settings.self_managed else ()
     return {each.value.owner.uid for each in kept if each.value.owner.kind.declares}
-
-
-def _unlike(fact: DemandListed, cluster: ClusterId, deps: IntakeDeps) -> list[WorkloadUid]:
-    """Return the workloads that are not on record as the list has them; one call, if all are."""
-    if fact.parts == 1 and deps.store.demand_digest(cluster) == sum(fact.digests.values()):
-        return []
-    recorded = deps.store.demand_digests(cluster)
-    within = _within(recorded, fact)
-    return sorted(uid for uid in {*within, *fact.digests} if recorded.get(uid) != fact.digests.get(uid))
-
-
-def _within(uids: Collection[WorkloadUid], fact: DemandListed) -> set[WorkloadUid]:
-    after, up_to = fact.after, fact.up_to
-    return {uid for uid in uids if (after is None or uid > after) and (up_to is None or uid <= up_to)}
-
-
-def workloads_listed(fact: WorkloadsListed, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Ask about JobSets that a part of the list lacks, or has otherwise than the records. Nothing is stored of it.
-
-    A part may come late, twice, before or after the others, or never: it is complete for its range, and the answers
-    decide.
-    """
-    recorded = {uid: it.digest for uid, it in deps.store.live_standings(cluster, fact.after, fact.up_to)}
-    records = deps.store.workloads(cluster, lacking(fact, recorded))
-    asked: list[AnyQuestion] = [*questions(fact, [stored.value for stored in records.values()])]
-    asked += to_be_repeated(fact, recorded)
-    if asked:
-        deps.publisher.ask(cluster, asked)

@@ -7,33 +7,28 @@ Slices that are new are not requested again within half a minute: who reconciles
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
-    DemandListed,
     Echo,
     Fact,
     Heartbeat,
     HostsChanged,
-    HostsListed,
+    Listed,
     SliceDeclared,
     SlicesWanted,
     WorkloadChanged,
-    WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
 from tpu_slices.domain.reconciling import demand
-from tpu_slices.domain.reconciling.inventory import with_heartbeat
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows.heartbeats import change_heartbeat
-from tpu_slices.flows.hosts import hosts_changed, hosts_listed, slice_with
-from tpu_slices.flows.lists import demand_listed, workloads_listed
+from tpu_slices.flows.hosts import hosts_changed, slice_with
+from tpu_slices.flows.lists import heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -42,7 +37,7 @@ from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Names, Stored, Together
 
-_OfTheRelay = WorkloadsListed | DemandListed | HostsListed | Heartbeat | Echo | JoinToken
+_OfTheRelay = Listed | Heartbeat | Echo | JoinToken
 
 
 def receive(
@@ -98,16 +93,10 @@ def _of_the_relay(fact: _OfTheRelay, told_at: datetime, settings: ClusterSetting
     """Record what a relay tells of everything that it sees."""
     cluster = settings.cluster
     match fact:
-        case WorkloadsListed():
-            workloads_listed(fact, cluster, deps)
-        case DemandListed():
-            demand_listed(fact, told_at, settings, deps)
-        case HostsListed():
-            if hosts_listed(fact, cluster, deps):
-                change_heartbeat(lambda known, now: replace(known, hosts_confirmed_at=now), cluster, deps)
+        case Listed():
+            listed(fact, told_at, settings, deps)
         case Heartbeat():
-            recorded = deps.store.hosts_digest(cluster)
-            change_heartbeat(lambda known, _: with_heartbeat(known, fact, recorded, told_at), cluster, deps)
+            heard(fact, told_at, settings, deps)
         case Echo():
             echo_received(fact, cluster, deps)
         case JoinToken():

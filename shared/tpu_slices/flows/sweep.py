@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.observations import PoolSeen
-from tpu_slices.domain.model.questions import AnyQuestion, HostsListQuestion, RepeatQuestion, WorkloadListQuestion
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
     CHECK_AGAIN_AFTER,
+    INVENTORY_CHECK_EVERY,
     QUESTIONS_PER_LIST,
     InventoryFindings,
     Records,
     check_inventory,
-    list_is_called_for,
-    next_check,
 )
 from tpu_slices.domain.reconciling.limiter import has_ended, is_used
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
@@ -29,8 +29,7 @@ from tpu_slices.flows.budget import counted
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
-from tpu_slices.flows.hosts import ask_for_hosts
-from tpu_slices.flows.lists import ask_under_new_settings
+from tpu_slices.flows.lists import ask_for_lists, ask_under_new_settings
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
@@ -110,8 +109,8 @@ def sweep(deps: ReconcileDeps) -> Swept:
     | notice that the relay fell silent, or is heard again           | settle slots                                 |
     | call for reports of workloads that tell so                     | ask for all demand if the settings changed   |
     |                                                                | check the inventory, if that is due          |
-    |                                                                | ask for all hosts, if records differ from    |
-    |                                                                | what the relay sees                          |
+    |                                                                | ask for lists, if records differ from what   |
+    |                                                                | the relay sees                               |
 
     Reports go round all clusters. Whatever is raised for one cluster is that cluster's failure: the others are swept.
     GKE is asked last, since a cluster that does not answer costs time.
@@ -174,8 +173,8 @@ def _asks_for_demand(of: SweptCluster) -> Did:
     return Did()
 
 
-def _asks_for_hosts(of: SweptCluster) -> Did:
-    return Did(asked=int(ask_for_hosts(of.cluster, of.deps)))
+def _asks_for_lists(of: SweptCluster) -> Did:
+    return Did(asked=ask_for_lists(of.cluster, of.deps))
 
 
 def _settles_slots(of: SweptCluster) -> Did:
@@ -212,16 +211,14 @@ def _checks_inventory(of: SweptCluster) -> Did:
     heartbeat = stored.value if stored else RelayHeartbeat.of(settings.cluster)
     if heartbeat.next_inventory_check_at is not None and heartbeat.next_inventory_check_at > now:
         return Did()
-    live = dict(deps.store.live_standings(settings.cluster))
-    recorded = {uid: each.digest for uid, each in live.items()}
-    findings = _compare(settings, {uid for uid, each in live.items() if each.active}, deps)
-    questions: list[AnyQuestion] = [HostsListQuestion()] if findings.unplaced else []
-    if findings.unserved:
-        questions.append(RepeatQuestion(uids=findings.unserved[:QUESTIONS_PER_LIST]))
-    if list_is_called_for(recorded, heartbeat, now):
-        questions.append(WorkloadListQuestion(asked_at=now))
+    active = {uid for uid, each in deps.store.live_standings(settings.cluster) if each.active}
+    findings = _compare(settings, active, deps)
+    repeated = ((Family.HOSTS, findings.unplaced), (Family.DEMAND, findings.unserved))
+    questions = [
+        RepeatQuestion(family=family, keys=tuple(keys[:QUESTIONS_PER_LIST])) for family, keys in repeated if keys
+    ]
     deps.publisher.ask(settings.cluster, questions)
-    at = next_check(len(recorded), heartbeat, now) if findings.complete else now + CHECK_AGAIN_AFTER
+    at = now + (INVENTORY_CHECK_EVERY if findings.complete else CHECK_AGAIN_AFTER)
     _is_written(
         Change(stored, replace(heartbeat, next_inventory_check_at=at)), deps
     )  # else the next sweep checks again
@@ -304,5 +301,5 @@ AFTER_REPORTS = (
     Duty("slots", _settles_slots, contended=True),
     Duty("demand under new settings", _asks_for_demand, contended=True),
     Duty("inventory check", _checks_inventory),
-    Duty("hosts", _asks_for_hosts, contended=True),
+    Duty("lists", _asks_for_lists, contended=True),
 )

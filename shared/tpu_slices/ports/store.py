@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Generic, NewType, Protocol, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.brakes import Brake
@@ -181,11 +182,14 @@ class SliceStore(Protocol):
         They are read in pages.
         """
 
-    def demand_digest(self, cluster: ClusterId) -> int:
-        """Return the sum of `WorkloadRecord.demand_digest` over a cluster, in one call."""
+    def digests(self, cluster: ClusterId) -> Mapping[Family, int]:
+        """Return of each family the sum of the digests on record, in two calls.
+
+        They are the sums of `WorkloadRecord.standing`, `WorkloadRecord.demand_digest` and `SliceRecord.hosts_digest`.
+        """
 
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
-        """Return the digest of each workload that has one, read in pages."""
+        """Return the `WorkloadRecord.demand_digest` of each workload that has one, read in pages."""
 
     def kept_slices(self, cluster: ClusterId) -> Iterator[Stored[SliceRecord]]:
         """Yield every slice that is not GONE, read in pages."""
@@ -222,9 +226,6 @@ class SliceStore(Protocol):
 
     def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
         """Return the slice with the earliest `spending.paid_since`, and that; one read; None: no slice has it."""
-
-    def hosts_digest(self, cluster: ClusterId) -> int:
-        """Return the sum of `SliceRecord.hosts_digest` over a cluster, in one call."""
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         """Return the cluster's brake; raise Permanent if it cannot be parsed: it may stop releases."""

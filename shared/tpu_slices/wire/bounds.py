@@ -17,15 +17,13 @@ from types import NoneType
 from typing import Any, NewType, get_args, get_origin, get_type_hints
 
 from tpu_slices.domain.model.facts import (
-    DemandListed,
-    Heartbeat,
     HostsChanged,
+    Listed,
     MountedVolume,
     SlicesWanted,
     TemplateRequest,
     WorkloadChanged,
     WorkloadRef,
-    WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import (
@@ -49,8 +47,8 @@ from tpu_slices.domain.records.workloads import WorkloadRecord
 VOLUMES_PER_FACT = 50
 LEADERS_PER_FACT = 200
 """The most waiting leaders in one fact: so many slices are saved at once."""
-UIDS_PER_PART = 5_000
-"""The most UIDs in one part of the list of workloads."""
+KEYS_PER_PART = 5_000
+"""The most keys in one part of a list of what the relay sees."""
 TEMPLATES = 500
 """The most replicatedJobs with TPU of a JobSet."""
 TEMPLATE_BYTES = 16_384
@@ -103,9 +101,15 @@ def _is_cluster_id(value: str) -> bool:
         return False
 
 
+_KEY_NAME = _name(63)
 _SLICES = Bound(
     lambda requests: len(requests) <= TEMPLATES and sum(each.replicas for each in requests) <= SLICES_PER_WORKLOAD,
     f"of at most {SLICES_PER_WORKLOAD} slices and {TEMPLATES} replicatedJobs",
+)
+_KEY = Bound(lambda value: value is None or _KEY_NAME.holds(value), _KEY_NAME.valid)
+_KEYS = Bound(
+    lambda value: len(value) <= KEYS_PER_PART and all(map(_KEY_NAME.holds, value)),
+    f"of at most {KEYS_PER_PART} keys, each {_KEY_NAME.valid}",
 )
 _COUNT = _number(1_000_000_000)
 _QUESTIONS = _number(1_000 * MOST_BELIEVED)
@@ -146,12 +150,11 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (HostsChanged, "closed"): _number(100_000),
     (HostsChanged, "maintained"): _number(100_000),
     (HostsChanged, "occupants"): _many(LEADERS_PER_FACT),
-    (Heartbeat, "digest"): _text(64),
-    (WorkloadsListed, "standings"): _many(UIDS_PER_PART),
-    (WorkloadsListed, "parts"): _number(1_000_000, 1),
-    (DemandListed, "digests"): _many(UIDS_PER_PART),
-    (DemandListed, "part"): _number(999),
-    (DemandListed, "parts"): _number(1_000, 1),
+    (Listed, "digests"): _KEYS,
+    (Listed, "after"): _KEY,
+    (Listed, "up_to"): _KEY,
+    (Listed, "part"): _number(999),
+    (Listed, "parts"): _number(1_000, 1),
     (JoinToken, "token"): Bound(lambda value: _TOKEN.fullmatch(value) is not None, "a bootstrap token"),
     (JoinToken, "ca_hashes"): Bound(
         lambda value: 0 < len(value) <= MOST_CA_HASHES and all(_CA_HASH.fullmatch(each) for each in value),

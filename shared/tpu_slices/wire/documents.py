@@ -46,7 +46,8 @@ HOSTS_DIGEST = "hosts_digest"
 PAID_SINCE = "paid_since"
 """The field of a slice by which the one is found that has been paid for without use longest; None: it is not."""
 DEMAND_DIGEST = "demand_digest"
-"""The field of a workload that Firestore sums up; 0: none of its leaders waits."""
+STANDING = "standing"
+"""The fields of a workload that Firestore sums up; 0: none of its leaders waits; it has ended."""
 REPORT_QUEUE = "report_queue"
 """The field of a workload by which reports are read fairly: `{cluster}/{first or renewed}/{namespace}`, or None."""
 
@@ -270,7 +271,11 @@ def _derived(record: Record) -> Fields:
     """Return derived fields for readers of the document and for queries; they are never decoded."""
     if isinstance(record, WorkloadRecord):
         queue = record.report_queue
-        return {REPORT_QUEUE: queue_name(queue) if queue else None, DEMAND_DIGEST: record.demand_digest}
+        return {
+            REPORT_QUEUE: queue_name(queue) if queue else None,
+            DEMAND_DIGEST: record.demand_digest,
+            STANDING: record.standing,
+        }
     if not isinstance(record, SliceRecord):
         return {}
     hosts = record.made_as.hosts if record.made_as else "?"

@@ -11,29 +11,26 @@ from pydantic import ValidationError
 
 from tpu_slices.domain.model.facts import (
     Answer,
-    DemandListed,
     Echo,
     Fact,
     Heartbeat,
     HostsChanged,
-    HostsListed,
+    Listed,
     SliceDeclared,
     SlicesWanted,
     TemplateRequest,
     WaitingLeader,
     WorkloadChanged,
-    WorkloadsListed,
 )
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import (
     AnyQuestion,
     EchoQuestion,
-    HostsListQuestion,
     HostsQuestion,
+    ListQuestion,
     Question,
     RepeatQuestion,
-    WorkloadListQuestion,
 )
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
@@ -165,7 +162,7 @@ def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
             return _encode(question, cluster=cluster, slice=question.slice_id)
         case EchoQuestion(by_updates=True):
             return _encode(question, cluster=cluster, by="updates")
-        case WorkloadListQuestion() | RepeatQuestion() | HostsListQuestion() | EchoQuestion():
+        case ListQuestion() | RepeatQuestion() | EchoQuestion():
             return _encode(question, cluster=cluster)
 
 
@@ -182,7 +179,7 @@ def about(fact: Fact) -> Mapping[str, str]:
             return about_owner(fact.workload.owner)
         case HostsChanged() | JoinToken():
             return {"slice": fact.slice_id}
-        case Heartbeat() | HostsListed() | WorkloadsListed() | DemandListed() | Echo():
+        case Heartbeat() | Listed() | Echo():
             return {}
 
 

@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_heartbeat
-from tpu_slices.domain.model.facts import Heartbeat
-from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.reconciling.inventory import hosts_to_be_listed, silent_since, with_heartbeat
+from tests.builders import CLUSTER, MINUTE, NOW, a_heartbeat, a_list, compared
+from tpu_slices.domain.model.facts import Family, Heartbeat
+from tpu_slices.domain.reconciling.inventory import silent_since, to_be_listed, with_heartbeat, with_listed
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
-from tpu_slices.domain.records.standings import digest_of
 
-ONE, OTHER = WorkloadUid("uid-one"), WorkloadUid("uid-other")
+NONE = dict.fromkeys(Family, 0)
+BEAT = Heartbeat(count=1, digests=NONE)
 
 
 @pytest.mark.parametrize(
@@ -37,23 +36,39 @@ def test_a_relay_is_silent_without_a_heartbeat_for_3_minutes(
     assert silent_since(heartbeat, NOW) == since
 
 
-def test_equal_sets_have_equal_digests_whatever_their_order() -> None:
-    assert digest_of({ONE: "a", OTHER: "b"}) == digest_of({OTHER: "b", ONE: "a"})
-    assert len({digest_of({ONE: "a"}), digest_of({OTHER: "a"}), digest_of({ONE: "b"})}) == 3
+def test_the_first_heartbeat_of_a_relay_and_that_after_a_silence_make_the_inventory_check_due() -> None:
+    due = NOW + 9 * MINUTE
+    known = a_heartbeat(next_inventory_check_at=due)
+    silent = replace(known, received_at=NOW - 4 * MINUTE)
+    assert with_heartbeat(known, BEAT, NONE, NOW).next_inventory_check_at == due
+    assert with_heartbeat(known, replace(BEAT, first=True), NONE, NOW).next_inventory_check_at is None
+    assert with_heartbeat(silent, BEAT, NONE, NOW).next_inventory_check_at is None
 
 
-def test_only_the_first_heartbeat_of_a_relay_makes_the_inventory_check_due() -> None:
-    known = a_heartbeat(next_inventory_check_at=NOW + 9 * MINUTE)
-    beat = Heartbeat(count=1, digest="d", hosts_digest=0)
-    assert with_heartbeat(known, beat, 0, NOW).next_inventory_check_at == NOW + 9 * MINUTE
-    assert with_heartbeat(known, replace(beat, first=True), 0, NOW).next_inventory_check_at is None
-
-
+@pytest.mark.parametrize("family", Family)
 @pytest.mark.parametrize(("recorded", "confirmed_at"), [(7, NOW), (8, NOW - MINUTE)])
-def test_a_heartbeat_confirms_the_hosts_on_record_if_their_digests_agree(recorded: int, confirmed_at: datetime) -> None:
-    known = a_heartbeat(hosts_confirmed_at=NOW - MINUTE)
-    after = with_heartbeat(known, Heartbeat(count=1, digest="d", hosts_digest=7), recorded, NOW)
-    assert after.hosts_confirmed_at == confirmed_at
+def test_a_heartbeat_confirms_a_family_on_record_if_the_digests_agree(
+    family: Family, recorded: int, confirmed_at: datetime
+) -> None:
+    known = a_heartbeat(**compared(family, NOW - MINUTE))
+    after = with_heartbeat(known, replace(BEAT, digests={family: 7}), {**NONE, family: recorded}, NOW)
+    assert {each: after.compared(each).confirmed_at for each in Family} == {
+        **dict.fromkeys(Family),
+        family: confirmed_at,
+    }
+
+
+def test_a_list_confirms_a_family_once_all_of_its_parts_agreed() -> None:
+    known = a_heartbeat(**compared(Family.HOSTS, NOW))
+    first, second = (a_list(Family.HOSTS, {}, part=part, parts=2) for part in range(2))
+    begun = with_listed(known, first, NOW + MINUTE)
+    done = with_listed(begun, second, NOW + 2 * MINUTE)
+    later = with_heartbeat(done, BEAT, NONE, NOW + 3 * MINUTE)
+    times = [each.compared(Family.HOSTS).confirmed_at for each in (begun, done, later)]
+    assert times == [NOW, NOW + MINUTE, NOW + 3 * MINUTE]
+    never = with_listed(a_heartbeat(), first, NOW).compared(Family.HOSTS).confirmed_at
+    assert never is not None
+    assert never < NOW - 1_000 * MINUTE
 
 
 @pytest.mark.parametrize(
@@ -66,34 +81,33 @@ def test_a_heartbeat_confirms_the_hosts_on_record_if_their_digests_agree(recorde
 )
 def test_a_silence_is_remembered(last: datetime | None, since: datetime) -> None:
     known = a_heartbeat(received_at=last, uninterrupted_since=NOW - 60 * MINUTE)
-    after = with_heartbeat(known, Heartbeat(count=1, digest="d", hosts_digest=0), 0, NOW)
+    after = with_heartbeat(known, BEAT, NONE, NOW)
     assert after.uninterrupted_since == since
 
 
+@pytest.mark.parametrize("family", Family)
 @pytest.mark.parametrize(
-    ("changes", "asked"),
+    ("confirmed", "asked", "changes", "expected"),
     [
-        pytest.param({"hosts_confirmed_at": NOW - 2 * MINUTE}, False, id="they agreed lately"),
-        pytest.param({"hosts_confirmed_at": NOW - 4 * MINUTE}, True, id="they differ"),
-        pytest.param({"uninterrupted_since": NOW - 4 * MINUTE}, True, id="they never agreed"),
-        pytest.param({"uninterrupted_since": NOW - 3 * MINUTE}, False, id="the relay is heard again since moments ago"),
-        pytest.param({"hosts_confirmed_at": NOW - 9 * MINUTE, "hosts_asked_at": NOW - 4 * MINUTE}, True, id="asked"),
-        pytest.param(
-            {"hosts_confirmed_at": NOW - 9 * MINUTE, "hosts_asked_at": NOW - MINUTE}, False, id="asked moments ago"
-        ),
-        pytest.param(
-            {"hosts_confirmed_at": NOW - 9 * MINUTE, "received_at": NOW - 4 * MINUTE}, False, id="the relay is silent"
-        ),
+        pytest.param(2, None, {}, False, id="they agreed lately"),
+        pytest.param(4, None, {}, True, id="they differ"),
+        pytest.param(None, None, {"uninterrupted_since": NOW - 4 * MINUTE}, True, id="they never agreed"),
+        pytest.param(None, None, {"uninterrupted_since": NOW - 3 * MINUTE}, False, id="heard again since moments ago"),
+        pytest.param(9, 4, {}, True, id="asked"),
+        pytest.param(9, 1, {}, False, id="asked moments ago"),
+        pytest.param(9, None, {"received_at": NOW - 4 * MINUTE}, False, id="the relay is silent"),
     ],
 )
-def test_the_relay_is_asked_for_all_hosts_if_they_differ_for_a_while(
-    changes: dict[str, object], *, asked: bool
+def test_the_relay_is_asked_to_list_what_differs_for_a_while(
+    family: Family, confirmed: int | None, asked: int | None, changes: dict[str, object], *, expected: bool
 ) -> None:
-    assert hosts_to_be_listed(a_heartbeat(**changes), NOW) is asked
+    times = [None if minutes is None else NOW - minutes * MINUTE for minutes in (confirmed, asked)]
+    known = a_heartbeat(**{**compared(family, *times), **changes})
+    assert (family in to_be_listed(known, NOW)) is expected
 
 
 def test_a_heartbeat_that_was_published_before_the_last_one_changes_nothing() -> None:
-    known = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW - 60 * MINUTE, count=2, digest="d")
-    beat = Heartbeat(count=1, digest="e", hosts_digest=5, first=True)
-    assert with_heartbeat(known, beat, 5, NOW - timedelta(seconds=1)) == known
-    assert with_heartbeat(known, beat, 5, NOW).count == 1
+    known = RelayHeartbeat(cluster=CLUSTER, received_at=NOW, uninterrupted_since=NOW - 60 * MINUTE, count=2)
+    beat = replace(BEAT, first=True)
+    assert with_heartbeat(known, beat, NONE, NOW - timedelta(seconds=1)) == known
+    assert with_heartbeat(known, beat, NONE, NOW).count == 1

@@ -21,7 +21,7 @@ from tpu_slices.domain.reconciling.inventory import (
     Records,
     check_inventory,
 )
-from tpu_slices.domain.records.hosts import RunsOn
+from tpu_slices.domain.records.hosts import RunsOn, key_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 
@@ -74,7 +74,7 @@ def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its
     there = RunsOn(slice_id=host.id, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
     for records, unplaced in (([host, own], True), ([host, own.with_claim(runs_on=there)], False), ([host], False)):
         found = findings_of(records=records, pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=own.owner)])
-        assert found.unplaced is unplaced
+        assert found.unplaced == ((key_of(host.maker, 1),) if unplaced else ())
 
 
 def test_a_job_on_hosts_that_no_claim_has_is_looked_for_likewise() -> None:
@@ -82,7 +82,8 @@ def test_a_job_on_hosts_that_no_claim_has_is_looked_for_likewise() -> None:
     own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
     there = RunsOn(slice_id=host.maker, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
     for guest, unplaced in ((own, True), (own.with_claim(runs_on=there), False)):
-        assert findings_of(records=[host, guest], pools=[a_pool(host)]).unplaced is unplaced
+        found = findings_of(records=[host, guest], pools=[a_pool(host)])
+        assert found.unplaced == ((key_of(host.maker, 1),) if unplaced else ())
 
 
 @pytest.mark.parametrize(

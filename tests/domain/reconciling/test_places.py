@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_record, an_occupant, hosts_changed, some_hosts, unclaimed, with_fields
+from tests.builders import (
+    MINUTE,
+    NOW,
+    a_job,
+    a_list,
+    a_record,
+    an_occupant,
+    hosts_changed,
+    some_hosts,
+    unclaimed,
+    with_fields,
+)
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import HostsListed, Occupant
+from tpu_slices.domain.model.facts import Family, Listed, Occupant
 from tpu_slices.domain.model.slices import WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.occupancy import (
     NewCount,
@@ -157,9 +168,9 @@ def test_a_job_that_came_to_its_own_hosts_runs_nowhere_else(
     assert with_hosts(count).claim.runs_on == expected
 
 
-def listed(*records: SliceRecord, sequence: int = 3) -> HostsListed:
+def listed(*records: SliceRecord, sequence: int = 3) -> Listed:
     digests = {key_of(each.maker, each.attempt): each.hosts_digest for each in records}
-    return HostsListed(digests=digests, sequence=sequence)
+    return a_list(Family.HOSTS, digests, sequence=sequence)
 
 
 def test_a_list_that_disagrees_lowers_positions_that_are_higher() -> None:

@@ -13,8 +13,8 @@ from relay.objects import Kind, Leader, Unparseable
 from tests.builders import CLUSTER, an_owner
 from tests.relay.attack.bed import Bed, name, names
 from tests.relay.objects import Json, bound_pod, jobset, node, pod, replicated_job
-from tests.relay.watched import START, Watched, counts, demand, listed_demand, nodes, none_of, occupants, read, states
-from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
+from tests.relay.watched import START, Watched, counts, demand, nodes, none_of, occupants, read, states
+from tpu_slices.domain.model.facts import Family, SlicesWanted, WorkloadState
 from tpu_slices.domain.model.slices import Owner, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
@@ -84,15 +84,17 @@ def test_an_unparseable_jobset_is_not_gone(watched: Watched) -> None:
     assert watched.listed() == ["u-1"]
     watched.see(jobset(version=60))
     watched.pass_time(301)
-    assert [[*listed] for listed in listed_demand(watched.due_facts())] == [["u-1"]]
+    assert demand(watched.due_facts()) == []
+    assert [*watched.digests(Family.DEMAND)] == ["u-1"]
 
 
 def test_a_jobset_that_was_never_parseable_is_live_until_it_is_gone(watched: Watched) -> None:
     watched.queue.listed(Kind.JOBSETS, [unparseable(Kind.JOBSETS, "u-9")], "50", watched.now)
-    assert watched.listed() == ["u-9"]
-    watched.relist(Kind.JOBSETS)
-    assert watched.listed() == []
     assert watched.due_facts() == []
+    assert watched.digests(Family.WORKLOADS) == {"u-9": 0}
+    watched.relist(Kind.JOBSETS)
+    assert watched.due_facts() == []
+    assert watched.listed() == []
 
 
 def test_an_unparseable_leader_keeps_its_binding_and_has_no_demand(watched: Watched) -> None:

@@ -1,4 +1,4 @@
-"""The digest in a heartbeat: the sum over all pools of what was published of them last."""
+"""The digest of hosts in a heartbeat: the sum over all pools of what was published of them last."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,8 +12,8 @@ from tests.properties import at_most
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched, nodes, reports
-from tpu_slices.domain.model.facts import Fact, HostsChanged, HostsListed
-from tpu_slices.domain.model.questions import HostsQuestion
+from tpu_slices.domain.model.facts import Fact, Family, HostsChanged, Listed
+from tpu_slices.domain.model.questions import HostsQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.records.hosts import Hosts, digest_of, key_of
 
@@ -22,7 +22,7 @@ SLICES = ("tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-1-bbbbbbbbbbbbb")
 
 def digest(watched: Watched) -> int:
     """Return what a heartbeat would say now."""
-    return watched.queue._published.digest
+    return sum(watched.queue._published.digests.values())
 
 
 def digests(facts: Iterable[Fact]) -> dict[str, int]:
@@ -61,29 +61,33 @@ def test_the_digest_is_zero_again_when_all_hosts_are_gone(watched: Watched) -> N
     assert digest(watched) == 0
 
 
-def ask_for_the_list(watched: Watched) -> tuple[list[HostsChanged], HostsListed]:
-    watched.asked_for_hosts()
-    *facts, listed = watched.due_facts()
-    assert isinstance(listed, HostsListed)
-    return reports(facts), listed
-
-
-def test_a_question_about_all_pools_is_answered_with_the_hosts_of_each_and_then_their_digests(
-    watched: Watched,
-) -> None:
+def test_the_list_of_hosts_has_what_was_told_of_each_pool_and_reports_none_again(watched: Watched) -> None:
     watched.see(jobset(), *nodes(2), *nodes(1, slice_id=SLICES[1]), legacy_node(9))
+    told = watched.due_facts()
+    watched.pass_time(5)
     watched.due_facts()
     watched.see(node(2))
-    facts, listed = ask_for_the_list(watched)
-    assert sorted((fact.attempt, fact.joined) for fact in facts) == [(0, 1), (1, 1), (1, 3)]
-    assert listed.digests == digests(facts)
+    watched.asked_for_list(Family.HOSTS)
+    (listed,) = watched.due_facts()
+    assert isinstance(listed, Listed)
+    assert listed.digests == digests(told)
     assert sum(listed.digests.values()) == digest(watched)
-    assert {listed.sequence} == {fact.sequence for fact in facts}
+    assert {listed.sequence} == {fact.sequence for fact in reports(told)}
 
 
 def test_the_list_is_empty_without_hosts(watched: Watched) -> None:
-    facts, listed = ask_for_the_list(watched)
-    assert (facts, listed.digests) == ([], {})
+    assert watched.digests(Family.HOSTS) == {}
+
+
+def test_the_hosts_of_pools_are_repeated_by_their_keys_as_they_are_seen_now(watched: Watched) -> None:
+    watched.see(jobset(), *nodes(2), *nodes(1, slice_id=SLICES[1]), legacy_node(9))
+    (legacy,) = (fact for fact in reports(watched.due_facts()) if not fact.attempt)
+    watched.see(node(2))
+    keys = (key_of(legacy.slice_id, 0), f"{SLICES[0]}-1", f"{SLICES[0]}-2")
+    watched.queue.ask(RepeatQuestion(family=Family.HOSTS, keys=keys), watched.now)
+    counted = {key_of(fact.slice_id, fact.attempt): fact.joined for fact in reports(watched.due_facts())}
+    assert counted == dict(zip(keys, (1, 3, 0), strict=True))
+    assert watched.due_facts() == []
 
 
 numbers = st.integers(0, 2)
@@ -101,6 +105,7 @@ class Events(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.watched = Watched()
+        self.watched.pass_time(5)
         self.facts: list[Fact] = []
         self.version = 100
 
@@ -160,9 +165,11 @@ class Events(RuleBasedStateMachine):
     @rule()
     def all_pools_are_listed(self) -> None:
         self.what_is_due_is_published()
-        facts, listed = ask_for_the_list(self.watched)
-        self.facts += facts
-        assert listed.digests == digests(self.facts)
+        assert self.watched.digests(Family.HOSTS) == digests(self.facts)
+
+    @rule()
+    def all_pools_are_repeated(self) -> None:
+        self.watched.asked_for_hosts()
 
     @invariant()
     def the_digest_is_the_sum_of_what_was_published(self) -> None:

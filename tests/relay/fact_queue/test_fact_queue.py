@@ -8,14 +8,24 @@ from relay.objects import Kind
 from tests.builders import CLUSTER
 from tests.relay.fact_queue.test_hosts import legacy_node
 from tests.relay.objects import bound_pod, jobset, pod, replicated_job
-from tests.relay.watched import START, Watched, demand, listed_demand, nodes, none_of, read, states
-from tpu_slices.domain.model.facts import Heartbeat, SlicesWanted, WorkloadChanged, WorkloadsListed, WorkloadState
-from tpu_slices.domain.model.questions import RepeatQuestion
+from tests.relay.watched import START, Watched, demand, digests_of, nodes, none_of, read, states
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.questions import ListQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
-from tpu_slices.domain.records.standings import digest_of, standing
+from tpu_slices.domain.records.standings import standing
 from tpu_slices_simulator.relays import due_facts, facts_of
 
-ACTIVE, SUSPENDED = (standing(state, "", "", None) for state in (WorkloadState.ACTIVE, WorkloadState.SUSPENDED))
+
+def active(uid: str) -> int:
+    return standing(WorkloadUid(uid), WorkloadState.ACTIVE, "", "", None)
+
+
+def suspended(uid: str) -> int:
+    return standing(WorkloadUid(uid), WorkloadState.SUSPENDED, "", "", None)
+
+
+def repeated(*uids: str) -> RepeatQuestion:
+    return RepeatQuestion(family=Family.WORKLOADS, keys=uids)
 
 
 def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(watched: Watched) -> None:
@@ -29,16 +39,36 @@ def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(wa
     assert not [fact for fact in due_facts(watched.queue, watched.now) if isinstance(fact, Heartbeat)]
     watched.pass_time(1)
     (beat,) = due_facts(watched.queue, watched.now)
-    live = {"u-1": ACTIVE, "u-2": SUSPENDED, "u-4": ACTIVE}
-    digest = digest_of({WorkloadUid(uid): stands for uid, stands in live.items()})
-    assert beat == Heartbeat(count=3, digest=digest, hosts_digest=0)
+    live = active("u-1") + suspended("u-2") + active("u-4")
+    assert beat == Heartbeat(count=3, digests={Family.WORKLOADS: live, Family.DEMAND: 0, Family.HOSTS: 0})
+
+
+def test_a_heartbeat_has_of_each_family_the_sum_of_what_its_list_would_have(watched: Watched) -> None:
+    watched.see(jobset(), jobset("gemma", uid="u-2", spec={"suspend": True}), pod(0), pod(1), *nodes(2))
+    watched.due_facts()
+    watched.pass_time(60)
+    sums = [fact.digests for fact in due_facts(watched.queue, watched.now) if isinstance(fact, Heartbeat)]
+    assert sums == [{family: sum(watched.digests(family).values()) for family in Family}]
+    assert 0 not in sums[0].values()
 
 
 def test_the_list_has_every_jobset(watched: Watched) -> None:
     watched.see(jobset(), jobset("gemma", uid="u-2", spec={"suspend": True}))
-    (part,) = watched.queue.workload_list(START, watched.now)
-    standings = {WorkloadUid("u-1"): ACTIVE, WorkloadUid("u-2"): SUSPENDED}
-    assert part == WorkloadsListed(asked_at=START, after=None, up_to=None, standings=standings, parts=1)
+    watched.pass_time(5)
+    watched.due_facts()
+    asked_at = START - timedelta(minutes=1)
+    watched.queue.ask(ListQuestion(family=Family.WORKLOADS, asked_at=asked_at), watched.now)
+    (part,) = watched.due_facts()
+    assert part == Listed(
+        family=Family.WORKLOADS,
+        asked_at=asked_at,
+        after=None,
+        up_to=None,
+        digests={"u-1": active("u-1"), "u-2": suspended("u-2")},
+        part=0,
+        parts=1,
+        sequence=9 + len(Kind),
+    )
 
 
 def test_the_state_of_a_jobset_is_repeated_on_request(watched: Watched) -> None:
@@ -47,7 +77,7 @@ def test_the_state_of_a_jobset_is_repeated_on_request(watched: Watched) -> None:
     watched.due_facts()
     watched.pass_time(60)
     assert watched.due_facts() == []
-    watched.queue.ask(RepeatQuestion(uids=(WorkloadUid("u-2"), WorkloadUid("u-gone"))), watched.now)
+    watched.queue.ask(repeated("u-2", "u-gone"), watched.now)
     (fact,) = watched.due_facts()
     assert isinstance(fact, WorkloadChanged)
     assert (fact.workload.owner.uid, fact.state) == ("u-2", WorkloadState.SUSPENDED)
@@ -60,11 +90,23 @@ def test_no_fact_is_due_until_every_list_is_complete() -> None:
     queue.listed(Kind.LEADERS, [read(pod(0)), read(pod(1))], "1", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "1", START)
     early = START + timedelta(seconds=9)
-    assert (queue.complete, due_facts(queue, early), queue.workload_list(START, early)) == (False, [], ())
+    queue.ask(ListQuestion(family=Family.WORKLOADS, asked_at=START), early)
+    assert (queue.complete, due_facts(queue, early)) == (False, [])
     queue.listed(Kind.HOSTS, [], "1", START + timedelta(seconds=10))
     assert queue.complete
     facts = due_facts(queue, START + timedelta(seconds=10))
     assert {type(fact) for fact in facts} == {Heartbeat, WorkloadChanged, SlicesWanted}
+
+
+def test_nothing_is_compared_until_what_was_there_at_the_start_has_been_told() -> None:
+    watched = Watched.after(jobset(), pod(0))
+    watched.queue.ask(ListQuestion(family=Family.DEMAND, asked_at=START), START)
+    first, *told = due_facts(watched.queue, START)
+    assert (first, Listed in map(type, told)) == (Heartbeat(count=1, first=True), False)
+    watched.pass_time(1)
+    assert demand(watched.due_facts()) == [[0]]
+    watched.pass_time(4)
+    assert [*digests_of(watched.due_facts())] == ["u-1"]
 
 
 def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -> None:
@@ -73,9 +115,10 @@ def test_no_fact_is_due_while_a_watch_is_silent_for_too_long(watched: Watched) -
     watched.now += timedelta(minutes=5)
     for kind in set(Kind) - {Kind.LEADERS}:
         watched.queue.bookmarked(kind, "1", watched.now)
-    assert (due_facts(watched.queue, watched.now), watched.listed()) == ([], None)
+    watched.asked_for_list(Family.DEMAND)
+    assert due_facts(watched.queue, watched.now) == []
     watched.relist(Kind.LEADERS, pod(0))
-    assert [[*listed] for listed in listed_demand(watched.due_facts())] == [["u-1"]]
+    assert [*digests_of(watched.due_facts())] == ["u-1"]
 
 
 def test_a_flush_returns_demand_that_is_still_being_gathered(watched: Watched) -> None:
@@ -247,7 +290,7 @@ def test_an_active_state_is_told_once_whatever_hosts_there_are_and_again_on_requ
     assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
     watched.pass_time(3_600)
     assert watched.due_facts() == []
-    watched.queue.ask(RepeatQuestion(uids=(WorkloadUid("u-1"),)), watched.now)
+    watched.queue.ask(repeated("u-1"), watched.now)
     assert states(watched.due_facts()) == [("u-1", WorkloadState.ACTIVE)]
 
 

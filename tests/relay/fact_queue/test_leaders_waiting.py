@@ -6,10 +6,10 @@ from relay.objects import Workload
 from relay.outbox import subject_of
 from tests.builders import CLUSTER
 from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, read_jobset, replicated_job
-from tests.relay.watched import Watched, demand, listed_demand, states
-from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
+from tests.relay.watched import Watched, demand, states
+from tpu_slices.domain.model.facts import Family, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import RepeatQuestion
-from tpu_slices.domain.model.slices import WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import WorkloadJob, slice_id
 from tpu_slices.domain.records.workloads import demand_digest
 from tpu_slices.wire.bounds import LEADERS_PER_FACT
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
@@ -57,27 +57,28 @@ def test_a_leader_seen_before_its_jobset_is_not_forgotten(watched: Watched) -> N
     assert demand(watched.due_facts()) == [[0, 1]]
 
 
-def test_demand_is_told_once_and_listed_every_five_minutes_while_leaders_wait(watched: Watched) -> None:
+def test_demand_is_told_once_however_long_leaders_wait(watched: Watched) -> None:
+    watched.see(jobset(), pod(0), pod(1))
+    assert demand(watched.due_facts()) == [[0, 1]]
+    watched.pass_time(3_600)
+    assert watched.due_facts() == []
+
+
+def test_the_list_of_demand_has_what_was_told_of_leaders_that_still_wait(watched: Watched) -> None:
     watched.see(jobset(), pod(0), pod(1))
     watched.due_facts()
-    watched.pass_time(299)
-    assert watched.due_facts() == []
-    watched.pass_time(1)
-    facts = watched.due_facts()
-    assert (demand(facts), listed_demand(facts)) == ([], [{"u-1": digest_of_jobs(0, 1)}])
+    assert watched.digests(Family.DEMAND) == {"u-1": digest_of_jobs(0, 1)}
     watched.see(bound_pod(0, "n"))
-    watched.pass_time(300)
-    assert listed_demand(watched.due_facts()) == [{"u-1": digest_of_jobs(1)}]
+    assert watched.digests(Family.DEMAND) == {"u-1": digest_of_jobs(1)}
     watched.see(bound_pod(1, "n"))
-    watched.pass_time(300)
-    assert watched.due_facts() == []
+    assert watched.digests(Family.DEMAND) == {}
 
 
 def test_demand_that_was_told_is_told_again_if_somebody_asks(watched: Watched) -> None:
     watched.see(jobset(), pod(0))
     watched.pass_time(1)
     assert demand(watched.due_facts()) == [[0]]
-    watched.queue.ask(RepeatQuestion(uids=(WorkloadUid("u-1"),)), watched.now)
+    watched.queue.ask(RepeatQuestion(family=Family.DEMAND, keys=("u-1",)), watched.now)
     assert demand(watched.due_facts()) == [[0]]
 
 

@@ -15,7 +15,7 @@ from tests.relay.closing import SLICE, Site
 from tests.relay.node_groups.objects import OWNER, group
 from tests.relay.objects import SELECTOR, bound_pod, jobset, pod
 from tests.relay.watched import Watched, demand, states
-from tpu_slices.domain.model.facts import SliceDeclared, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import Family, SliceDeclared, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import HostsQuestion, RepeatQuestion
 from tpu_slices.domain.planning.host_labels import GROUP_KEYS, GROUP_NAME
 from tpu_slices.wire.node_groups import group_of
@@ -64,7 +64,7 @@ def test_another_spec_is_told_again(watched: Watched) -> None:
 def test_it_is_repeated_on_request(watched: Watched) -> None:
     watched.see(group())
     watched.due_facts()
-    watched.queue.ask(RepeatQuestion(uids=(OWNER.uid,)), watched.now)
+    watched.queue.ask(RepeatQuestion(family=Family.WORKLOADS, keys=(OWNER.uid,)), watched.now)
     assert [type(fact) for fact in watched.due_facts()] == [SliceDeclared]
 
 

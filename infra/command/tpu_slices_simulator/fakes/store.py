@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.awaited import PoolOperation
@@ -23,7 +23,7 @@ from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.records.standings import STANDING, Standing
+from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.store import Change, Found, Names, Record, Revision, Stored, Together
@@ -185,10 +185,17 @@ class FakeStore(FakeDocuments):
     def _standings(self, cluster: ClusterId) -> list[tuple[WorkloadUid, Standing]]:
         found = self._matching(WorkloadRecord, lambda it: it.get("cluster") == cluster and it.get("state") in _LIVE)
         told = {WorkloadUid(at.id.removeprefix(f"{cluster}.")): self._documents[at].fields.get for at in found}
-        return [(uid, Standing.of(*map(told[uid], STANDING))) for uid in sorted(told)]
+        return [
+            (uid, Standing(told[uid](documents.STANDING, 0), told[uid]("state") == WorkloadState.ACTIVE))
+            for uid in sorted(told)
+        ]
 
-    def demand_digest(self, cluster: ClusterId) -> int:
-        return sum(self.demand_digests(cluster).values())
+    def digests(self, cluster: ClusterId) -> Mapping[Family, int]:
+        return {
+            Family.WORKLOADS: sum(each.digest for _, each in self.live_standings(cluster)),
+            Family.DEMAND: sum(self.demand_digests(cluster).values()),
+            Family.HOSTS: self._sum(cluster, documents.HOSTS_DIGEST),
+        }
 
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         self._answer()
@@ -254,9 +261,6 @@ class FakeStore(FakeDocuments):
         )
         at, id_ = min(((at, id_) for at, id_ in paid if at is not None), default=(None, ""))
         return (SliceId(id_), at) if at is not None else None
-
-    def hosts_digest(self, cluster: ClusterId) -> int:
-        return self._sum(cluster, documents.HOSTS_DIGEST)
 
     def _sum(self, cluster: ClusterId, name: str) -> int:
         return self._summed(cluster, name, lambda every: _sum(name, every))

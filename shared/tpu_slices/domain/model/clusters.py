@@ -61,7 +61,7 @@ class Limits:
     """Timeouts, intervals and the operation limit. The defaults fit a real cluster."""
 
     demand_ttl: timedelta = timedelta(minutes=15)
-    """A slice is only bought if its demand was confirmed this recently; the relay does so every 5 minutes."""
+    """A slice is only bought if its demand was confirmed this recently; the relay does so within 5 minutes."""
     act_window: timedelta = timedelta(seconds=60)
     """A saved decision is only acted on within this time; after it, the slice is reconciled again."""
     create_timeout: timedelta = timedelta(minutes=20)

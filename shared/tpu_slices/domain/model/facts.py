@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import TypeVar
 
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroup
-from tpu_slices.domain.model.slices import ClusterId, Owner, Pairs, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, Pairs, SliceId, WorkloadJob
+
+K = TypeVar("K", bound=str)
 
 COPY_LABELS = "tpu-provisioner.cloud.google.com/copy-labels"
 ADDITIONAL_NETWORKS = "tpu-provisioner.cloud.google.com/additional-node-networks"
@@ -171,7 +174,7 @@ class WaitingLeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlicesWanted:
-    """Leader pods of a JobSet cannot be scheduled; told when that changes, and compared by DemandListed."""
+    """Leader pods of a JobSet cannot be scheduled; told when that changes."""
 
     workload: WorkloadRef
     requests: tuple[TemplateRequest, ...]
@@ -252,54 +255,60 @@ class HostsChanged:
     """Why it answers none yet: pods are being deleted there, the last of which has until then to end."""
 
 
+class Family(StrEnum):
+    """What the relay sees and the functions have on record, and that is compared: by digests, and by lists of them."""
+
+    WORKLOADS = "WORKLOADS"
+    """The workloads that have not ended, by UID: `standings.standing`."""
+    DEMAND = "DEMAND"
+    """The workloads whose leaders wait, by UID: `workloads.demand_digest`."""
+    HOSTS = "HOSTS"
+    """The pools with hosts, by `hosts.key_of`: `hosts.digest_of`."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """The relay is running and sees `count` TPU JobSets that have not ended."""
 
     count: int
-    digest: str
-    """Of their UIDs and standings."""
-    hosts_digest: int
-    """The sum of `hosts.digest_of` over all pools with hosts, as they were last reported."""
+    digests: Mapping[Family, int] = field(default_factory=dict, hash=False)
+    """Of each family the sum of the digests, as they were last told; one that is not there is not compared: before all
+    that was there at the start was told, none is."""
     first: bool = False
     """It is the relay's first one since it started: what happened before may have gone unreported."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadsListed:
-    """The TPU JobSets that have not ended, within a range of UIDs; sent on request, in several parts.
+class Listed:
+    """All that the relay sees of a family within a range of keys; sent on request, in several parts.
 
-    Each part is complete for its range and says nothing beyond it.
+    Each part is complete for its range, and says nothing beyond it.
     """
 
+    family: Family
     asked_at: datetime
     """The `asked_at` of the question: the relay read this list later."""
-    after: WorkloadUid | None
-    """The range begins after this UID; None: with the first one."""
-    up_to: WorkloadUid | None
-    """The last UID of the range; None: the range has no end."""
-    standings: Mapping[WorkloadUid, str]
-    """The `inventory.standing` of each; empty: the relay cannot read the object."""
-    parts: int
-    """The number of parts of the whole list."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemandListed:
-    """The workloads whose leaders wait for slices, within a range of UIDs; sent every 5 minutes while there are any.
-
-    Each part is complete for its range, and confirms the demand of the workloads in it.
-    """
-
-    after: WorkloadUid | None
-    """The range begins after this UID; None: with the first one."""
-    up_to: WorkloadUid | None
-    """The last UID of the range; None: the range has no end."""
-    digests: Mapping[WorkloadUid, int]
-    """The `workloads.demand_digest` of each."""
+    after: str | None
+    """The range begins after this key; None: with the first one."""
+    up_to: str | None
+    """The last key of the range; None: the range has no end."""
+    digests: Mapping[str, int]
+    """By key; 0: it is there, and the relay cannot read it."""
     part: int
     """From 0 on."""
     parts: int
+    """The number of parts of the whole list."""
+    sequence: int
+    """As in HostsChanged."""
+
+    def within(self, key: str) -> bool:
+        """Return whether a key is in the range of this part."""
+        return (self.after is None or key > self.after) and (self.up_to is None or key <= self.up_to)
+
+    def unlike(self, recorded: Mapping[K, int]) -> list[str]:
+        """Return the keys of the range that are not on record as they are listed, in ascending order."""
+        within = {key: digest for key, digest in dict[str, int](recorded.items()).items() if self.within(key)}
+        return sorted(key for key in within.keys() | self.digests.keys() if within.get(key) != self.digests.get(key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,15 +317,6 @@ class Answer:
 
     workload: WorkloadRef
     state: WorkloadState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostsListed:
-    """The digests of all pools with hosts, by `{slice}-{attempt}`, as they were last reported; sent on request."""
-
-    digests: Mapping[str, int]
-    sequence: int
-    """As in HostsChanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,16 +330,4 @@ class Echo:
     by_updates: bool = False
 
 
-Fact = (
-    SlicesWanted
-    | SliceDeclared
-    | WorkloadChanged
-    | HostsChanged
-    | Heartbeat
-    | HostsListed
-    | WorkloadsListed
-    | DemandListed
-    | Answer
-    | Echo
-    | JoinToken
-)
+Fact = SlicesWanted | SliceDeclared | WorkloadChanged | HostsChanged | Heartbeat | Listed | Answer | Echo | JoinToken

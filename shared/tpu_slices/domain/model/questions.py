@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.node_groups import NodesExpected
-from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import Owner, SliceId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,17 +19,22 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadListQuestion:
-    """A question to the relay: the list of TPU JobSets that have not ended, with `asked_at` in each part."""
+class ListQuestion:
+    """A question to the relay: all that it sees of a family, with `asked_at` in each part."""
 
+    family: Family
     asked_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatQuestion:
-    """A question to the relay: the last facts about these JobSets' states and demand, each published again."""
+    """A question to the relay: the last facts about these keys of a family, each published again.
 
-    uids: tuple[WorkloadUid, ...]
+    Of a workload: about its state and its demand.
+    """
+
+    family: Family
+    keys: tuple[str, ...]
 
 
 ANSWERED_WITHIN = timedelta(minutes=1)
@@ -53,11 +59,6 @@ class HostsQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostsListQuestion:
-    """A question to the relay: the hosts of every pool, each reported again, then listed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EchoQuestion:
     """A question to the relay: an Echo."""
 
@@ -66,6 +67,6 @@ class EchoQuestion:
     """It comes by `slice-updates`, as what becomes Events does, instead of by `relay-questions`."""
 
 
-FactQuestion = RepeatQuestion | HostsQuestion | HostsListQuestion
+FactQuestion = ListQuestion | RepeatQuestion | HostsQuestion
 """Questions that are answered by the facts that would be published anyway."""
-AnyQuestion = Question | WorkloadListQuestion | EchoQuestion | JoinQuestion | JoinEnded | NodesExpected | FactQuestion
+AnyQuestion = Question | EchoQuestion | JoinQuestion | JoinEnded | NodesExpected | FactQuestion

@@ -30,7 +30,7 @@ from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 
 REPEATED_WITHIN = timedelta(minutes=6)
-"""The relay lists the leaders that still wait every 5 minutes."""
+"""Demand of leaders that still wait is confirmed within 5 minutes, by a heartbeat or by a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

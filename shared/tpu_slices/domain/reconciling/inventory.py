@@ -8,18 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import TypeVar
 
-from tpu_slices.domain.model.facts import DemandListed, Heartbeat, WorkloadRef, WorkloadsListed, WorkloadState
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
 from tpu_slices.domain.reconciling.unproven import is_known, unproven
 from tpu_slices.domain.records.attempts import Attempt
-from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER, Compared, RelayHeartbeat
+from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
-from tpu_slices.domain.records.standings import digest_of
 from tpu_slices.domain.records.workloads import WorkloadRecord
+
+K = TypeVar("K", bound=str)
 
 INVENTORY_CHECK_EVERY = timedelta(minutes=15)
 _SETTLED = {Phase.READY, Phase.QUEUED, Phase.REFUSED}
@@ -31,7 +34,7 @@ SPARED_FOR = timedelta(minutes=10)
 OWNERLESS_AFTER = timedelta(minutes=10)
 """When the release of a slice must have begun after its JobSet ended: reconciles take seconds, or some minutes."""
 CHECK_AGAIN_AFTER = timedelta(minutes=2)
-"""When the next inventory check is if one list cannot lead to all questions, or if others were faster to write."""
+"""When the next inventory check is if others were faster to write."""
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 QUESTIONS_PER_LIST = 500
 """The most JobSets that the relay is asked about, and as many to repeat, because of one list."""
@@ -65,8 +68,8 @@ class InventoryFindings:
     """Records for the JobSets of slices that have none: live until the relay reports otherwise."""
     mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
     """Records before and after: reconciled again, with the pools that were missing in them."""
-    unplaced: bool = False
-    """A Job is on hosts of another's slice, and its own slice's record does not have that."""
+    unplaced: tuple[str, ...] = ()
+    """The hosts, by `hosts.key_of`, on which a Job is whose own slice's record does not have that."""
     unserved: tuple[WorkloadUid, ...] = ()
     """Workloads with leaders that wait for slices which are not on record, or settled as GONE."""
     misreported: tuple[WorkloadUid, ...] = ()
@@ -92,70 +95,57 @@ def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | 
     return last if last is not None and now - last > SILENT_AFTER else None
 
 
-def list_is_called_for(recorded: Mapping[WorkloadUid, str], heartbeat: RelayHeartbeat, now: datetime) -> bool:
-    """Return whether to ask the relay for its list of TPU JobSets: it is heard, and sees others than are on record.
+def to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> tuple[Family, ...]:
+    """Return the families to ask the relay to list: they have differed from the records for longer than facts take.
 
     A relay that does not run proves nothing.
     """
-    return not heartbeat.relay.silent(now) and heartbeat.digest != digest_of(recorded)
-
-
-def hosts_to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> bool:
-    """Return whether to ask the relay for all hosts: they have differed from the records for longer than facts take."""
     if heartbeat.relay.silent(now):
-        return False
-    times = (heartbeat.hosts_confirmed_at or heartbeat.uninterrupted_since, heartbeat.hosts_asked_at)
-    return all(at is None or now - at > SILENT_AFTER for at in times)
+        return ()
+
+    def differs(known: Compared) -> bool:
+        times = (known.confirmed_at or heartbeat.uninterrupted_since, known.asked_at)
+        return all(at is None or now - at > SILENT_AFTER for at in times)
+
+    return tuple(family for family in Family if differs(heartbeat.compared(family)))
 
 
-def hosts_awaited(heartbeat: RelayHeartbeat, now: datetime) -> bool:
-    """Return whether the relay was asked for all hosts lately, and they have not agreed with the records since."""
-    asked, confirmed = heartbeat.hosts_asked_at, heartbeat.hosts_confirmed_at
-    return asked is not None and now - asked <= SILENT_AFTER and (confirmed is None or confirmed < asked)
-
-
-def next_check(recorded: int, heartbeat: RelayHeartbeat, now: datetime) -> datetime:
-    """Return when the next inventory check is: earlier if many more JobSets are on record than the relay sees."""
-    many = heartbeat.received_at is not None and recorded - heartbeat.count > QUESTIONS_PER_LIST
-    return now + (CHECK_AGAIN_AFTER if many else INVENTORY_CHECK_EVERY)
-
-
-def lacking(fact: WorkloadsListed, recorded: Iterable[WorkloadUid]) -> tuple[WorkloadUid, ...]:
-    """Return the JobSets on record that a part of the list lacks; `recorded`: those of its range that have not ended.
+def lacking(listed: Listed, recorded: Iterable[WorkloadUid]) -> tuple[WorkloadUid, ...]:
+    """Return the workloads on record that a part of the list lacks; `recorded`: those of its range that have not ended.
 
     Of very many it returns some, others each time, so that those for which no answer comes do not hide the others.
     """
-    return _some(2 * QUESTIONS_PER_LIST, [uid for uid in recorded if uid not in fact.standings], fact)
+    return _some(2 * QUESTIONS_PER_LIST, [uid for uid in recorded if uid not in listed.digests], listed)
 
 
-def to_be_repeated(fact: WorkloadsListed, recorded: Mapping[WorkloadUid, str]) -> tuple[RepeatQuestion, ...]:
-    """Return the question to the relay about JobSets that are not on record as a part of its list has them.
+def to_be_repeated(listed: Listed, unlike: Iterable[str]) -> tuple[RepeatQuestion, ...]:
+    """Return the question to the relay about keys that are not on record as a part of its list has them.
 
-    What was published of them was lost. What the relay cannot read it cannot repeat.
+    What was published of them was lost. What the relay lacks, or cannot read, it cannot repeat.
     """
-    unlike = [uid for uid, listed in fact.standings.items() if listed and recorded.get(uid) != listed]
-    some = _some(max(1, QUESTIONS_PER_LIST // fact.parts), unlike, fact)
-    return (RepeatQuestion(uids=some),) if some else ()
+    told = [key for key in unlike if listed.digests.get(key)]
+    some = _some(max(1, QUESTIONS_PER_LIST // listed.parts), told, listed)
+    return (RepeatQuestion(family=listed.family, keys=some),) if some else ()
 
 
-def _some(most: int, uids: Iterable[WorkloadUid], fact: WorkloadsListed) -> tuple[WorkloadUid, ...]:
+def _some(most: int, keys: Iterable[K], listed: Listed) -> tuple[K, ...]:
     """Return at most so many of these, others for each list."""
 
-    def by_chance(uid: WorkloadUid) -> bytes:
-        return hashlib.sha256(f"{fact.asked_at.isoformat()}/{uid}".encode()).digest()
+    def by_chance(key: K) -> bytes:
+        return hashlib.sha256(f"{listed.asked_at.isoformat()}/{key}".encode()).digest()
 
-    return tuple(heapq.nsmallest(most, uids, key=by_chance))
+    return tuple(heapq.nsmallest(most, keys, key=by_chance))
 
 
-def questions(fact: WorkloadsListed, absent: Iterable[WorkloadRecord]) -> tuple[Question, ...]:
-    """Return the questions to the relay about JobSets that its list lacks; none of them is deleted for that.
+def questions(listed: Listed, absent: Iterable[WorkloadRecord]) -> tuple[Question, ...]:
+    """Return the questions to the relay about workloads that its list lacks; none of them is deleted for that.
 
-    The list was read after it was asked for: a JobSet that was reported since then may be newer than the list, however
-    late this part of it comes. JobSets that have slices are asked about first.
+    The list was read after it was asked for: a workload that was reported since then may be newer than the list,
+    however late this part of it comes. Those that have slices are asked about first.
     """
-    suspect = [record for record in absent if record.live and record.last_seen_at < fact.asked_at]
+    suspect = [record for record in absent if record.live and record.last_seen_at < listed.asked_at]
     suspect.sort(key=lambda record: not record.demand)
-    return tuple(Question(owner=record.owner) for record in suspect[: max(1, QUESTIONS_PER_LIST // fact.parts)])
+    return tuple(Question(owner=record.owner) for record in suspect[: max(1, QUESTIONS_PER_LIST // listed.parts)])
 
 
 def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) -> InventoryFindings:
@@ -212,7 +202,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
         strays=tuple(_stray(pool, slices[pool.slice_id], now) for pool in strays),
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
-        unplaced=any(_is_unplaced(record, slices) for record in slices.values()),
+        unplaced=tuple(key_of(it.maker, it.attempt) for it in slices.values() if _is_unplaced(it, slices)),
         unserved=tuple(sorted(uid for uid, workload in workloads.items() if _is_unserved(workload, records))),
         misreported=tuple(islice((uid for uid, it in workloads.items() if _is_misreported(it, slices)), MISREPORTED)),
         left_out=max(0, len(orphans) - most),
@@ -221,34 +211,39 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     )
 
 
-def with_heartbeat(before: RelayHeartbeat, beat: Heartbeat, recorded_hosts: int, now: datetime) -> RelayHeartbeat:
-    """Return the stored heartbeat after another one; after the first one of a relay, the inventory check is due.
+def with_heartbeat(
+    before: RelayHeartbeat, beat: Heartbeat, recorded: Mapping[Family, int], now: datetime
+) -> RelayHeartbeat:
+    """Return the stored heartbeat after another one; after a silence, the inventory check is due.
 
-    `recorded_hosts`: the sum of `SliceRecord.hosts_digest` over the cluster. `now`: when it was published; one that was
-    published before the stored one changes nothing.
+    `recorded`: the digests on record. `now`: when it was published; one that was published before the stored one
+    changes nothing.
     """
     if before.received_at is not None and now < before.received_at:
         return before
+    silent = before.relay.silent(now)
     heartbeat = replace(
         before,
         received_at=now,
-        uninterrupted_since=now if before.relay.silent(now) else before.uninterrupted_since or now,
+        uninterrupted_since=now if silent else before.uninterrupted_since or now,
         count=beat.count,
-        digest=beat.digest,
-        hosts_digest=beat.hosts_digest,
-        hosts_confirmed_at=now if beat.hosts_digest == recorded_hosts else before.hosts_confirmed_at,
+        next_inventory_check_at=None if beat.first or silent else before.next_inventory_check_at,
     )
-    return replace(heartbeat, next_inventory_check_at=None) if beat.first else heartbeat
+    for family, digest in beat.digests.items():
+        if digest == recorded[family]:
+            heartbeat = heartbeat.with_compared(family, parts=(now,))
+    return heartbeat
 
 
-def with_demand_listed(before: RelayHeartbeat, fact: DemandListed, now: datetime) -> RelayHeartbeat:
-    """Return the stored heartbeat after a part of the list of demand was compared with the records.
+def with_listed(before: RelayHeartbeat, listed: Listed, now: datetime) -> RelayHeartbeat:
+    """Return the stored heartbeat after a part of a list was compared with the records, and these agree with it.
 
-    `now`: when the part was published. Until every part of a list of so many was compared, the list confirms nothing.
+    `now`: when the part was published. Until every part of a list of so many was compared, what was known stands.
     """
-    times = before.demand_listed if len(before.demand_listed) == fact.parts else (_NEVER,) * fact.parts
-    listed = tuple(max(at, now) if number == fact.part else at for number, at in enumerate(times))
-    return replace(before, demand_listed=listed)
+    known = before.compared(listed.family)
+    times = known.parts if len(known.parts) == listed.parts else (known.confirmed_at or _NEVER,) * listed.parts
+    parts = tuple(max(at, now) if number == listed.part else at for number, at in enumerate(times))
+    return before.with_compared(listed.family, parts=parts)
 
 
 def _on_record(pool: PoolSeen, records: Records) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import HostsChanged, HostsListed, Occupant, WorkloadState
+from tpu_slices.domain.model.facts import HostsChanged, Listed, Occupant, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id, unclaimed_id
 from tpu_slices.domain.reconciling.evidence import contradicts
@@ -244,7 +244,7 @@ def lets_deletion_go_on(record: SliceRecord, fact: HostsChanged) -> bool:
     return all(record.interchangeable(each) for each in were_there)
 
 
-def lowered(record: SliceRecord, listed: HostsListed) -> SliceRecord:
+def lowered(record: SliceRecord, listed: Listed) -> SliceRecord:
     """Return the record with no higher position than that of a list of all hosts that disagrees with it.
 
     Positions go back if etcd is restored: counts since then would be outdated for ever.

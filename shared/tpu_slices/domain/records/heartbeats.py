@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Any, Self
 
+from tpu_slices.domain.model.facts import Family, Listed
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 
 SILENT_AFTER = timedelta(minutes=3)
@@ -44,6 +46,30 @@ class RoundTrip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """How what the relay sees of a family compares with what is on record."""
+
+    parts: tuple[datetime, ...] = ()
+    """When the parts of a list of it that were compared last were published, or a heartbeat of the same digest."""
+    asked_at: datetime | None = None
+    """When the relay was last asked for a list of it."""
+
+    @property
+    def confirmed_at(self) -> datetime | None:
+        """When all that is on record last agreed with what the relay sees; None: it never did."""
+        return min(self.parts, default=None)
+
+    def awaits(self, listed: Listed, now: datetime) -> bool:
+        """Return whether a list is what was asked for last, lately, and nothing agreed since then."""
+        asked, confirmed = self.asked_at, self.confirmed_at
+        lately = asked == listed.asked_at and now - listed.asked_at <= SILENT_AFTER
+        return lately and (confirmed is None or confirmed < listed.asked_at)
+
+
+NEVER_COMPARED = Compared()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelayHeartbeat:
     """The document `heartbeats/{cluster}`: the relay's last heartbeat, and when the next inventory check is."""
 
@@ -53,12 +79,8 @@ class RelayHeartbeat:
     uninterrupted_since: datetime | None = None
     """Since when heartbeats have arrived without a gap of SILENT_AFTER."""
     count: int = 0
-    digest: str = ""
-    hosts_digest: int = 0
-    hosts_confirmed_at: datetime | None = None
-    """When the records of hosts last agreed with what the relay sees."""
-    hosts_asked_at: datetime | None = None
-    """When the relay was last asked for all hosts."""
+    """The TPU JobSets that have not ended, as it sees them."""
+    families: Mapping[Family, Compared] = field(default_factory=dict, hash=False)
     next_inventory_check_at: datetime | None = None
     """None: at the next sweep."""
     expected_since: datetime | None = None
@@ -69,8 +91,6 @@ class RelayHeartbeat:
     """Why the cluster is paused, as reports tell it."""
     reported_up_to: WorkloadUid | None = None
     """Up to which JobSet reports were called for since a silence or a pause began or ended; None: of all."""
-    demand_listed: tuple[datetime, ...] = ()
-    """When the parts of the list of demand that were last compared with the records were published."""
     settings_version: str = ""
     """The version of the settings under which the relay told all demand, or was asked to tell it again."""
     round_trip: RoundTrip | None = None
@@ -79,8 +99,16 @@ class RelayHeartbeat:
 
     @property
     def demand_confirmed_at(self) -> datetime | None:
-        """When the demand on record last agreed with the relay's list of it, or was forgotten; None: it never did."""
-        return min(self.demand_listed, default=None)
+        """When the demand on record last agreed with what the relay sees, or was forgotten; None: it never did."""
+        return self.compared(Family.DEMAND).confirmed_at
+
+    def compared(self, family: Family) -> Compared:
+        return self.families.get(family, NEVER_COMPARED)
+
+    def with_compared(self, family: Family, **changes: Any) -> Self:
+        """Return the heartbeat with these fields of how a family compares."""
+        after = replace(self.compared(family), **changes)
+        return replace(self, families={**self.families, family: after})
 
     def confirmed_at(self, kind: OwnerKind) -> datetime | None:
         """Return when the demand on record of workloads of a kind was last confirmed; None: it never was."""
@@ -93,5 +121,5 @@ class RelayHeartbeat:
 
     @property
     def relay(self) -> RelayHeard:
-        since, confirmed_at = self.uninterrupted_since, self.hosts_confirmed_at
-        return RelayHeard(last_at=self.received_at, since=since, confirmed_at=confirmed_at)
+        confirmed_at = self.compared(Family.HOSTS).confirmed_at
+        return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since, confirmed_at=confirmed_at)

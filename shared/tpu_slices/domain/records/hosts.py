@@ -107,7 +107,7 @@ def digest_of(slice_id: SliceId, attempt: int, hosts: Hosts) -> int:
 
 
 def key_of(slice_id: SliceId, attempt: int) -> str:
-    """Return the key of a pool's hosts in `facts.HostsListed`."""
+    """Return the key of a pool's hosts in `facts.Listed`."""
     return f"{slice_id}-{attempt}"
 
 

@@ -11,6 +11,7 @@ from typing import Self
 from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
+from tpu_slices.domain.records.standings import standing
 
 
 def demand_digest(slices: Iterable[SliceId]) -> int:
@@ -81,7 +82,7 @@ class WorkloadRecord:
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     demand: Mapping[SliceId, datetime | None]
-    """Its slices, and when each was last told to be in demand (None: never, or in doubt since); see DemandListed."""
+    """Its slices, and when each was last told to be in demand (None: never, or in doubt since); see `flows.lists`."""
     state_since: datetime
     """When it was first reported in this state at this generation."""
     last_seen_at: datetime
@@ -140,6 +141,12 @@ class WorkloadRecord:
         declares = self.owner.kind.declares
         waiting = [slice_ for slice_, told_at in self.demand.items() if declares or told_at is not None]
         return waiting if self.state is WorkloadState.ACTIVE else ()
+
+    @property
+    def standing(self) -> int:
+        """See `standings.standing`; 0: it has ended."""
+        told = (self.state, self.queue, self.template_error, self.groups)
+        return standing(self.owner.uid, *told) if self.live else 0
 
     @property
     def demand_digest(self) -> int:

@@ -23,7 +23,7 @@ SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
 CONFIRMED_WITHIN = timedelta(minutes=10)
-"""Demand that was confirmed no longer before the relay fell silent is taken to last: it is listed every 5 minutes."""
+"""Demand that was confirmed no longer before the relay fell silent is taken to last: it is within 5."""
 MOST_WAITS = 20
 _NAMED_IN_MESSAGE = 3
 _LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message, and of each of the others
