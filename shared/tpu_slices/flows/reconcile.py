@@ -100,20 +100,62 @@ def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explain
     return Explained(looked.record, looked.seen, _decide(looked, _taking(looked, deps)), looked.settings.vendor)
 
 
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """What was decided, and on what."""
+
+    looked: Looked
+    decision: Decision
+    slots_taken: tuple[Change, ...]
+
+    @property
+    def before(self) -> SliceRecord:
+        """The record as it was read."""
+        return self.looked.stored.value
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """The decision as it was saved, and what it does to slots."""
+
+    stored: Stored[SliceRecord]
+    settling: slots.Settling
+
+
 def _once(
     cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps, served: list[SliceRecord]
 ) -> Reconciled | None:
     """Reconcile the slice as it is now; add to `served` who is to be reconciled for that."""
     looked = look(cluster, slice_, told, deps)
-    if looked is None:
+    if looked is None or _needs_nothing(looked, deps, served):
         return None
+    decided = _decided(with_known(looked, told) or with_pools(looked, deps), deps)
+    announce(decided.before, decided.before.announced_count, deps)  # once more: whoever saved them may have ended
+    if decided.decision.record.unclaimed and decided.decision.record.phase is Phase.GONE:
+        return forget(decided.looked, decided.decision, deps, served)
+    remembered = _remember(decided, deps, served)
+    done = act(remembered.stored.value, decided.decision.actions, decided.looked, deps)
+    return _note(decided, remembered, done, deps, served)
+
+
+def _needs_nothing(looked: Looked, deps: ReconcileDeps, served: list[SliceRecord]) -> bool:
+    """Return whether nothing is left to decide: its claim has it again, or it is GONE and all was told."""
     if regaining := regain(looked, deps):
         served += regaining
-        return None
-    if _settled(looked.record):
-        tell_node_group(looked.record, looked.known, deps)
-        return None
-    looked = with_known(looked, told) or with_pools(looked, deps)
+        return True
+    record = looked.record
+    gone = record.phase is Phase.GONE and not record.wanted and record.next_reconcile_at is None
+    if settled := gone and record.announced_count == record.transition_count:
+        tell_node_group(record, looked.known, deps)
+    return settled
+
+
+def _taking(looked: Looked, deps: ReconcileDeps) -> slots.Taking:
+    return slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps, looked.slots)
+
+
+def _decided(looked: Looked, deps: ReconcileDeps) -> _Decided:
+    """Return what is decided: after a look if it changes pools, and within what limits a creation, if anything does."""
     taking = _taking(looked, deps)
     decision = _decide(looked, taking)
     if decision.changes_pools and looked.seen.by is not Witness.LOOK:
@@ -121,28 +163,7 @@ def _once(
         decision = _decide(looked, taking)
     if (limit := with_limit(looked, decision, deps)) is not None:
         looked, decision = limit, _decide(limit, taking)
-    stored = looked.stored.value
-    announce(stored, stored.announced_count, deps)  # once more: whoever saved them may have ended before
-    if decision.record.unclaimed and decision.record.phase is Phase.GONE:
-        return forget(looked, decision, deps, served)
-    settling = slots.Settling(stored, decision.record, looked.settings, deps, looked.slots, decision.let_go)
-    remembered = _remember(looked, decision, taking.used_by(decision.record), deps)
-    served += [] if decision.let_go is None else [decision.let_go]
-    done = act(remembered.value, decision.actions, looked, deps)
-    served += settling.saved(looked.seen)
-    if kept_there := kept_for(stored, decision.record):
-        deps.publisher.request_reconcile(cluster, kept_there)
-    after = _note(looked, remembered, done, deps, served)
-    return Reconciled(stored, decision, after)
-
-
-def _settled(record: SliceRecord) -> bool:
-    gone = record.phase is Phase.GONE and not record.wanted and record.next_reconcile_at is None
-    return gone and record.announced_count == record.transition_count
-
-
-def _taking(looked: Looked, deps: ReconcileDeps) -> slots.Taking:
-    return slots.Taking(looked.stored.value, looked.limiter, looked.settings, deps, looked.slots)
+    return _Decided(looked, decision, taking.used_by(decision.record))
 
 
 def _decide(looked: Looked, taking: slots.Taking) -> Decision:
@@ -160,41 +181,37 @@ def _decide(looked: Looked, taking: slots.Taking) -> Decision:
     return looked.decide(taking.numbers, taking.shortage) if taking.shortage else decision
 
 
-def _remember(
-    looked: Looked,
-    decision: Decision,
-    slots_taken: tuple[Change, ...],
-    deps: ReconcileDeps,
-) -> Stored[SliceRecord]:
+def _remember(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord]) -> _Remembered:
     """Save the decision and its slots; under a chip limit, fail if a creation was saved since chips were counted."""
-    stored, record = looked.stored, decision.record
-    if record == stored.value:
-        return stored
-    record = record.with_changes(announced_count=stored.value.transition_count)
+    looked, decision, record = decided.looked, decided.decision, decided.decision.record
+    settling = slots.Settling(decided.before, record, looked.settings, deps, looked.slots, decision.let_go)
+    if record == decided.before:
+        return _Remembered(looked.stored, settling)
+    record = record.with_changes(announced_count=decided.before.transition_count)
     guards = looked.guards if decision.creates else ()
     let_go = () if decision.let_go is None else (Change(None, decision.let_go),)
-    revision, *_ = deps.store.commit(Change(stored, record), *let_go, *slots_taken, *guards)
-    return Stored(record, revision)
+    revision, *_ = deps.store.commit(Change(looked.stored, record), *let_go, *decided.slots_taken, *guards)
+    served += [] if decision.let_go is None else [decision.let_go]
+    return _Remembered(Stored(record, revision), settling)
 
 
 def _note(
-    looked: Looked,
-    remembered: Stored[SliceRecord],
-    done: Acted,
-    deps: ReconcileDeps,
-    served: list[SliceRecord],
-) -> SliceRecord:
+    decided: _Decided, remembered: _Remembered, done: Acted, deps: ReconcileDeps, served: list[SliceRecord]
+) -> Reconciled:
     """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
-    settings, acted, left = looked.settings, done.record, done.left
-    announce(acted, looked.stored.value.transition_count, deps)
-    tell_node_group(acted, looked.known, deps)
-    if (expected := nodes_expected(acted, settings)) is not None:
+    looked, settings, saved = decided.looked, decided.looked.settings, remembered.stored.value
+    after, left = done.record, done.left
+    served += remembered.settling.saved(looked.seen)
+    if kept_there := kept_for(decided.before, decided.decision.record):
+        deps.publisher.request_reconcile(settings.cluster, kept_there)
+    announce(after, decided.before.transition_count, deps)
+    tell_node_group(after, looked.known, deps)
+    if (expected := nodes_expected(after, settings)) is not None:
         deps.publisher.ask(settings.cluster, [expected])
-    if acted == remembered.value:
-        return acted
-    after = acted.with_changes(announced_count=acted.transition_count)
-    settling = slots.Settling(remembered.value, after, settings, deps, let_go=left)
-    deps.store.commit(Change(remembered, after), *([] if left is None else [Change(None, left)]))
-    served += settling.saved(looked.seen)
-    served += [] if left is None else [left]
-    return after
+    if after != saved:
+        after = after.with_changes(announced_count=after.transition_count)
+        settling = slots.Settling(saved, after, settings, deps, let_go=left)
+        deps.store.commit(Change(remembered.stored, after), *([] if left is None else [Change(None, left)]))
+        served += settling.saved(looked.seen)
+        served += [] if left is None else [left]
+    return Reconciled(decided.before, decided.decision, after)
