@@ -32,12 +32,12 @@ from tpu_slices.domain.reconciling.inventory import (
     with_heartbeat,
     with_listed,
 )
-from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
 from tpu_slices.flows import edits
 from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.hosts import hosts_listed
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
-from tpu_slices.ports.store import Change
+from tpu_slices.ports.store import Change, Stored
 
 UNDER_WAY = timedelta(seconds=30)
 """What was told of a workload so shortly before or after a list may not be in it, or not on record."""
@@ -45,16 +45,20 @@ MOST_FORGOTTEN = 500
 """The most workloads whose demand one part of a list changes; it confirms nothing if there are more."""
 
 
-def heard(beat: Heartbeat, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
-    """Record a heartbeat, and ask for all lists if it is a relay's first one: what happened before may be lost."""
-    cluster, now = settings.cluster, deps.clock.now()
-    stored, recorded = deps.store.heartbeat(cluster), deps.store.digests(cluster)
+def heard(
+    beat: Heartbeat, stored: Stored[RelayHeartbeat] | None, told_at: datetime, cluster: ClusterId, deps: IntakeDeps
+) -> None:
+    """Record a heartbeat, and ask for all lists if it is a relay's first one: what happened before may be lost.
+
+    `stored`: the last one.
+    """
+    now, recorded = deps.clock.now(), deps.store.digests(cluster)
     before = stored.value if stored else RelayHeartbeat.of(cluster)
     after = with_heartbeat(before, beat, recorded, told_at)
     asked = tuple(Family) if beat.first else ()
     deps.store.commit(Change(stored, _asked(after, asked, now)))
     _ask(asked, now, cluster, deps)
-    _wake_if_stale(before, after, settings, deps)
+    _wake_if_stale(before, after, deps)
 
 
 def ask_for_lists(cluster: ClusterId, deps: IntakeDeps) -> int:
@@ -78,9 +82,8 @@ def _ask(families: Collection[Family], now: datetime, cluster: ClusterId, deps: 
         deps.publisher.ask(cluster, [ListQuestion(family=family, asked_at=now) for family in families])
 
 
-def listed(fact: Listed, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
+def listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: IntakeDeps) -> None:
     """Compare a part of a list with the records. It may come late, twice, before or after the others, or never."""
-    cluster = settings.cluster
     match fact.family:
         case Family.WORKLOADS:
             agreed = _workloads_listed(fact, cluster, deps)
@@ -93,14 +96,17 @@ def listed(fact: Listed, told_at: datetime, settings: ClusterSettings, deps: Int
     stored = deps.store.heartbeat(cluster)
     before = stored.value if stored else RelayHeartbeat.of(cluster)
     change_heartbeat(lambda known, _: with_listed(known, fact, told_at), cluster, deps)
-    _wake_if_stale(before, with_listed(before, fact, told_at), settings, deps)
+    _wake_if_stale(before, with_listed(before, fact, told_at), deps)
 
 
-def _wake_if_stale(before: RelayHeartbeat, after: RelayHeartbeat, settings: ClusterSettings, deps: IntakeDeps) -> None:
+def _wake_if_stale(before: RelayHeartbeat, after: RelayHeartbeat, deps: IntakeDeps) -> None:
     """Reconcile slices whose demand became stale, if it is confirmed again after a long time."""
     last, now = before.demand_confirmed_at, after.demand_confirmed_at
-    if last is not None and now is not None and now - last > settings.limits.demand_ttl:
-        edits.wake(settings.cluster, deps)
+    if last is None or now is None or now - last <= SILENT_AFTER:
+        return
+    settings = deps.store.settings(after.cluster)
+    if settings is not None and now - last > settings.limits.demand_ttl:
+        edits.wake(after.cluster, deps)
 
 
 def _workloads_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:

@@ -37,7 +37,7 @@ from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Names, Stored, Together
 
-_OfTheRelay = Listed | Heartbeat | Echo | JoinToken
+_OfTheRelay = Listed | Echo | JoinToken
 
 
 def receive(
@@ -73,6 +73,11 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
             if stored is None:
                 _check_known(cluster, deps.store.settings(cluster))
             return hosts_changed(fact, stored, cluster, deps)
+        case Heartbeat():
+            last = deps.store.heartbeat(cluster)
+            if last is None:
+                _check_known(cluster, deps.store.settings(cluster))
+            heard(fact, last, told_at, cluster, deps)
         case SlicesWanted(workload=workload):
             names = Names(settings=True, workloads=[workload.owner.uid], slices=_waiting(fact, cluster))
             read = deps.store.together(cluster, names)
@@ -94,9 +99,7 @@ def _of_the_relay(fact: _OfTheRelay, told_at: datetime, settings: ClusterSetting
     cluster = settings.cluster
     match fact:
         case Listed():
-            listed(fact, told_at, settings, deps)
-        case Heartbeat():
-            heard(fact, told_at, settings, deps)
+            listed(fact, told_at, settings.cluster, deps)
         case Echo():
             echo_received(fact, cluster, deps)
         case JoinToken():

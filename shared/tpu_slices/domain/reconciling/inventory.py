@@ -168,7 +168,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | a pool whose record is GONE                       | reconciled again                                   |
     | a settled READY record whose JobSet is not active | reconciled again                                   |
     | or whose release was requested                    |                                                    |
-    | a Job on hosts of another's slice, of which the   | the relay is asked for all hosts                   |
+    | a Job on hosts of another's slice, of which the   | the relay is asked to tell these hosts again       |
     | record of its own slice knows nothing             |                                                    |
     | a slice in demand without a record, or settled as | the relay is asked for the demand of its workload  |
     | GONE                                              |                                                    |
