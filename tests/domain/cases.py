@@ -219,6 +219,7 @@ def records(draw: st.DrawFn) -> SliceRecord:
         earlier=draw(st.sampled_from([(), (), (1,), (1, 3)])),
         failures=draw(st.integers(0, 40)),
         retry_at=draw(st.none() | st.integers(-5, 5).map(lambda minutes: NOW + minutes * MINUTE)),
+        unawaited_since=NOW - draw(st.integers(0, 20)) * MINUTE if draw(rarely) else None,
         runs_on=draw(st.sampled_from([ELSEWHERE, replace(ELSEWHERE, left_at=NOW - MINUTE)])) if draw(rarely) else None,
         rebuild_allowed=draw(st.booleans()),
         release_requested=draw(rarely),

@@ -119,7 +119,8 @@ def test_hosts_that_compute_engine_has_not_yet_are_awaited_as_long_as_a_leader_w
     waits = decide(record, Observed(AWAITS), NOW, SETTINGS, heard()).record
     assert (waits.reason, waits.attempt) == (Reason.AWAITING_CAPACITY, 1)
     assert waits.message.endswith("It says: ZONE_RESOURCE_POOL_EXHAUSTED: not enough resources.")
-    stale = decide(with_fields(record, **LATE), Observed(AWAITS), NOW, SETTINGS, heard()).record
+    over = with_fields(record, **LATE, unawaited_since=NOW - 10 * MINUTE)
+    stale = decide(over, Observed(AWAITS), NOW, SETTINGS, heard()).record
     assert (stale.attempt, stale.goes, stale.phase) == (1, True, Phase.RELEASING)
     joined = with_fields(record, hosts=some_hosts(usable=1, joined=1))
     assert decide(joined, Observed(AWAITS), NOW, SETTINGS, heard()).record.reason is Reason.HOSTS_JOINING

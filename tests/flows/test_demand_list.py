@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_leader, settings
 from tests.builders import a_list as some_list
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
@@ -128,6 +128,38 @@ def test_a_list_that_differs_in_very_much_confirms_nothing_yet(world: World, mon
     assert confirmed_at(world) is None
     receive(a_list(), CLUSTER, world.deps, LATER)
     assert confirmed_at(world) == LATER
+
+
+def test_only_demand_that_is_asked_for_again_is_forgotten_of_what_the_list_has_otherwise(world: World) -> None:
+    both = (A_SLICE, SliceId("tpu-a-1-aaaaaaaaaaaaa"))
+    world.store.put(*(waiting(f"uid-{number:03}", *both) for number in range(600)))
+    for part in range(2):
+        receive(
+            a_list(*(waiting(f"uid-{number:03}") for number in range(600)), part=part, parts=2), CLUSTER, world.deps
+        )
+    forgotten = {each.owner.uid for each in world.store.jobset_records(CLUSTER) if not any(each.demand.values())}
+    assert forgotten == {key for keys in repeated(world) for key in keys}
+    assert confirmed_at(world) is None
+
+
+def test_demand_that_is_not_on_record_does_not_keep_the_rest_from_being_confirmed(world: World) -> None:
+    known = waiting("a")
+    world.store.put(known)
+    receive(a_list(known, *(waiting(f"uid-{number:03}") for number in range(600))), CLUSTER, world.deps, LATER)
+    assert confirmed_at(world) == LATER
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_demand_that_comes_late_is_outdated_if_the_records_agreed_without_it_since(*, waits: bool) -> None:
+    world = World()
+    jobset = world.jobset_appears(absent=True)
+    world.settle(minutes=60)
+    assert world.pools == []
+    jobset.absent = not waits
+    fact = SlicesWanted(workload=jobset.ref, requests=tuple(jobset.requests), waiting=(a_leader(),))
+    receive(fact, CLUSTER, world.deps, world.clock.now() - 59 * MINUTE)
+    world.settle(minutes=10)
+    assert bool(world.pools) is waits
 
 
 class Overheard(World):

@@ -92,3 +92,17 @@ def test_a_list_that_is_late_lowers_no_position(when: str) -> None:
     world.publish(a_list(Family.HOSTS, {}, sequence=1, asked_at=asked or now))
     world.deliver()
     assert world.record(llama).current.hosts == known.current.hosts
+
+
+def test_a_count_that_overtook_the_list_of_hosts_keeps_them() -> None:
+    world, llama = serving()
+    now, known = world.clock.now(), world.record(llama)
+    world.store.put(a_heartbeat(received_at=now, **compared(Family.HOSTS, now - 9 * MINUTE, now - MINUTE)))
+    world.publish(a_list(Family.HOSTS, {}, sequence=1, asked_at=now - MINUTE))
+    world.deliver()
+    assert (world.record(llama).current.hosts.occupants, reason(world, llama)) == (
+        known.current.hosts.occupants,
+        Reason.READY,
+    )
+    world.settle(minutes=10)
+    assert (reason(world, llama), deletions(world)) == (Reason.READY, [])

@@ -81,6 +81,7 @@ A_SLICE = {
         "demand_confirmed_at": NOW,
         "awaited_since": NOW - 2 * MINUTE,
         "waits_since": NOW - 2 * MINUTE,
+        "unawaited_since": None,
         "setbacks": {"Stockout": 3},
         "earlier": [1],
         "failures": 0,

@@ -85,8 +85,9 @@ def slice_with(claim: SliceId, attempt: int, cluster: ClusterId, deps: IntakeDep
 def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
     """Record that pools which a part of the list lacks have no hosts; return whether all records agree with it.
 
-    The relay is asked to repeat what the list has otherwise. A record with a higher position takes that of the list:
-    positions went back. A list that is late lowers none, as it is not what was asked for last, or the records agree.
+    The relay is asked to repeat what the list has otherwise. A record with a higher position takes that of the list,
+    and is compared with the next one: positions went back, or a count overtook the list. A list that is late lowers
+    none, as it is not what was asked for last, or the records agree.
     """
     agreed, unlike, heartbeat = True, list[str](), deps.store.heartbeat(cluster)
     awaited = heartbeat is not None and heartbeat.value.compared(Family.HOSTS).awaits(fact, deps.clock.now())
@@ -100,6 +101,8 @@ def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
             agreed = False
             with suppress(StaleRecord):
                 deps.store.commit(Change(stored, lowered))
+            unlike.append(key)
+            continue
         listed = fact.digests.get(key, 0)
         if record.hosts_digest == listed:
             continue

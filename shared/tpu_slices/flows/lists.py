@@ -27,6 +27,7 @@ from tpu_slices.domain.reconciling.inventory import (
     QUESTIONS_PER_LIST,
     lacking,
     questions,
+    repeated,
     to_be_listed,
     to_be_repeated,
     with_heartbeat,
@@ -130,11 +131,15 @@ def _workloads_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> boo
 def _demand_listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: IntakeDeps) -> bool:
     """Forget demand on record that a part of the list has otherwise, unless it is under way; return whether all was.
 
-    Its slices are not bought, and keep their places in the queue. What the list has of it is told again; slices for
-    which no leader waits are reconciled.
+    Its slices are not bought, and keep their places in the queue. What the list has of it is told again: only what is
+    asked for is forgotten. Slices for which no leader waits are reconciled.
     """
-    unlike = [WorkloadUid(key) for key in fact.unlike(deps.store.demand_digests(cluster))]
-    for stored in deps.store.workloads(cluster, unlike[:MOST_FORGOTTEN]).values() if unlike else ():
+    recorded = deps.store.demand_digests(cluster)
+    unlike = fact.unlike(recorded)
+    gone = [key for key in unlike if not fact.digests.get(key)][:MOST_FORGOTTEN]
+    asked = repeated(fact, unlike)
+    forgotten = [WorkloadUid(key) for key in (*gone, *asked) if key in recorded]
+    for stored in deps.store.workloads(cluster, forgotten).values() if forgotten else ():
         known = stored.value
         times = [at for at in known.demand.values() if at is not None]
         if not times or max(times) > told_at - UNDER_WAY:
@@ -143,9 +148,9 @@ def _demand_listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: In
         if known.owner.uid not in fact.digests:
             waited_for = (slice_ for slice_, at in known.demand.items() if at is not None)
             deps.publisher.request_reconcile(cluster, sorted(waited_for))
-    if asked := to_be_repeated(fact, unlike):
-        deps.publisher.ask(cluster, asked)
-    return len(unlike) <= MOST_FORGOTTEN
+    if asked:
+        deps.publisher.ask(cluster, [RepeatQuestion(family=Family.DEMAND, keys=asked)])
+    return recorded.keys() & set(unlike) <= set(forgotten)
 
 
 def ask_under_new_settings(settings: ClusterSettings, deps: ReconcileDeps) -> None:

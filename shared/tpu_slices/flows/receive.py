@@ -7,6 +7,7 @@ Slices that are new are not requested again within half a minute: who reconciles
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
@@ -28,7 +29,7 @@ from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.hosts import hosts_changed, slice_with
-from tpu_slices.flows.lists import heard, listed
+from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -115,8 +116,10 @@ def _waiting(fact: SlicesWanted, cluster: ClusterId) -> list[SliceId]:
 def _slices_wanted(
     fact: SlicesWanted, told_at: datetime, settings: ClusterSettings, read: Together, deps: IntakeDeps
 ) -> None:
-    cluster, waiting = settings.cluster, _waiting(fact, settings.cluster)
+    cluster = settings.cluster
     known = read.workloads.get(fact.workload.owner.uid)
+    fact = _without_outdated(fact, known.value if known else None, told_at, cluster, deps)
+    waiting = _waiting(fact, cluster)
     others = known.value.demand.keys() - waiting if known else ()
     slices = read.slices | deps.store.slices(cluster, others) if others else read.slices
     records = {id_: stored.value for id_, stored in slices.items()}
@@ -139,6 +142,24 @@ def _slices_wanted(
     changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
     deps.store.commit(Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in changed))
     deps.publisher.request_reconcile(cluster, sorted(requests), fact.workload.owner.uid)
+
+
+def _without_outdated(
+    fact: SlicesWanted, known: WorkloadRecord | None, told_at: datetime, cluster: ClusterId, deps: IntakeDeps
+) -> SlicesWanted:
+    """Return a fact that comes late without the leaders of which the records agreed since then that none waits.
+
+    One that waits nevertheless is told again once the digests are compared.
+    """
+    if deps.clock.now() - told_at <= UNDER_WAY:
+        return fact
+    heartbeat = deps.store.heartbeat(cluster)
+    confirmed_at = heartbeat.value.demand_confirmed_at if heartbeat is not None else None
+    if confirmed_at is None or confirmed_at - told_at <= UNDER_WAY:
+        return fact
+    awaited = set(known.in_demand) if known is not None else set[SliceId]()
+    still = (each for each in fact.waiting if slice_id(demand.job_of(cluster, fact.workload, each)) in awaited)
+    return replace(fact, waiting=tuple(still))
 
 
 def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord], now: datetime) -> bool:

@@ -16,12 +16,14 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CloseHosts, OpenHosts
+from tpu_slices.domain.records.heartbeats import RelayHeard
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.reason_texts import reason_text
 
 DAYS_AGO: dict[str, Any] = {"create_requested_at": NOW - 72 * HOUR}
 WAITS: dict[str, Any] = {"demand_confirmed_at": NOW}
 LATE: dict[str, Any] = {"demand_confirmed_at": NOW - 16 * MINUTE}
+OVER: dict[str, Any] = {**LATE, "unawaited_since": NOW - 10 * MINUTE}
 NONE_LEFT = some_hosts(usable=0, joined=0)
 SOME_LEFT = some_hosts(usable=3, joined=3)
 
@@ -45,7 +47,9 @@ def decided(record: SliceRecord, seen: Observation, known: Known | None = None) 
         pytest.param(requested(), OURS, SILENT, Reason.AWAITING_FLEX_START, id="empty, relay silent"),
         pytest.param(requested(), Busy("a resize."), None, Reason.AWAITING_FLEX_START, id="empty, and resized"),
         pytest.param(requested(**LATE), OURS, SILENT, Reason.AWAITING_FLEX_START, id="not needed, relay silent"),
-        pytest.param(requested(**LATE), OURS, None, Reason.CLOSING_HOSTS, id="empty, and no leader waits"),
+        pytest.param(requested(**OVER), OURS, SILENT, Reason.AWAITING_FLEX_START, id="not for long, relay silent"),
+        pytest.param(requested(**LATE), OURS, None, Reason.AWAITING_FLEX_START, id="empty, and no leader waits now"),
+        pytest.param(requested(**OVER), OURS, None, Reason.CLOSING_HOSTS, id="empty, and no leader waits for long"),
         pytest.param(
             requested(**LATE, runs_on=ELSEWHERE),
             OURS,
@@ -61,7 +65,7 @@ def decided(record: SliceRecord, seen: Observation, known: Known | None = None) 
             Reason.AWAITING_FLEX_START,
             id="taken back, its Job may restart",
         ),
-        pytest.param(ready(**LATE, hosts=NONE_LEFT), OURS, None, Reason.CLOSING_HOSTS, id="taken back, and over"),
+        pytest.param(ready(**OVER, hosts=NONE_LEFT), OURS, None, Reason.CLOSING_HOSTS, id="taken back, and over"),
         pytest.param(
             ready(hosts=replace(SOME_LEFT, occupants=(OWN,))), OURS, None, Reason.HOSTS_LOST, id="some taken back"
         ),
@@ -84,12 +88,28 @@ def test_a_pool_waits_as_long_as_it_is_empty_and_needed(
 
 
 def test_an_empty_pool_that_nobody_waits_for_goes_and_stays_if_somebody_does_which_is_no_failure() -> None:
-    after = decide(requested(**LATE), Observed(OURS), NOW, settings(), heard())
+    after = decide(requested(**OVER), Observed(OURS), NOW, settings(), heard())
     assert (after.record.let_go, after.let_go) == ("nobody waits for it", None)
     assert (after.actions, after.record.claim.failures) == ((CloseHosts(1, 1),), 0)
     back = decide(with_fields(after.record, **WAITS), Observed(OURS), NOW + MINUTE, settings(), heard())
     assert (back.record.attempt, back.record.reason, back.record.let_go) == (1, Reason.AWAITING_FLEX_START, "")
     assert back.actions == (OpenHosts(1, 2),)
+
+
+def test_an_empty_pool_is_kept_while_a_leader_may_be_replaced_and_is_looked_at_when_that_is_over() -> None:
+    first = decided(requested(**LATE), OURS)
+    assert (first.claim.unawaited_since, first.next_reconcile_at) == (NOW, NOW + 10 * MINUTE)
+    early, due = (
+        decide(first, Observed(OURS), NOW + minutes * MINUTE, settings(), heard_at(minutes)).record
+        for minutes in (9, 10)
+    )
+    assert (early.goes, due.goes) == (False, True)
+    again = decide(with_fields(early, **WAITS), Observed(OURS), NOW + 9 * MINUTE, settings(), heard_at(9)).record
+    assert again.claim.unawaited_since is None
+
+
+def heard_at(minutes: int) -> Known:
+    return heard(relay=RelayHeard(last_at=NOW + minutes * MINUTE, since=NOW - 8 * HOUR))
 
 
 def test_no_clock_runs_for_an_empty_pool() -> None:

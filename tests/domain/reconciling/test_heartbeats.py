@@ -95,6 +95,7 @@ def test_a_silence_is_remembered(last: datetime | None, since: datetime) -> None
         pytest.param(None, None, {"uninterrupted_since": NOW - 3 * MINUTE}, False, id="heard again since moments ago"),
         pytest.param(9, 4, {}, True, id="asked"),
         pytest.param(9, 1, {}, False, id="asked moments ago"),
+        pytest.param(9, -20, {}, True, id="asked by a clock that is ahead"),
         pytest.param(9, None, {"received_at": NOW - 4 * MINUTE}, False, id="the relay is silent"),
     ],
 )

@@ -82,6 +82,19 @@ class Situation:
         return self.record.wanted and confirmed is not None and self.now - confirmed <= self.limits.demand_ttl
 
     @property
+    def unawaited_since(self) -> datetime | None:
+        """Since when no leader has waited for a slice for which the vendor has no host yet; None: it is not so."""
+        if not (self.unawaited and self.record.wanted and self.unfilled):
+            return None
+        return self.record.claim.unawaited_since or self.now
+
+    @property
+    def long_unawaited(self) -> bool:
+        """Whether no leader has waited for longer than it takes to replace a pod: nobody waits for its hosts."""
+        since = self.unawaited_since
+        return since is not None and self.now - since >= self.limits.restart_grace
+
+    @property
     def unawaited(self) -> bool:
         """Whether the relay, which is heard, has not confirmed lately that a leader needs the slice."""
         return not self.waiting and not self.known.relay.silent(self.now)

@@ -88,7 +88,7 @@ def _decision(bound: Bound, arm: Arm, end: Ending | None) -> Decision:
     case = bound.case
     creates = (CreatePool(case.record.attempt),) if arm.creates else ()
     hosts, labels = joining(case), relabelling(case)
-    record = with_seen(case.record, case.seen, case.now)
+    record = with_seen(case.record, case.seen, case.now).with_claim(unawaited_since=case.unawaited_since)
     if end is not None:
         current = seen_so(end.attempt, case.seen.pool, case.now, case.seen.by)
     else:

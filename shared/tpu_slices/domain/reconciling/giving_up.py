@@ -65,7 +65,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed since, unused             | yes                                               |
     | of a TPUNodeGroup, in none of the cases above               | no                                                |
-    | the vendor awaits its hosts, while no leader waits          | unneeded; while one waits: no                     |
+    | the vendor awaits its hosts, while no leader waits          | unneeded, after `restart_grace`; while one waits: |
+    |                                                             | no                                                |
     | the same, or unused for `idle_after`, while its Job runs    | yes                                               |
     | elsewhere                                                   |                                                   |
     | unused, and without some usable hosts that the vendor is    | failed, once they are away for the `patience`     |
@@ -132,7 +133,9 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
         return None
     if case.unfilled:
         elsewhere = case.runs_elsewhere
-        return None if case.waiting else GivingUp(why="nobody waits for it", fits=elsewhere, unneeded=not elsewhere)
+        if case.waiting or not (elsewhere or case.long_unawaited):
+            return None
+        return GivingUp(why="nobody waits for it", fits=elsewhere, unneeded=not elsewhere)
     return _idle(case) if case.whole or case.runs_elsewhere else _hosts_missing(case)
 
 

@@ -105,7 +105,7 @@ def to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> tuple[Family, ...]
 
     def differs(known: Compared) -> bool:
         times = (known.confirmed_at or heartbeat.uninterrupted_since, known.asked_at)
-        return all(at is None or now - at > SILENT_AFTER for at in times)
+        return all(at is None or abs(now - at) > SILENT_AFTER for at in times)  # whoever wrote it may be ahead
 
     return tuple(family for family in Family if differs(heartbeat.compared(family)))
 
@@ -118,13 +118,18 @@ def lacking(listed: Listed, recorded: Iterable[WorkloadUid]) -> tuple[WorkloadUi
     return _some(2 * QUESTIONS_PER_LIST, [uid for uid in recorded if uid not in listed.digests], listed)
 
 
-def to_be_repeated(listed: Listed, unlike: Iterable[str]) -> tuple[RepeatQuestion, ...]:
-    """Return the question to the relay about keys that are not on record as a part of its list has them.
+def repeated(listed: Listed, unlike: Iterable[str]) -> tuple[str, ...]:
+    """Return the keys that the relay is asked to repeat, as they are not on record as a part of its list has them.
 
     What was published of them was lost. What the relay lacks, or cannot read, it cannot repeat.
     """
     told = [key for key in unlike if listed.digests.get(key)]
-    some = _some(max(1, QUESTIONS_PER_LIST // listed.parts), told, listed)
+    return _some(max(1, QUESTIONS_PER_LIST // listed.parts), told, listed)
+
+
+def to_be_repeated(listed: Listed, unlike: Iterable[str]) -> tuple[RepeatQuestion, ...]:
+    """Return the question to the relay about the keys to be `repeated`."""
+    some = repeated(listed, unlike)
     return (RepeatQuestion(family=listed.family, keys=some),) if some else ()
 
 

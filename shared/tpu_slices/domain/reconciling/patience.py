@@ -147,10 +147,14 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     |                                 | the last of them is gone                                                 |
     | any that is needed, with closed | after `requeue_after`: the question that opens them may be lost          |
     | hosts                           |                                                                          |
+    | without a host yet, for which   | after `restart_grace`                                                    |
+    | no leader waits                 |                                                                          |
     """
     times = [_due_by_phase(record, now, limits)]
     if not record.goes and record.current.hosts.closed:
         times.append(now + limits.requeue_after)
+    if (since := record.claim.unawaited_since) is not None:
+        times.append(max(since + limits.restart_grace, now + limits.requeue_after))
     if still is not None and still.reason is not Reason.DELETION_QUEUED:
         times.append(max(still.until, now) if still.until else now + limits.requeue_after)
     if still is None and record.phase is Phase.RELEASING:  # for the earlier slices of its claim
