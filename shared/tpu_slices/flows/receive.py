@@ -6,7 +6,7 @@ Slices that are new are not requested again within half a minute: who reconciles
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
@@ -36,7 +36,7 @@ from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change, Names, Stored, Together
+from tpu_slices.ports.store import Change, Found, Names, Stored, Together
 
 _OfTheRelay = Listed | Echo | JoinToken
 
@@ -120,16 +120,9 @@ def _slices_wanted(
     known = read.workloads.get(fact.workload.owner.uid)
     fact = _without_outdated(fact, known.value if known else None, told_at, cluster, deps)
     waiting = _waiting(fact, cluster)
-    others = known.value.demand.keys() - waiting if known else ()
-    slices = read.slices | deps.store.slices(cluster, others) if others else read.slices
+    slices = _with_displaced(fact, read.slices, {*waiting, *(known.value.demand if known else ())}, cluster, deps)
     records = {id_: stored.value for id_, stored in slices.items()}
-    change = demand.wanted(
-        fact,
-        known.value if known else None,
-        records,
-        told_at,
-        settings,
-    )
+    change = demand.wanted(fact, known.value if known else None, records, told_at, settings)
     if change is None:
         return
     if len(change.workload.demand) > SLICES_PER_WORKLOAD:
@@ -142,6 +135,29 @@ def _slices_wanted(
     changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
     deps.store.commit(Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in changed))
     deps.publisher.request_reconcile(cluster, sorted(requests), fact.workload.owner.uid)
+
+
+def _with_displaced(
+    fact: SlicesWanted,
+    slices: Found[SliceId, SliceRecord],
+    names: Collection[SliceId],
+    cluster: ClusterId,
+    deps: IntakeDeps,
+) -> Found[SliceId, SliceRecord]:
+    """Return the slices of these names and, as far as leaders need those of displaced siblings, these; some are read.
+
+    A workload's record may not name them: they were found without a record, or the database was set back.
+    """
+    read = {slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)}
+    while missing := {*names, *_needed(fact, slices, cluster)} - read:
+        slices |= deps.store.slices(cluster, missing)
+        read |= missing
+    return slices
+
+
+def _needed(fact: SlicesWanted, slices: Found[SliceId, SliceRecord], cluster: ClusterId) -> set[SliceId]:
+    records = {id_: stored.value for id_, stored in slices.items()}
+    return {slice_id(each.job) for each in demand.demands(fact, cluster, records)}
 
 
 def _without_outdated(

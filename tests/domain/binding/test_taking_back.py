@@ -75,6 +75,11 @@ OWN_ON_IT = with_fields(let_go(), hosts=some_hosts(occupants=(OWN,)))
         pytest.param(with_fields(OWN_ON_IT, demand_confirmed_at=None), (), id="its Job is on it, and does not wait"),
         pytest.param(with_hosts(OWN_ON_IT, occupants=(OWN, GUEST)), (), id="its Job and others are on it"),
         pytest.param(
+            with_fields(OWN_ON_IT, hosts=some_hosts(occupants=(SIBLING,)), demand_confirmed_at=None),
+            (),
+            id="a sibling is on it, and its Job does not wait",
+        ),
+        pytest.param(
             with_fields(OWN_ON_IT, delete_requested_at=NOW - HOUR), (), id="its deletion was asked for long ago in vain"
         ),
     ],

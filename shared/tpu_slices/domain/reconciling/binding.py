@@ -60,6 +60,8 @@ def bind(case: Situation) -> Bound:
     | its slice goes, and the claim is not needed               | that, until it is gone                              |
     | its slice goes; its Job is on it, or waits for it, nobody | that again: its hosts are opened                    |
     | else uses it, and it is not being deleted                 |                                                     |
+    | its slice goes; a sibling is on it, and its Job does not  | that again                                          |
+    | wait                                                      |                                                     |
     | its slice goes; its Job waits, or runs elsewhere          | none: as below                                      |
     | its slice goes                                            | that, until it is gone                              |
     | has a slice, which nobody uses any more (`giving_up`)     | that, until it is gone                              |
@@ -257,7 +259,9 @@ def _returns(case: Situation) -> bool:
         return False
     if record.on(record.current.hosts):
         return True
-    if not case.waiting or case.runs_elsewhere or seen == Creating(operation_runs=False) or isinstance(seen, Broken):
+    if not case.waiting:
+        return any(map(record.interchangeable, record.current.hosts.occupants))
+    if case.runs_elsewhere or seen == Creating(operation_runs=False) or isinstance(seen, Broken):
         return False
     made_for, hosts = record.current.made_for, record.current.hosts
     others = any(user.owner.uid != record.owner.uid for user in case.users_of(hosts, made_for).jobs)
