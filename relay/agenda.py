@@ -99,7 +99,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """The heartbeat: the relay is alive, and which workloads exist."""
+    """The heartbeat: the relay is alive, and the digest of each family."""
 
 
 Subject = Demand | State | StillEnded | Hosts | Recount | Look | List | Beat
@@ -190,7 +190,7 @@ class WatchProgress:
         """The sum of the versions up to which the watches have delivered: as none decreases, it never does.
 
         Nor is it lower after a restart: a list has the latest version that the API server has. Only if etcd was
-        restored meanwhile does it go back; the functions notice by the list of all hosts.
+        restored meanwhile does it go back; the functions notice by a list of hosts.
         """
         return sum(self._versions.values())
 

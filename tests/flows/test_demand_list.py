@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_leader, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_leader, a_record, leaders_wait, settings
 from tests.builders import a_list as some_list
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
@@ -160,6 +160,17 @@ def test_demand_that_comes_late_is_outdated_if_the_records_agreed_without_it_sin
     receive(fact, CLUSTER, world.deps, world.clock.now() - 59 * MINUTE)
     world.settle(minutes=10)
     assert bool(world.pools) is waits
+
+
+@pytest.mark.parametrize(("unawaited_since", "requested"), [(NOW, True), (None, False)])
+def test_a_leader_that_is_back_ends_the_time_in_which_none_waited(
+    world: World, unawaited_since: datetime | None, *, requested: bool
+) -> None:
+    awaits = {"phase": Phase.PROVISIONING, "reason": Reason.AWAITING_FLEX_START, "create_requested_at": NOW}
+    record = a_record(**awaits, unawaited_since=unawaited_since)
+    world.store.put(record, a_jobset(demand={record.id: NOW}))
+    receive(leaders_wait(0), CLUSTER, world.deps, LATER)
+    assert (world.publisher.requests == [(CLUSTER, record.id)]) is requested
 
 
 class Overheard(World):

@@ -83,13 +83,13 @@ def slice_with(claim: SliceId, attempt: int, cluster: ClusterId, deps: IntakeDep
 
 
 def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
-    """Record that pools which a part of the list lacks have no hosts; return whether all records agree with it.
+    """Record that pools which a part of the list lacks have no hosts; return whether none has to be told again.
 
     The relay is asked to repeat what the list has otherwise. A record with a higher position takes that of the list,
     and is compared with the next one: positions went back, or a count overtook the list. A list that is late lowers
     none, as it is not what was asked for last, or the records agree.
     """
-    agreed, unlike, heartbeat = True, list[str](), deps.store.heartbeat(cluster)
+    unlike, heartbeat = list[str](), deps.store.heartbeat(cluster)
     awaited = heartbeat is not None and heartbeat.value.compared(Family.HOSTS).awaits(fact, deps.clock.now())
     for stored in deps.store.kept_slices(cluster):
         record = stored.value
@@ -98,7 +98,6 @@ def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
             continue
         lowered = occupancy.lowered(record, fact) if awaited else record
         if lowered != record:
-            agreed = False
             with suppress(StaleRecord):
                 deps.store.commit(Change(stored, lowered))
             unlike.append(key)
@@ -113,7 +112,7 @@ def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
         hosts_changed(_without_hosts(record, fact.sequence), now_stored, cluster, deps)
     if asked := to_be_repeated(fact, unlike):
         deps.publisher.ask(cluster, asked)
-    return agreed and not unlike
+    return not unlike
 
 
 def _affected(changes: Iterable[Change]) -> Iterator[SliceId]:

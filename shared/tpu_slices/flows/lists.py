@@ -3,8 +3,9 @@
 | a heartbeat's digest of a family | then                                                                              |
 |----------------------------------|-----------------------------------------------------------------------------------|
 | is that of the records           | these are confirmed                                                               |
-| is another, for three minutes    | the relay is asked for a list, by the sweep                                       |
-| is not there: it has begun       | the relay is asked for a list of each family                                      |
+| is another, or is not there, for | the relay is asked for a list, by the sweep                                       |
+| three minutes                    |                                                                                   |
+| is of a relay's first heartbeat  | the relay is asked for a list of each family, at once                             |
 
 | a part of a list has             | then                                                                              |
 |----------------------------------|-----------------------------------------------------------------------------------|
@@ -35,7 +36,6 @@ from tpu_slices.domain.reconciling.inventory import (
 )
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
 from tpu_slices.flows import edits
-from tpu_slices.flows.heartbeats import change_heartbeat
 from tpu_slices.flows.hosts import hosts_listed
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.store import Change, Stored
@@ -96,8 +96,9 @@ def listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: IntakeDeps
         return
     stored = deps.store.heartbeat(cluster)
     before = stored.value if stored else RelayHeartbeat.of(cluster)
-    change_heartbeat(lambda known, _: with_listed(known, fact, told_at), cluster, deps)
-    _wake_if_stale(before, with_listed(before, fact, told_at), deps)
+    after = with_listed(before, fact, told_at)
+    deps.store.commit(Change(stored, after))
+    _wake_if_stale(before, after, deps)
 
 
 def _wake_if_stale(before: RelayHeartbeat, after: RelayHeartbeat, deps: IntakeDeps) -> None:
@@ -161,8 +162,7 @@ def ask_under_new_settings(settings: ClusterSettings, deps: ReconcileDeps) -> No
     known = stored.value.settings_version
     uids = [*deps.store.demand_digests(settings.cluster), *_declared(settings, deps)] if known else []
     parts = [uids[first : first + QUESTIONS_PER_LIST] for first in range(0, len(uids), QUESTIONS_PER_LIST)]
-    repeated = [RepeatQuestion(family=Family.DEMAND, keys=tuple(part)) for part in parts]
-    deps.publisher.ask(settings.cluster, repeated)
+    deps.publisher.ask(settings.cluster, [RepeatQuestion(family=Family.DEMAND, keys=tuple(part)) for part in parts])
     deps.store.commit(Change(stored, replace(stored.value, settings_version=settings.version)))
 
 

@@ -20,9 +20,7 @@ from tpu_slices.domain.model.reasons import IN_LINE
 from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, unclaimed_id
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.decisions import (
-    Decision,
-)
+from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.evidence import on_record
 from tpu_slices.domain.reconciling.occupancy import is_left, slices_of_guests, with_report

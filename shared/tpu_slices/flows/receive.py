@@ -100,7 +100,7 @@ def _of_the_relay(fact: _OfTheRelay, told_at: datetime, settings: ClusterSetting
     cluster = settings.cluster
     match fact:
         case Listed():
-            listed(fact, told_at, settings.cluster, deps)
+            listed(fact, told_at, cluster, deps)
         case Echo():
             echo_received(fact, cluster, deps)
         case JoinToken():
@@ -129,7 +129,7 @@ def _slices_wanted(
         raise Permanent(
             f"the {fact.workload.owner.kind} {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices"
         )
-    demanded = {*waiting, *(slice_id(each.job) for each in demand.demands(fact, cluster, records))}
+    demanded = {*waiting, *_needed(fact, slices, cluster)}
     now = deps.clock.now()
     requests = {id_ for id_ in demanded if _has_news(id_, change, records, now)}
     changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
@@ -148,7 +148,7 @@ def _with_displaced(
 
     A workload's record may not name them: they were found without a record, or the database was set back.
     """
-    read = {slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)}
+    read = set(_waiting(fact, cluster))
     while missing := {*names, *_needed(fact, slices, cluster)} - read:
         slices |= deps.store.slices(cluster, missing)
         read |= missing
@@ -163,7 +163,7 @@ def _needed(fact: SlicesWanted, slices: Found[SliceId, SliceRecord], cluster: Cl
 def _without_outdated(
     fact: SlicesWanted, known: WorkloadRecord | None, told_at: datetime, cluster: ClusterId, deps: IntakeDeps
 ) -> SlicesWanted:
-    """Return a fact that comes late without the leaders of which the records agreed since then that none waits.
+    """Return a fact that comes late without the leaders that were not in demand when all demand was confirmed since.
 
     One that waits nevertheless is told again once the digests are compared.
     """
@@ -180,7 +180,10 @@ def _without_outdated(
 
 def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord], now: datetime) -> bool:
     """Return whether a waiting leader may change what is decided about a slice."""
-    return id_ in change.slices or id_ not in records or not demand.in_progress(records[id_], now)
+    if id_ in change.slices or id_ not in records:
+        return True
+    record = records[id_]
+    return record.claim.unawaited_since is not None or not demand.in_progress(record, now)
 
 
 def _changed(

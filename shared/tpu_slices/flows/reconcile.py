@@ -13,9 +13,7 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
-from tpu_slices.domain.reconciling.decisions import (
-    Decision,
-)
+from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.reconciling.occupancy import kept_for
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from tpu_slices.domain.reconciling.binding import may_be_regained, regained
 from tpu_slices.domain.reconciling.case import Situation
-from tpu_slices.domain.reconciling.decisions import (
-    Decision,
-)
+from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.publisher import Publisher
-from tpu_slices.ports.store import (
-    SliceStore,
-)
+from tpu_slices.ports.store import SliceStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,13 @@ def test_a_list_confirms_a_family_once_all_of_its_parts_agreed() -> None:
     assert never < NOW - 1_000 * MINUTE
 
 
+def test_parts_of_two_lists_confirm_nothing_together() -> None:
+    known = a_heartbeat(**compared(Family.HOSTS, NOW))
+    first = with_listed(known, a_list(Family.HOSTS, {}, parts=2), NOW + MINUTE)
+    other = a_list(Family.HOSTS, {}, part=1, parts=2, asked_at=NOW + MINUTE)
+    assert with_listed(first, other, NOW + 2 * MINUTE).compared(Family.HOSTS).confirmed_at == NOW
+
+
 @pytest.mark.parametrize(
     ("last", "since"),
     [

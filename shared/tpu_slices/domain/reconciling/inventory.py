@@ -96,7 +96,7 @@ def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | 
 
 
 def to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> tuple[Family, ...]:
-    """Return the families to ask the relay to list: they have differed from the records for longer than facts take.
+    """Return the families to ask the relay to list: not confirmed, nor asked for, for longer than facts take.
 
     A relay that does not run proves nothing.
     """
@@ -236,7 +236,7 @@ def with_heartbeat(
     )
     for family, digest in beat.digests.items():
         if digest == recorded[family]:
-            heartbeat = heartbeat.with_compared(family, parts=(now,))
+            heartbeat = heartbeat.with_compared(family, parts=(now,), listed_at=None)
     return heartbeat
 
 
@@ -246,9 +246,10 @@ def with_listed(before: RelayHeartbeat, listed: Listed, now: datetime) -> RelayH
     `now`: when the part was published. Until every part of a list of so many was compared, what was known stands.
     """
     known = before.compared(listed.family)
-    times = known.parts if len(known.parts) == listed.parts else (known.confirmed_at or _NEVER,) * listed.parts
+    same = known.listed_at == listed.asked_at and len(known.parts) == listed.parts
+    times = known.parts if same else (known.confirmed_at or _NEVER,) * listed.parts
     parts = tuple(max(at, now) if number == listed.part else at for number, at in enumerate(times))
-    return before.with_compared(listed.family, parts=parts)
+    return before.with_compared(listed.family, parts=parts, listed_at=listed.asked_at)
 
 
 def _on_record(pool: PoolSeen, records: Records) -> bool:
@@ -347,17 +348,18 @@ def _mend(
 ) -> SliceRecord:
     ours = [pool for pool in pools if pool.attempt == record.attempt and (pool.job or is_known(record))]
     highest = max((pool.attempt for pool in pools if pool.job), default=0)
-    earlier = record.claim.earlier if record.unclaimed else _earlier(record, pools, records)
+    earlier = _earlier(record, pools, records)
+    claim = record.claim.with_changes(earlier=earlier, tried=max(record.claim.tried, highest))
     missing = record.phase is Phase.READY and not ours
     unrecorded = bool(ours) and record.current.create_requested_at is None
     unexpected = bool(ours) and record.phase is Phase.GONE
     unlike = record.next_reconcile_at is None and any(pool.job is None for pool in ours)
-    changed = earlier != record.claim.earlier
+    changed = not record.unclaimed and earlier != record.claim.earlier
     if not (changed or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset)):
         return record
     return replace(
         record,
-        claim=record.claim.with_changes(earlier=earlier, tried=max(record.claim.tried, highest)),
+        claim=record.claim if record.unclaimed else claim,
         current=replace(record.current, create_requested_at=now, ours_since=now) if unrecorded else record.current,
         next_reconcile_at=now,
         look_at=now,

@@ -245,7 +245,7 @@ def lets_deletion_go_on(record: SliceRecord, fact: HostsChanged) -> bool:
 
 
 def lowered(record: SliceRecord, listed: Listed) -> SliceRecord:
-    """Return the record with no higher position than that of a list of all hosts that disagrees with it.
+    """Return the record with no higher position than that of a list of hosts that disagrees with it.
 
     Positions go back if etcd is restored: counts since then would be outdated for ever.
     """

@@ -147,7 +147,7 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     |                                 | the last of them is gone                                                 |
     | any that is needed, with closed | after `requeue_after`: the question that opens them may be lost          |
     | hosts                           |                                                                          |
-    | without a host yet, for which   | after `restart_grace`                                                    |
+    | without a host yet, for which   | `restart_grace` after that began, but not before `requeue_after`         |
     | no leader waits                 |                                                                          |
     """
     times = [_due_by_phase(record, now, limits)]

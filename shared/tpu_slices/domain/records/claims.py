@@ -45,7 +45,7 @@ class Claim:
     waits_since: datetime | None = None
     """Since when it has been needed without being READY, also after it was; None: it is READY, or not needed."""
     unawaited_since: datetime | None = None
-    """Of a slice for which the vendor has no host yet: since when no leader has waited for it; None: one does."""
+    """Of a slice for which the vendor has no host yet: since when no leader has waited; None: it is not so."""
     runs_on: RunsOn | None = None
     """Where its Job runs, if on the slice of another claim."""
 

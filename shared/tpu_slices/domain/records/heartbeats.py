@@ -51,6 +51,8 @@ class Compared:
 
     parts: tuple[datetime, ...] = ()
     """When the parts of a list of it that were compared last were published, or a heartbeat of the same digest."""
+    listed_at: datetime | None = None
+    """The `asked_at` of the list that the parts are of; None: it was a heartbeat."""
     asked_at: datetime | None = None
     """When the relay was last asked for a list of it."""
 
@@ -81,6 +83,7 @@ class RelayHeartbeat:
     count: int = 0
     """The TPU JobSets that have not ended, as it sees them."""
     families: Mapping[Family, Compared] = field(default_factory=dict, hash=False)
+    """How each compares with what is on record; one that is not there was never compared."""
     next_inventory_check_at: datetime | None = None
     """None: at the next sweep."""
     expected_since: datetime | None = None

@@ -77,9 +77,9 @@ class SliceRecord:
     replicated_job: str
     job_index: int
     spec: SliceSpec | None
-    """None: the request is refused (see `refusal`), or the pool was found without a record."""
+    """None: the request is refused (see `claim.refusal`), or the pool was found without a record."""
     claim: Claim = NO_CLAIM
-    """What its claim is beside it."""
+    """The need that it serves; NO_CLAIM: of a slice that no claim has."""
     pinned_settings: PoolSettings | None = None
     """The cluster's settings as they were at the first create."""
 
