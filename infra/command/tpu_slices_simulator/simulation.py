@@ -299,7 +299,7 @@ class Simulation(Scene):
         key = (self.minute, self._called)
         before = self._skewed.skew
         skewed = self.strikes(Kind.CLOCKS_DIFFER, key)
-        self._skewed.skew = timedelta(seconds=self.chance.between(-20, 20, "skew", key)) if skewed else timedelta()
+        self._skewed.skew = timedelta(minutes=self.chance.between(-20, 20, "skew", key)) if skewed else timedelta()
         try:
             return super()._survive(step)
         finally:

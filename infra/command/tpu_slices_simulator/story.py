@@ -33,7 +33,7 @@ class Kind(StrEnum):
     FUNCTIONS_OVERLAP = "functions overlap"
     """Other messages are handled between the reads and the write of one."""
     CLOCKS_DIFFER = "clocks differ"
-    """The clock of an instance is up to 20 seconds ahead or behind."""
+    """The clock of an instance is up to 20 minutes ahead or behind."""
     STORE_CONTENDED = "store contended"
     """Commits are refused since somebody else wrote first."""
     STORE_DOWN = "store down"
