@@ -201,7 +201,7 @@ class ClusterCache:
         return (each for each in self.leaders_of(workload) if each.waiting and each.place.replicated_job in asked)
 
     def live_standings(self) -> Mapping[WorkloadUid, int]:
-        """Return the standings of TPU workloads that have not ended, whoever serves them; 0 of unparseable ones."""
+        """Return the standings of TPU workloads that have not ended, whoever serves them; 0 of unparseable objects."""
         live = (each for each in self._workloads.values() if each.tellable and not each.state.ended)
         return dict.fromkeys(self._unparseable, 0) | {each.ref.owner.uid: each.standing for each in live}
 

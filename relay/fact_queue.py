@@ -117,7 +117,7 @@ class FactQueue:
                 self._ask_about_hosts(question, now)
 
     def _repeat(self, family: Family, key: str, now: datetime) -> None:
-        """Schedule what is told about a key of a family."""
+        """Schedule the facts about one key of a family."""
         if family is not Family.HOSTS:
             self._demand_told.forget(uid := WorkloadUid(key))
             self._agenda.schedule(State(uid), now)
@@ -320,9 +320,9 @@ class FactQueue:
     def _beat(self, subject: Beat, now: datetime) -> Due:
         first, self._beaten = not self._beaten, True
         self._agenda.put(subject, now + self._timing.beat)
-        families = Family if now >= self._tells_all_at else ()
-        sums = {family: sum(self._digests(family).values()) for family in families}
-        return Due(subject, (Heartbeat(count=len(self.cache.live_standings()), digests=sums, first=first),))
+        digests = {family: self._digests(family) for family in Family}
+        sums = {family: sum(each.values()) for family, each in digests.items()} if now >= self._tells_all_at else {}
+        return Due(subject, (Heartbeat(count=len(digests[Family.WORKLOADS]), digests=sums, first=first),))
 
     def _list(self, subject: List, now: datetime) -> Iterator[Due]:
         if now < self._tells_all_at:

@@ -243,8 +243,7 @@ class FirestoreStore(FirestoreReads):
         start = {"__name__": f"{prefix}{after}"} if after is not None else None
         for it in self._snapshots(asked, NAMES * self._page, start):
             fields = it.to_dict() or {}
-            active = fields.get("state") == WorkloadState.ACTIVE
-            yield WorkloadUid(it.id.removeprefix(prefix)), Standing(fields.get(STANDING) or 0, active)
+            yield WorkloadUid(it.id.removeprefix(prefix)), Standing.of(fields.get(STANDING), fields.get("state"))
 
     def digests(self, cluster: ClusterId) -> Mapping[Family, int]:
         demand, standings = self._sums(TOLD_IN_CLUSTER, cluster, _LIVE)

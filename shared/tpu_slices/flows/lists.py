@@ -28,7 +28,6 @@ from tpu_slices.domain.reconciling.inventory import (
     QUESTIONS_PER_LIST,
     lacking,
     questions,
-    repeated,
     to_be_listed,
     to_be_repeated,
     with_heartbeat,
@@ -53,7 +52,7 @@ def heard(
 
     `stored`: the last one.
     """
-    now, recorded = deps.clock.now(), deps.store.digests(cluster)
+    now, recorded = deps.clock.now(), deps.store.digests(cluster) if beat.digests else {}
     before = stored.value if stored else RelayHeartbeat.of(cluster)
     after = with_heartbeat(before, beat, recorded, told_at)
     asked = tuple(Family) if beat.first else ()
@@ -132,14 +131,15 @@ def _workloads_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> boo
 def _demand_listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: IntakeDeps) -> bool:
     """Forget demand on record that a part of the list has otherwise, unless it is under way; return whether all was.
 
-    Its slices are not bought, and keep their places in the queue. What the list has of it is told again: only what is
-    asked for is forgotten. Slices for which no leader waits are reconciled.
+    Slices without demand are not bought, and keep their places in the queue. Of the demand that the list has, the
+    function forgets only what it asks the relay to tell again. Slices for which no leader waits are reconciled.
     """
     recorded = deps.store.demand_digests(cluster)
     unlike = fact.unlike(recorded)
     gone = [key for key in unlike if not fact.digests.get(key)][:MOST_FORGOTTEN]
-    asked = repeated(fact, unlike)
-    forgotten = [WorkloadUid(key) for key in (*gone, *asked) if key in recorded]
+    asked = to_be_repeated(fact, unlike)
+    again = [key for question in asked for key in question.keys]
+    forgotten = [WorkloadUid(key) for key in (*gone, *again) if key in recorded]
     for stored in deps.store.workloads(cluster, forgotten).values() if forgotten else ():
         known = stored.value
         times = [at for at in known.demand.values() if at is not None]
@@ -150,7 +150,7 @@ def _demand_listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: In
             waited_for = (slice_ for slice_, at in known.demand.items() if at is not None)
             deps.publisher.request_reconcile(cluster, sorted(waited_for))
     if asked:
-        deps.publisher.ask(cluster, [RepeatQuestion(family=Family.DEMAND, keys=asked)])
+        deps.publisher.ask(cluster, asked)
     return recorded.keys() & set(unlike) <= set(forgotten)
 
 

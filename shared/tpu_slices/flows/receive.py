@@ -84,7 +84,8 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
             read = deps.store.together(cluster, names)
             _slices_wanted(fact, told_at, _check_known(cluster, read.settings), read, deps)
         case _:
-            _of_the_relay(fact, told_at, _check_known(cluster, deps.store.settings(cluster)), deps)
+            _check_known(cluster, deps.store.settings(cluster))
+            _of_the_relay(fact, told_at, cluster, deps)
     return None
 
 
@@ -95,9 +96,8 @@ def _check_known(cluster: ClusterId, settings: ClusterSettings | None) -> Cluste
     return settings
 
 
-def _of_the_relay(fact: _OfTheRelay, told_at: datetime, settings: ClusterSettings, deps: IntakeDeps) -> None:
+def _of_the_relay(fact: _OfTheRelay, told_at: datetime, cluster: ClusterId, deps: IntakeDeps) -> None:
     """Record what a relay tells of everything that it sees."""
-    cluster = settings.cluster
     match fact:
         case Listed():
             listed(fact, told_at, cluster, deps)
@@ -120,7 +120,8 @@ def _slices_wanted(
     known = read.workloads.get(fact.workload.owner.uid)
     fact = _without_outdated(fact, known.value if known else None, told_at, cluster, deps)
     waiting = _waiting(fact, cluster)
-    slices = _with_displaced(fact, read.slices, {*waiting, *(known.value.demand if known else ())}, cluster, deps)
+    named = {*waiting, *(known.value.demand if known else ())}
+    slices, needed = _with_displaced(fact, read.slices, named, cluster, deps)
     records = {id_: stored.value for id_, stored in slices.items()}
     change = demand.wanted(fact, known.value if known else None, records, told_at, settings)
     if change is None:
@@ -129,7 +130,7 @@ def _slices_wanted(
         raise Permanent(
             f"the {fact.workload.owner.kind} {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices"
         )
-    demanded = {*waiting, *_needed(fact, slices, cluster)}
+    demanded = {*waiting, *needed}
     now = deps.clock.now()
     requests = {id_ for id_ in demanded if _has_news(id_, change, records, now)}
     changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
@@ -143,21 +144,21 @@ def _with_displaced(
     names: Collection[SliceId],
     cluster: ClusterId,
     deps: IntakeDeps,
-) -> Found[SliceId, SliceRecord]:
-    """Return the slices of these names and, as far as leaders need those of displaced siblings, these; some are read.
+) -> tuple[Found[SliceId, SliceRecord], set[SliceId]]:
+    """Return the slices of these names, with those that the leaders need, and the names of these; some are read.
 
-    A workload's record may not name them: they were found without a record, or the database was set back.
+    A leader whose slice a sibling took needs the one that the sibling left. The workload's record may not name that: it
+    was found without a record, or the database was set back.
     """
     read = set(_waiting(fact, cluster))
-    while missing := {*names, *_needed(fact, slices, cluster)} - read:
+    while True:
+        records = {id_: stored.value for id_, stored in slices.items()}
+        needed = {slice_id(each.job) for each in demand.demands(fact, cluster, records)}
+        missing = {*names, *needed} - read
+        if not missing:
+            return slices, needed
         slices |= deps.store.slices(cluster, missing)
         read |= missing
-    return slices
-
-
-def _needed(fact: SlicesWanted, slices: Found[SliceId, SliceRecord], cluster: ClusterId) -> set[SliceId]:
-    records = {id_: stored.value for id_, stored in slices.items()}
-    return {slice_id(each.job) for each in demand.demands(fact, cluster, records)}
 
 
 def _without_outdated(
@@ -165,7 +166,7 @@ def _without_outdated(
 ) -> SlicesWanted:
     """Return a fact that comes late without the leaders that were not in demand when all demand was confirmed since.
 
-    One that waits nevertheless is told again once the digests are compared.
+    If a leader waits nevertheless, the digests differ, and the relay tells its demand again.
     """
     if deps.clock.now() - told_at <= UNDER_WAY:
         return fact

@@ -128,7 +128,7 @@ def _once(
     if looked is None or _needs_nothing(looked, deps, served):
         return None
     decided = _decided(with_known(looked, told) or with_pools(looked, deps), deps)
-    announce(decided.before, decided.before.announced_count, deps)  # once more: whoever saved them may have ended
+    announce(decided.before, decided.before.announced_count, deps)  # again: the instance that saved them may have died
     if decided.decision.record.unclaimed and decided.decision.record.phase is Phase.GONE:
         return forget(decided.looked, decided.decision, deps, served)
     remembered = _remember(decided, deps, served)
@@ -137,7 +137,7 @@ def _once(
 
 
 def _needs_nothing(looked: Looked, deps: ReconcileDeps, served: list[SliceRecord]) -> bool:
-    """Return whether nothing is left to decide: its claim has it again, or it is GONE and all was told."""
+    """Return whether nothing is left to decide: a claim has the slice again, or the slice is GONE and announced."""
     if regaining := regain(looked, deps):
         served += regaining
         return True

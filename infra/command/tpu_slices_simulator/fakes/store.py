@@ -185,10 +185,7 @@ class FakeStore(FakeDocuments):
     def _standings(self, cluster: ClusterId) -> list[tuple[WorkloadUid, Standing]]:
         found = self._matching(WorkloadRecord, lambda it: it.get("cluster") == cluster and it.get("state") in _LIVE)
         told = {WorkloadUid(at.id.removeprefix(f"{cluster}.")): self._documents[at].fields.get for at in found}
-        return [
-            (uid, Standing(told[uid](documents.STANDING, 0), told[uid]("state") == WorkloadState.ACTIVE))
-            for uid in sorted(told)
-        ]
+        return [(uid, Standing.of(told[uid](documents.STANDING), told[uid]("state"))) for uid in sorted(told)]
 
     def digests(self, cluster: ClusterId) -> Mapping[Family, int]:
         return {

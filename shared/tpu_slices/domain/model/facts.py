@@ -273,7 +273,7 @@ class Heartbeat:
     count: int
     digests: Mapping[Family, int] = field(default_factory=dict, hash=False)
     """Of each family the sum of the digests: of workloads as they are seen, of the others as they were last told. One
-    that is not there confirms nothing: before all that was there at the start was told, none is."""
+    that is not there confirms nothing: a relay that starts leaves all out until it has told what it found."""
     first: bool = False
     """It is the relay's first one since it started: what happened before may have gone unreported."""
 

@@ -105,7 +105,7 @@ def to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> tuple[Family, ...]
 
     def differs(known: Compared) -> bool:
         times = (known.confirmed_at or heartbeat.uninterrupted_since, known.asked_at)
-        return all(at is None or abs(now - at) > SILENT_AFTER for at in times)  # whoever wrote it may be ahead
+        return all(at is None or abs(now - at) > SILENT_AFTER for at in times)  # a clock may be ahead
 
     return tuple(family for family in Family if differs(heartbeat.compared(family)))
 
@@ -118,18 +118,13 @@ def lacking(listed: Listed, recorded: Iterable[WorkloadUid]) -> tuple[WorkloadUi
     return _some(2 * QUESTIONS_PER_LIST, [uid for uid in recorded if uid not in listed.digests], listed)
 
 
-def repeated(listed: Listed, unlike: Iterable[str]) -> tuple[str, ...]:
-    """Return the keys that the relay is asked to repeat, as they are not on record as a part of its list has them.
+def to_be_repeated(listed: Listed, unlike: Iterable[str]) -> tuple[RepeatQuestion, ...]:
+    """Return the question to the relay about keys that are not on record as a part of its list has them.
 
-    What was published of them was lost. What the relay lacks, or cannot read, it cannot repeat.
+    What the relay published of them was lost. What the relay lacks, or cannot read, it cannot repeat.
     """
     told = [key for key in unlike if listed.digests.get(key)]
-    return _some(max(1, QUESTIONS_PER_LIST // listed.parts), told, listed)
-
-
-def to_be_repeated(listed: Listed, unlike: Iterable[str]) -> tuple[RepeatQuestion, ...]:
-    """Return the question to the relay about the keys to be `repeated`."""
-    some = repeated(listed, unlike)
+    some = _some(max(1, QUESTIONS_PER_LIST // listed.parts), told, listed)
     return (RepeatQuestion(family=listed.family, keys=some),) if some else ()
 
 
@@ -146,7 +141,7 @@ def questions(listed: Listed, absent: Iterable[WorkloadRecord]) -> tuple[Questio
     """Return the questions to the relay about workloads that its list lacks; none of them is deleted for that.
 
     The list was read after it was asked for: a workload that was reported since then may be newer than the list,
-    however late this part of it comes. Those that have slices are asked about first.
+    however late this part of it comes. Workloads that have slices come first.
     """
     suspect = [record for record in absent if record.live and record.last_seen_at < listed.asked_at]
     suspect.sort(key=lambda record: not record.demand)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any, Self
 
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
 
 
@@ -15,6 +17,11 @@ class Standing:
     digest: int
     """See `standing`."""
     active: bool
+
+    @classmethod
+    def of(cls, digest: Any, state: object) -> Self:
+        """Return what these fields of a document say; `digest`: None if it has none."""
+        return cls(digest or 0, state == WorkloadState.ACTIVE)
 
 
 def standing(uid: WorkloadUid, state: object, queue: object, template_error: object, groups: object) -> int:
