@@ -26,7 +26,7 @@ from relay.objects import (
 )
 from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.domain.records.hosts import job_of, jobs
 from tpu_slices.wire.workloads import beyond_template
@@ -209,7 +209,7 @@ class ClusterCache:
         """Return the TPUNodeGroups, also those that may not be told of yet."""
         return (each for each in self._workloads.values() if each.ref.owner.kind.declares)
 
-    def lacks_chips(self, slice_id: SliceId) -> bool:
+    def lacks_chips(self, slice_id: ClaimId) -> bool:
         """Return whether a host of a slice is Ready, and offers fewer chips than it has."""
         pools = (pool for pool in self.hosts.pools() if isinstance(pool, PoolKey) and pool.slice_id == slice_id)
         return any(host.chips_missing for pool in pools for host in self.hosts.of(pool))
@@ -300,7 +300,7 @@ class ClusterCache:
             return pool
         workload = self.maker(pool)
         job = job_named(pool.job, self._cluster, workload.ref, workload.requests) if workload else None
-        return PoolKey(slice_id(job), 0) if job else None
+        return PoolKey(claim_id(job), 0) if job else None
 
     def legacy_pool(self, key: PoolKey) -> Pool | None:
         """Return the legacy pool of a slice; the key itself if there is none.
@@ -359,11 +359,11 @@ def _is_live(workload: Workload) -> bool:
     return workload.served and workload.state is WorkloadState.ACTIVE
 
 
-def may_be_of(pool: LegacyPool, slice_: SliceId, cluster: ClusterId) -> bool:
+def may_be_of(pool: LegacyPool, slice_: ClaimId, cluster: ClusterId) -> bool:
     """Return whether a slice may be that of the pool's Job: but for the JobSet's UID, its ID follows from names."""
     replicated_job, _, index = pool.job.removeprefix(f"{pool.jobset}-".lower()).rpartition("-")
     if not index.isdecimal():
         return False
     owner = Owner(kind=OwnerKind.JOBSET, namespace=pool.namespace, name=pool.jobset, uid=WorkloadUid(""))
     job = WorkloadJob(cluster=cluster, owner=owner, replicated_job=replicated_job, job_index=int(index))
-    return slice_id(job).rpartition("-")[0] == slice_.rpartition("-")[0]
+    return claim_id(job).rpartition("-")[0] == slice_.rpartition("-")[0]

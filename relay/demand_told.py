@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from relay.objects import Place, Workload
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
-from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.records.workloads import demand_digest
 
 
@@ -58,7 +58,7 @@ class DemandTold:
             for job, index in told.waiting
             if Place(job, index) in waiting
         )
-        return demand_digest(slice_id(job) for job in jobs)
+        return demand_digest(claim_id(job) for job in jobs)
 
 
 def _by_place(leaders: Sequence[WaitingLeader]) -> dict[Place, WaitingLeader]:

@@ -18,7 +18,7 @@ from relay.node_groups.writer import Groups, NodeGroupWriter
 from relay.objects import Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import Fact
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
@@ -42,7 +42,7 @@ class Cluster(Reads, Groups, Bootstrap, Protocol):
 class ClusterView(Asked, Protocol):
     def leader_pod(self, job: WorkloadJob) -> Leader | None: ...
 
-    def lacks_chips(self, slice_id: SliceId) -> bool: ...
+    def lacks_chips(self, slice_id: ClaimId) -> bool: ...
 
 
 class Inbox:

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid
 from tpu_slices.domain.records.standings import standing
 from tpu_slices.ports.log_events import LogEvent
 
@@ -65,14 +65,14 @@ class Place(NamedTuple):
 class PoolKey(NamedTuple):
     """The node pool of one attempt."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
 
     @classmethod
     def named(cls, key: str) -> PoolKey | None:
         """Return the pool of a `hosts.key_of`; None: it is no such key."""
         slice_id, _, attempt = key.rpartition("-")
-        return cls(SliceId(slice_id), int(attempt)) if attempt.isdecimal() and len(attempt) < 10 else None
+        return cls(ClaimId(slice_id), int(attempt)) if attempt.isdecimal() and len(attempt) < 10 else None
 
 
 Pool = PoolKey | LegacyPool

@@ -52,7 +52,7 @@ from relay.objects import (
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import FactQuestion
-from tpu_slices.domain.model.slices import SliceId, WorkloadJob
+from tpu_slices.domain.model.slices import ClaimId, WorkloadJob
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
 
@@ -131,7 +131,7 @@ class Relay:
     def needed_patches(self) -> tuple[NodePatch, ...]:
         return self._read(lambda queue: needed_patches(queue.cache, queue.closing))
 
-    def lacks_chips(self, slice_id: SliceId) -> bool:
+    def lacks_chips(self, slice_id: ClaimId) -> bool:
         return self._read(lambda queue: queue.cache.lacks_chips(slice_id))
 
     def groups_not_held(self) -> tuple[Workload, ...]:

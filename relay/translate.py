@@ -29,12 +29,12 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import (
+    ClaimId,
     Owner,
     OwnerKind,
-    SliceId,
     WorkloadUid,
     attempt_named,
-    is_slice_id,
+    is_claim_id,
     pool_name,
 )
 from tpu_slices.domain.model.vendors import GKE, Vendor
@@ -311,7 +311,7 @@ def _pool(labels: Mapping[str, str]) -> Pool | None:
     attempt, slice_id = labels.get(ATTEMPT_LABEL, ""), labels.get(SLICE_ID_LABEL)
     if slice_id is None:
         return legacy_pool(labels.get(NODE_POOL, ""), labels)
-    return PoolKey(SliceId(slice_id), int(attempt)) if is_count(attempt) and is_slice_id(slice_id) else None
+    return PoolKey(ClaimId(slice_id), int(attempt)) if is_count(attempt) and is_claim_id(slice_id) else None
 
 
 def _cannot_be_scheduled(pod: Json) -> bool:

@@ -22,15 +22,14 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import (
+    ClaimId,
     ClusterId,
     Owner,
     OwnerKind,
-    SliceId,
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
-    slice_id,
-    unclaimed_id,
+    claim_id,
 )
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
@@ -79,7 +78,7 @@ def joining_by_kubeadm(**changes: Any) -> ClusterSettings:
 
 def a_token(**changes: Any) -> JoinToken:
     fields: dict[str, Any] = {
-        "slice_id": slice_id(a_job()),
+        "slice_id": claim_id(a_job()),
         "attempt": 1,
         "token": "abcdef.0123456789abcdef",
         "ca_hashes": (f"sha256:{'5a' * 32}",),
@@ -161,7 +160,7 @@ def an_occupant(jobset: str = "llama", **changes: Any) -> Occupant:
 def hosts_changed(**changes: Any) -> HostsChanged:
     """Return a report of four usable hosts with nobody on them."""
     fields: dict[str, Any] = {
-        "slice_id": slice_id(a_job()),
+        "slice_id": claim_id(a_job()),
         "attempt": 1,
         "usable": 4,
         "joined": 4,
@@ -220,7 +219,7 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
         "state": WorkloadState.ACTIVE,
         "generation": 1,
         "resource_version": "100",
-        "demand": {slice_id(a_job()): NOW},
+        "demand": {claim_id(a_job()): NOW},
         "state_since": NOW,
         "last_seen_at": NOW,
     }
@@ -268,17 +267,16 @@ def a_record(**changes: Any) -> SliceRecord:
 
 def unclaimed(record: SliceRecord, **changes: Any) -> SliceRecord:
     """Return a slice like this one that no claim has; its fields as in `with_fields`."""
-    number = changes.get("attempt", record.attempt)
     why = "its creation failed"
-    gone = {"desire": Desire.ABSENT, "desire_message": why, "let_go": why, "claim": NO_CLAIM}
-    return with_fields(record, **{**gone, "id": unclaimed_id(record.maker, number), **changes})
+    gone = {"desire": Desire.ABSENT, "desire_message": why, "let_go": why, "claim": NO_CLAIM, "claimed_by": None}
+    return with_fields(record, **{**gone, **changes})
 
 
 def a_slot(number: int = 0, **changes: Any) -> Slot:
     fields: dict[str, Any] = {
         "cluster": CLUSTER,
         "number": number,
-        "slice_id": SliceId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
+        "slice_id": ClaimId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
         "namespace": "research",
         "operation": PoolOperation.CREATE,
         "attempt": 1,

@@ -19,7 +19,7 @@ from tests.node_groups import two_hosts
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, TemplateRequest, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting
-from tpu_slices.domain.model.slices import OwnerKind, SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid, claim_id
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.looking import Told
@@ -136,7 +136,7 @@ class World(System):
             if place.collection in {"slices", "workloads", "slots"}:
                 self.store.remove_document(place)
 
-    def binds(self, jobset: LiveWorkload, slice_: SliceId, attempt: int, index: int = 0) -> None:
+    def binds(self, jobset: LiveWorkload, slice_: ClaimId, attempt: int, index: int = 0) -> None:
         """Bind the leader of a Job to the hosts of an attempt."""
         self._nodes_join()
         self.cluster.binds(jobset, PoolKey(slice_, attempt), index)
@@ -195,4 +195,4 @@ class World(System):
     def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:
         replicated_job = jobset.requests[0].replicated_job if jobset.requests else ""
         job = a_job(owner=jobset.ref.owner, replicated_job=replicated_job, job_index=index)
-        return self.records[slice_id(job)]
+        return self.records[claim_id(job)]

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from tpu_slices.domain.model.joining import TOKEN_LIVES, TOKEN_REUSED, JoinEnded, JoinQuestion, JoinToken
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 
 TOKEN_TYPE = "bootstrap.kubernetes.io/token"  # noqa: S105 - the type of Secrets
@@ -48,7 +48,7 @@ class Tokens:
         self._bootstrap = bootstrap
         self._now = now
         self._choose = choose
-        self._made: dict[tuple[SliceId, int], JoinToken] = {}
+        self._made: dict[tuple[ClaimId, int], JoinToken] = {}
         self._lock = threading.Lock()
 
     def answer(self, question: JoinQuestion) -> tuple[JoinToken, ...]:
@@ -108,5 +108,5 @@ def secret_of(made: JoinToken) -> dict[str, Any]:
     }
 
 
-def _labels(slice_id: SliceId, attempt: int) -> dict[str, str]:
+def _labels(slice_id: ClaimId, attempt: int) -> dict[str, str]:
     return {**MANAGED_BY, SLICE_ID_LABEL: slice_id, ATTEMPT_LABEL: str(attempt)}

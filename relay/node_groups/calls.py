@@ -10,7 +10,7 @@ from kubernetes import client
 
 from relay.cluster import LIST_TIMEOUTS, NOT_FOUND, PLURALS, TIMEOUTS, Cluster, converted_errors, raw
 from relay.joining.authorities import ca_hashes
-from tpu_slices.domain.model.slices import Owner, SliceId
+from tpu_slices.domain.model.slices import ClaimId, Owner
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Temporary
 
@@ -70,7 +70,7 @@ class SelfManagedCluster(Cluster):
                 _preload_content=False,
             )
 
-    def nodes_of_slice(self, slice_id: SliceId) -> Mapping[str, int | None]:
+    def nodes_of_slice(self, slice_id: ClaimId) -> Mapping[str, int | None]:
         """Return the nodes of all pools of a slice, by name, each with its attempt; None: its label names none."""
         with converted_errors():
             selector = f"{SLICE_ID_LABEL}={slice_id}"

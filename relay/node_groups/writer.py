@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from relay.events import of_a_node_group
 from relay.node_groups.status import events_of, let_go, ready_of, status_patch, with_reason
 from tpu_slices.domain.model.node_groups import FINALIZER
-from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, Owner, WorkloadUid
 from tpu_slices.domain.planning.tpu_operator import holds
 from tpu_slices.ports.publisher import NodeGroupUpdate
 
@@ -32,7 +32,7 @@ class Groups(Protocol):
 
     def patch_group_status(self, owner: Owner, patch: Mapping[str, Any]) -> None: ...
 
-    def nodes_of_slice(self, slice_id: SliceId) -> Mapping[str, int | None]: ...
+    def nodes_of_slice(self, slice_id: ClaimId) -> Mapping[str, int | None]: ...
 
     def delete_node(self, node: str) -> None: ...
 
@@ -40,7 +40,7 @@ class Groups(Protocol):
 class NodeGroupWriter:
     """May be called by any thread. What fails is Temporary: the update is delivered again."""
 
-    def __init__(self, groups: Groups, lacks_chips: Callable[[SliceId], bool]) -> None:
+    def __init__(self, groups: Groups, lacks_chips: Callable[[ClaimId], bool]) -> None:
         self._groups = groups
         self._lacks_chips = lacks_chips
         self._written_at: OrderedDict[WorkloadUid, datetime] = OrderedDict()
@@ -67,7 +67,7 @@ class NodeGroupWriter:
         if (patch := status_patch(group, update)) is not None:
             self._groups.patch_group_status(update.owner, patch)
 
-    def forget_nodes(self, slice_id: SliceId, gone_before: int) -> None:
+    def forget_nodes(self, slice_id: ClaimId, gone_before: int) -> None:
         """Delete the Node objects of a slice's pools below this attempt, which are gone.
 
         Where no cloud controller runs, nobody else does. A message about it may be late: the slice may have been made

@@ -13,7 +13,7 @@ from google.rpc import status_pb2
 from tests.builders import a_job, a_spec, settings
 from tpu_slices.adapters.gke.backend import GkeBackend
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.slices import pool_name, slice_id
+from tpu_slices.domain.model.slices import claim_id, pool_name
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.ports.backend import PoolOrder
 
@@ -21,7 +21,7 @@ PATH = settings().path
 ORDER = PoolOrder(
     cluster_path=PATH,
     cluster_gke_id=None,
-    slice_id=slice_id(a_job()),
+    slice_id=claim_id(a_job()),
     attempt=1,
     job=a_job(),
     spec=a_spec(),

@@ -9,7 +9,7 @@ from typing import Any
 from tests.builders import a_job, a_leader, settings
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy, PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest, Toleration
-from tpu_slices.domain.model.slices import Network, SliceSpec, WorkloadJob, slice_id
+from tpu_slices.domain.model.slices import Network, SliceSpec, WorkloadJob, claim_id
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
@@ -56,7 +56,7 @@ class Story:
         return PoolOrder(
             cluster_path=self.settings.path,
             cluster_gke_id=None,
-            slice_id=slice_id(self.job),
+            slice_id=claim_id(self.job),
             attempt=1,
             job=self.job,
             spec=spec,

@@ -36,7 +36,7 @@ from tests.builders import CLUSTER
 from tests.relay.objects import Json, bound_pod, jobset, node, replicated_job
 from tests.relay.watched import START, a_relay, looking_up, objects_kept, read_as
 from tpu_slices.domain.model.facts import Fact
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
 
 JOBS_EACH = 100
 STEP = timedelta(seconds=5)
@@ -71,7 +71,7 @@ class _Slice:
         name, index = f"llama-{number // JOBS_EACH}", number % JOBS_EACH
         owner = replace(WORKLOAD.ref.owner, name=name, uid=WorkloadUid(f"u-{name}"))
         workload = replace(WORKLOAD, ref=replace(WORKLOAD.ref, owner=owner))
-        pool = PoolKey(SliceId(f"tpu-{name}-{index}-aaaaaaaaaaaaa"), 1)
+        pool = PoolKey(ClaimId(f"tpu-{name}-{index}-aaaaaaaaaaaaa"), 1)
         hosts = tuple(replace(HOST, node=f"{pool.slice_id}-1-{host}", pool=pool) for host in range(4))
         leader = replace(
             LEADER,

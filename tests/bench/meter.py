@@ -43,7 +43,7 @@ from tpu_slices.app.handlers import Event
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, HostsChanged
 from tpu_slices.domain.model.observations import Failure
-from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, PoolName, SliceId
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.wire.messages import (
     Message,
@@ -178,10 +178,10 @@ class MeteredWorld(World):
     def _receive(self, fact: Fact, published_at: datetime) -> None:
         self._push(f"facts-{CLUSTER}", encode_fact(fact), published_at)
 
-    def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> None:
+    def _reconcile(self, cluster: ClusterId, slice_: ClaimId | SliceId) -> None:
         self._push("reconcile-requests", encode_reconcile_request(cluster, slice_, self.publisher.waiting.get(slice_)))
 
-    def _reconcile_with(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
+    def _reconcile_with(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
         self._push("reconcile-requests", encode_answer(cluster, slice_, answer))
 
     def _sweep(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.bench.counters import GKE_READS, READS, Counts
 from tpu_slices.adapters.gke.backend import CONFIRMED_FOR
 from tpu_slices.domain.model.observations import Absent, Broken, Creating
 from tpu_slices.ports.backend import PoolOrder
-from tpu_slices.ports.store import Names
+from tpu_slices.ports.store import CLAIMS_AT_ONCE, Found, Names
 from tpu_slices.wire.documents import REPORT_QUEUE
 from tpu_slices_simulator.fakes.store import FakeStore
 
@@ -96,6 +96,13 @@ def gke_reads(name: str, order: object, result: object, *, confirmed: bool) -> i
             return 1
 
 
+def _having(claims: Collection[str], result: Found[Any, Any]) -> int:
+    """Return the reads of queries by claims: what each finds, and one for each that finds nothing."""
+    asked = sorted({*claims})
+    parts = (asked[first : first + CLAIMS_AT_ONCE] for first in range(0, len(asked), CLAIMS_AT_ONCE))
+    return sum(max(sum(claim in {*result, *result.unreadable} for claim in part), 1) for part in parts)
+
+
 LAZY = {"live_workloads", "live_standings", "kept_slices", "every_slice"}
 ONE = {
     *("heartbeat", "limiter", "budget", "brake", "awaits_slot"),
@@ -115,19 +122,20 @@ NO_READS = {"commit", "reject"}
 
 def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) -> int:
     """Return how many reads Firestore bills for a call of the store: one for what is not there, and for no result."""
-    if name in NO_READS:
-        return 0
-    if name in ONE:
-        return 1
+    if name in NO_READS | ONE:
+        return int(name in ONE)
     match name:
         case "together":
             names: Names = arguments[1]
             each = len({*names.slices}) + len({*names.workloads}) + names.heartbeat + names.limiter + names.brake
+            each += _having(names.claims, result.having)
             return 2 * names.settings + each + (0 if result.slots is None else max(len(result.slots), 1))
         case "settings" | "digests":  # and the pause; the sums over the workloads at once, and one over the slices
             return 2
         case "workloads" | "slices":
             return len(set(arguments[1]))
+        case "having":
+            return _having(arguments[1], result)
         case "clusters_with_slices":  # the first of each, until there is none
             return len(result) + 1
         case "report_queues":  # whether one is due and, if so, the first of each queue, due or not

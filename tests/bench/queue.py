@@ -120,7 +120,7 @@ def _waiting(number: int) -> tuple[WorkloadRecord, SliceRecord]:
     job = a_job(name=f"train-{number:04}", uid=WorkloadUid(f"uid-{number}"))
     record = a_record(job=job, awaited_since=NOW).transitioned(NOW, Reason.OPERATION_LIMIT, "")
     record = replace(record, slot_awaited=slot_awaited(record, PoolOperation.CREATE, 1, NOW), next_reconcile_at=None)
-    return a_jobset(owner=job.owner, demand={record.id: NOW}), record
+    return a_jobset(owner=job.owner, demand={record.maker: NOW}), record
 
 
 class Course:

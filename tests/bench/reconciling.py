@@ -61,7 +61,7 @@ def _measured(size: int) -> tuple[list[float], list[float]]:
         deps.store.slices(CLUSTER, [record.id])
         deps.store.workloads(CLUSTER, [record.owner.uid])
 
-    return _times(lambda: reconcile(CLUSTER, record.id, deps)), _times(three_reads)
+    return _times(lambda: reconcile(CLUSTER, record.name, deps)), _times(three_reads)
 
 
 def _times(step: Callable[[], object]) -> list[float]:
@@ -80,7 +80,7 @@ def _deps_with(size: int) -> ReconcileDeps:
     store = FirestoreStore(client)
     for index in range(size):
         record = _ready(index)
-        jobset = a_jobset(uid=record.owner.uid, demand={record.id: NOW})
+        jobset = a_jobset(uid=record.owner.uid, demand={record.maker: NOW})
         store.commit(Change(None, record), Change(None, jobset))
     clock = FakeClock(NOW)
     backend = FakeBackend(clock)
@@ -94,7 +94,7 @@ def order_of(record: SliceRecord) -> PoolOrder:
     return PoolOrder(
         cluster_path=settings().path,
         cluster_gke_id=None,
-        slice_id=record.id,
+        slice_id=record.maker,
         attempt=record.attempt,
         job=record.job,
         spec=record.spec,

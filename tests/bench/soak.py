@@ -33,7 +33,7 @@ from infra.local.relay_account import relay_account
 from infra.local.stack import allotted, local_relay
 from tests.bench.facts import Facts
 from tests.builders import CLUSTER, a_spec
-from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadJob, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id, pool_name
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_standins import emulators, prerequisites
 from tpu_standins.clients.api import Api
@@ -226,7 +226,7 @@ def hosts_of(one: Json, addresses: Addresses) -> Iterable[tuple[Pool, Host]]:
     metadata = one["metadata"]
     owner = Owner(kind=OwnerKind.JOBSET, namespace="default", name=metadata["name"], uid=WorkloadUid(metadata["uid"]))
     job = WorkloadJob(cluster=CLUSTER, owner=owner, replicated_job="slice", job_index=0)
-    name = pool_name(slice_id(job), 1)
+    name = pool_name(claim_id(job), 1)
     spec = NodePool(name=name, initial_node_count=HOSTS, config=NodeConfig(labels=labels_of(job, 1, a_spec())))
     pool = Pool(
         path=f"{addresses.cluster_path}/nodePools/{name}",

@@ -8,7 +8,7 @@ from datetime import timedelta
 from tests.builders import NOW, a_job, a_record, a_spec
 from tests.world import World
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.records.slices import HISTORY, SliceRecord
 
 PastTransition = tuple[int, Reason, str]
@@ -35,7 +35,7 @@ def with_history(jobset: str, index: int, transitions: Iterable[PastTransition],
     job = a_job(**{"name": jobset, "uid": WorkloadUid(f"uid-{jobset}"), "job_index": index, **changes})
     transitions = tuple(transitions)
     born = NOW - timedelta(minutes=transitions[0][0])
-    record = a_record(job=job, id=slice_id(job), spec=a_spec(), created_at=born, since=born, message="Heard of.")
+    record = a_record(job=job, spec=a_spec(), created_at=born, since=born, message="Heard of.")
     for ago, reason, message in transitions:
         record = record.transitioned(NOW - timedelta(minutes=ago), reason, message)
     return record

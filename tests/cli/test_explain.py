@@ -19,7 +19,7 @@ REMEDY = "It is retried automatically. Another zone, a smaller topology, spot or
 
 def test_a_slice_is_explained_by_each_of_its_names(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
-    texts = {stage.output_of("explain", name) for name in (record.id, record.pool, "research/llama-slice-0")}
+    texts = {stage.output_of("explain", name) for name in (record.name, record.pool, "research/llama-slice-0")}
     (text,) = texts
     assert text.splitlines()[1].startswith("READY for ")
     assert f"{record.pool} (attempt 1): running" in text
@@ -76,7 +76,7 @@ def test_explaining_changes_nothing_and_shows_the_next_decision(stage: Stage) ->
     record = stage.world.record(serving(stage))
     stage.world.store.edit_slice(CLUSTER, record.id, release_requested=True)
     calls = len(stage.world.backend.calls)
-    (explained,) = json.loads(stage.output_of("explain", record.id, "-o", "json"))["slices"]
+    (explained,) = json.loads(stage.output_of("explain", record.name, "-o", "json"))["slices"]
     assert explained["decision"]["actions"] == [
         f"ask the relay to close the hosts of {record.pool} to new pods, and who is on them"
     ]
@@ -87,7 +87,7 @@ def test_explaining_changes_nothing_and_shows_the_next_decision(stage: Stage) ->
 def test_a_slice_is_explained_though_gke_is_unavailable(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     stage.world.backend.hide()
-    assert "cannot be read: The service is currently unavailable." in stage.output_of("explain", record.id)
+    assert "cannot be read: The service is currently unavailable." in stage.output_of("explain", record.name)
 
 
 def test_a_jobset_is_explained_beside_a_slice_whose_record_cannot_be_read(stage: Stage) -> None:
@@ -97,7 +97,7 @@ def test_a_jobset_is_explained_beside_a_slice_whose_record_cannot_be_read(stage:
     unreadable, sound = stage.world.record(jobset, 0), stage.world.record(jobset, 1)
     stage.world.store.edit_slice(CLUSTER, unreadable.id, schema=99)
     lines = stage.output_of("explain", "research/gemma").splitlines()
-    assert lines[1].startswith(f"SlicesBlocked for 0 s: 0 of 2 slices ready; {unreadable.id} since")
+    assert lines[1].startswith(f"SlicesBlocked for 0 s: 0 of 2 slices ready; {unreadable.name} since")
     assert lines[-1].startswith(f"slices/demo.{unreadable.id}: schema: 99 is not supported")
     explained = json.loads(stage.output_of("explain", "research/gemma", "-o", "json"))
     assert [each["record"]["id"] for each in explained["slices"]] == [sound.id]
@@ -107,7 +107,7 @@ def test_a_jobset_is_explained_beside_a_slice_whose_record_cannot_be_read(stage:
 def test_a_slice_whose_record_cannot_be_read_is_not_called_unknown(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
     stage.world.store.edit_slice(CLUSTER, record.id, schema=99)
-    result = stage.slices("explain", record.id)
+    result = stage.slices("explain", record.name)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(f"slices/demo.{record.id}: schema: 99")
 

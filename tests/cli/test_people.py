@@ -95,14 +95,14 @@ def test_a_held_slice_stays_until_it_is_resumed(stage: Stage) -> None:
     jobset = serving(stage)
     record = stage.world.record(jobset)
     said = stage.output_of("hold", "research/llama", "--note", "ask Ada")
-    assert said.startswith(f"{record.id} is {BY_ADA}")
-    assert said.endswith(f" UTC; `slices resume {record.id}` ends it, while 16 chips are billed.\n")
-    assert stage.output_of("hold", "research/llama").startswith(f"{record.id} was already {BY_ADA}")
+    assert said.startswith(f"{record.name} is {BY_ADA}")
+    assert said.endswith(f" UTC; `slices resume {record.name}` ends it, while 16 chips are billed.\n")
+    assert stage.output_of("hold", "research/llama").startswith(f"{record.name} was already {BY_ADA}")
     stage.world.ends(jobset)
     stage.world.settle(minutes=5)
     assert stage.world.pools == [record.pool]
     assert stage.world.record(jobset).note == "ask Ada"
-    assert stage.output_of("resume", record.id) == f"{record.id} is no longer on hold.\n"
+    assert stage.output_of("resume", record.name) == f"{record.name} is no longer on hold.\n"
     stage.world.settle(minutes=10)
     assert stage.world.pools == []
 
@@ -116,7 +116,7 @@ def held(stage: Stage, *, ends: bool, vanishes: bool) -> SliceRecord:
         stage.world.ends(jobset)
     if vanishes:
         stage.world.backend.vanish(stage.world.record(jobset).pool)
-        stage.world.publisher.request_reconcile(CLUSTER, [stage.world.record(jobset).id])
+        stage.world.publisher.request_reconcile(CLUSTER, [stage.world.record(jobset).maker])
     stage.world.settle(minutes=3)
     return stage.world.record(jobset)
 
@@ -138,7 +138,7 @@ def test_a_held_slice_says_so_in_list_and_explain_with_what_it_costs(
     monkeypatch.setattr("tpu_slices_cli.prices._PER_CHIP", {("tpu-v6e-slice", "us-central2"): (price, None)})
     record = held(stage, ends="ends" in what, vanishes="vanishes" in what)
     assert record.phase is (Phase.BLOCKED if what else Phase.READY)
-    row, explained = (" ".join(stage.output_of(*words).split()) for words in (["list"], ["explain", record.id]))
+    row, explained = (" ".join(stage.output_of(*words).split()) for words in (["list"], ["explain", record.name]))
     billed = "vanishes" not in what
     for text in (row, explained):
         assert BY_ADA in text.lower()
@@ -154,8 +154,8 @@ def test_a_released_slice_is_deleted_though_it_is_in_demand(stage: Stage) -> Non
     record = stage.world.record(serving(stage))
     output = stage.output_of("release", record.pool, "--yes")
     assert output.splitlines() == [
-        f"{record.id}: READY, occupied by research/llama-slice-0",
-        f"{record.id} is being released.",
+        f"{record.name}: READY, occupied by research/llama-slice-0",
+        f"{record.name} is being released.",
     ]
     stage.world.deliver()
     stage.world.steps()
@@ -168,7 +168,7 @@ def test_a_release_can_be_forced_while_the_relay_is_dead_and_the_note_says_so(st
     stage.output_of("release", record.pool, "--force", "--yes")
     stage.world.deliver()
     assert stage.world.backend.ordered(Verb.DELETE) == [record.pool]
-    assert "Release forced at" in stage.output_of("explain", record.id)
+    assert "Release forced at" in stage.output_of("explain", record.name)
 
 
 def test_stopped_releases_are_shown_and_go_on_when_they_are_confirmed(stage: Stage) -> None:
@@ -201,13 +201,13 @@ def test_hold_and_release_leave_a_gone_slice_as_it_is(stage: Stage, verb: str) -
     stage.world.ends(jobset)
     stage.world.settle(minutes=10)
     record = stage.world.record(jobset)
-    assert stage.output_of(verb, record.id) == f"{record.id} is already gone.\n"
+    assert stage.output_of(verb, record.name) == f"{record.name} is already gone.\n"
     assert stage.world.record(jobset) == record
 
 
 def test_nothing_is_released_without_confirmation(stage: Stage) -> None:
     record = stage.world.record(serving(stage))
-    result = stage.slices("release", record.id)
+    result = stage.slices("release", record.name)
     assert (result.exit_code, "use --yes" in result.stderr) == (2, True)
     assert not stage.world.record(stage.world.workloads[record.owner.uid]).release_requested
 

@@ -25,7 +25,7 @@ from tests.cluster.asking import APPLY, LIVE, Json, done, path
 from tests.cluster.builders import event
 from tests.cluster.servers import PATIENCE, Cluster
 from tests.infra.relay.manifests import the
-from tpu_slices.domain.model.slices import OwnerKind, SliceId
+from tpu_slices.domain.model.slices import ClaimId, OwnerKind
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_standins.clients.kinds import KINDS
 from tpu_standins.kubeconfig import for_token_file
@@ -55,7 +55,7 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "scale_ups": lambda calls: calls.scale_ups("default"),
     "post": lambda calls: calls.post(EVENT),
     "renew": lambda calls: calls.renew(EVENT),
-    "nodes_of": lambda calls: calls.nodes_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
+    "nodes_of": lambda calls: calls.nodes_of(PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
     "workload_named": lambda calls: calls.workload_named(WorkloadName("default", "llama")),
     "chip_pods_on": lambda calls: calls.chip_pods_on("host", exactly=True),
     "patch_node": lambda calls: calls.patch_node("host", {"metadata": {"labels": {"marked": "true"}}}),

@@ -19,7 +19,7 @@ from tests.cluster.asking import LIVE, Json, done, path
 from tests.cluster.builders import CONTAINER, bound, event, jobset, meta, node, pod
 from tests.cluster.servers import Cluster, unique
 from tests.relay.recorder import Recorder
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, NODE_POOL
 from tpu_slices.domain.planning.pool_labels import ATTEMPT_LABEL, OWNER, OWNER_LABEL, SLICE_ID_LABEL
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -101,8 +101,8 @@ class TestReading:
     def test_the_nodes_of_a_pool_are_listed(self, cluster: Cluster, calls: Calls) -> None:
         slice_id, host = unique("tpu"), unique("host")
         cluster.api.create(path("nodes"), node(host, **of_pool(slice_id)))
-        assert calls.nodes_of(PoolKey(SliceId(slice_id), 1)) == {host}
-        assert calls.nodes_of(PoolKey(SliceId(slice_id), 2)) == frozenset()
+        assert calls.nodes_of(PoolKey(ClaimId(slice_id), 1)) == {host}
+        assert calls.nodes_of(PoolKey(ClaimId(slice_id), 2)) == frozenset()
 
     @pytest.mark.parametrize("exactly", [True, False])
     def test_the_pods_that_hold_chips_of_a_node_and_have_not_ended_are_listed(

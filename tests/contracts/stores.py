@@ -9,7 +9,7 @@ import pytest
 from google.cloud.firestore import Client
 
 from tests.builders import CLUSTER, NOW, a_job, a_record
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.slices import SliceRecord
@@ -64,7 +64,7 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
     fields: dict[str, Any] = {
         "cluster": CLUSTER,
         "number": number,
-        "slice_id": SliceId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
+        "slice_id": ClaimId(f"tpu-other-{number}-aaaaaaaaaaaaa"),
         "namespace": "research",
         "operation": PoolOperation.CREATE,
         "attempt": 1,

@@ -29,7 +29,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, PoolName, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, PoolName, WorkloadUid, claim_id, pool_name
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.errors import Temporary
 
@@ -39,7 +39,7 @@ def an_order(place: Place, **changes: Any) -> PoolOrder:
     fields: dict[str, Any] = {
         "cluster_path": place.cluster.path,
         "cluster_gke_id": place.gke_id,
-        "slice_id": slice_id(job),
+        "slice_id": claim_id(job),
         "attempt": 1,
         "job": job,
         "spec": a_spec(),

@@ -35,7 +35,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import ClusterId, PoolName, slice_id
+from tpu_slices.domain.model.slices import ClusterId, PoolName, claim_id
 from tpu_slices.ports.errors import Temporary
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.troubles import Trouble, Verb
@@ -123,7 +123,7 @@ def test_the_inventory_has_a_pool_whatever_stands_of_it(place: LocalCompute, bef
 
 def test_the_inventory_has_pools_of_others_by_our_names_alone(place: LocalCompute) -> None:
     job = a_job(cluster=ClusterId("other"))
-    made(place, an_order(place, job=job, slice_id=slice_id(job)))
+    made(place, an_order(place, job=job, slice_id=claim_id(job)))
     theirs = an_order(place).name
     place.squat(theirs, GROUPS)
     assert [(pool.name, pool.job) for pool in place.backend.inventory(place.cluster)] == [(theirs, None)]

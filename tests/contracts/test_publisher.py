@@ -15,15 +15,16 @@ from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion, HostsQuestion, ListQuestion, Question
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
+    ClaimId,
     ClusterId,
     Owner,
     OwnerKind,
     SliceId,
     WorkloadJob,
     WorkloadUid,
+    claim_id,
     pool_name,
     slice_id,
-    unclaimed_id,
 )
 from tpu_slices.domain.records.slices import Transition
 from tpu_slices.domain.reporting.node_groups import status_of
@@ -51,9 +52,9 @@ class Setup:
     """A publisher, and everything that it has published so far."""
 
     publisher: Publisher
-    requests: Callable[[], list[tuple[ClusterId, SliceId]]]
-    waiting: Callable[[], dict[SliceId, WorkloadUid | None]]
-    answers: Callable[[], list[tuple[ClusterId, SliceId, HostsChanged]]]
+    requests: Callable[[], list[tuple[ClusterId, ClaimId | SliceId]]]
+    waiting: Callable[[], dict[ClaimId | SliceId, WorkloadUid | None]]
+    answers: Callable[[], list[tuple[ClusterId, ClaimId | SliceId, HostsChanged]]]
     echoes: Callable[[], list[tuple[ClusterId, datetime]]]
     updates: Callable[[], list[SliceUpdate]]
     reports: Callable[[], list[WorkloadUpdate]]
@@ -170,27 +171,27 @@ def update(transition_number: int) -> SliceUpdate:
     )
     now = datetime(2026, 11, 1, 12, 0, transition_number, tzinfo=UTC)
     transition = Transition(at=now, phase=Phase.READY, reason=Reason.READY, message="All 4 hosts are usable.")
-    pool = pool_name(slice_id(job), 1)
+    pool = pool_name(claim_id(job), 1)
     return SliceUpdate(
-        job=job, slice_id=slice_id(job), pool=pool, transition_number=transition_number, transition=transition
+        job=job, slice_id=claim_id(job), pool=pool, transition_number=transition_number, transition=transition
     )
 
 
 def test_every_reconcile_request_arrives(setup: Setup) -> None:
-    slices = [SliceId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(60)]
+    slices = [ClaimId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(60)]
     setup.publisher.request_reconcile(DEMO, slices)
     assert sorted(setup.requests()) == sorted((DEMO, slice_) for slice_ in slices)
 
 
 def test_a_request_says_whose_pods_wait(setup: Setup) -> None:
-    slices = [SliceId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(2)]
+    slices = [ClaimId(f"tpu-llama-{number}-aaaaaaaaaaaaa") for number in range(2)]
     setup.publisher.request_reconcile(DEMO, slices, WorkloadUid("u-1"))
     assert setup.waiting() == dict.fromkeys(slices, "u-1")
 
 
 def test_an_answer_is_passed_on_with_the_request(setup: Setup) -> None:
     answer = hosts_changed(usable=0, joined=4, closed=4, answers=2, highest=2)
-    let_go = unclaimed_id(answer.slice_id, answer.attempt)
+    let_go = slice_id(answer.slice_id, answer.attempt)
     setup.publisher.pass_on(DEMO, answer.slice_id, answer)
     setup.publisher.pass_on(DEMO, let_go, answer)
     assert sorted(setup.answers(), key=lambda each: each[1]) == [
@@ -237,7 +238,7 @@ def test_reports_on_jobsets_arrive_as_they_were_announced(setup: Setup) -> None:
 def test_the_status_of_a_node_group_arrives_as_it_was_announced(setup: Setup) -> None:
     owner = Owner(kind=OwnerKind.TPU_NODE_GROUP, namespace="research", name="llama", uid=WorkloadUid("u-1"))
     record = a_record(job=WorkloadJob.declared(DEMO, owner))
-    announced = NodeGroupUpdate(owner=owner, slice_id=record.id, status=status_of(record, None), at=NOW)
+    announced = NodeGroupUpdate(owner=owner, slice_id=record.maker, status=status_of(record, None), at=NOW)
     setup.publisher.announce_node_group(DEMO, announced)
     assert setup.node_groups() == [(DEMO, announced)]
 
@@ -253,7 +254,7 @@ def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
 
 
 def test_questions_about_hosts_arrive_as_they_were_asked(setup: Setup) -> None:
-    close = HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=2, number=3, asked_at=NOW, close=True)
+    close = HostsQuestion(slice_id=ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=2, number=3, asked_at=NOW, close=True)
     setup.publisher.ask(DEMO, [close])
     assert setup.questions() == [(DEMO, close)]
     setup.publisher.ask(ClusterId("other"), [LIST])
@@ -289,11 +290,11 @@ def test_what_no_message_can_hold_is_a_permanent_error_and_nothing_is_published(
     with pytest.raises(Permanent):
         setup.publisher.ask(DEMO, [LIST, Question(owner=owner)])
     with pytest.raises(Permanent):
-        setup.publisher.request_reconcile(DEMO, [update(1).slice_id, SliceId(name)])
+        setup.publisher.request_reconcile(DEMO, [update(1).slice_id, ClaimId(name)])
     assert (setup.requests(), setup.updates(), setup.questions()) == ([], [], [])
 
 
 def test_a_failing_publisher_is_a_temporary_error(setup: Setup) -> None:
     setup.break_down()
     with pytest.raises(Temporary):
-        setup.publisher.request_reconcile(DEMO, [SliceId("tpu-llama-0-aaaaaaaaaaaaa")])
+        setup.publisher.request_reconcile(DEMO, [ClaimId("tpu-llama-0-aaaaaaaaaaaaa")])

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings
+from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, unclaimed
 from tests.contracts.stores import ELSEWHERE, Bench, a_limiter, a_slot
 from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClaimId, SliceId, WorkloadUid, claim_id
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.heartbeats import Compared, RelayHeartbeat
@@ -24,13 +24,14 @@ from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
-from tpu_slices.ports.store import Change, Names, Record, SliceStore, Stored
+from tpu_slices.ports.store import CLAIMS_AT_ONCE, Change, Names, Record, SliceStore, Stored, moved
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices.wire.documents import encode, key_of
 from tpu_standins.patience import PATIENCE_SECONDS
 
 STOP = Stop(since=NOW, stopped_at=NOW, ended=12, live=3, chips=240)
 REPORT = report(a_jobset(), [a_record()], QueueState(), NOW)
+NONE = SliceId("tpu-none-0-aaaaaaaaaaaaa-1")
 EVERY_KIND = [
     a_record(pinned_settings=settings().pools),
     a_jobset(),
@@ -80,7 +81,7 @@ def test_what_is_read_together_is_what_each_of_it_is_by_itself_and_nothing_else(
     bench.create(slice_, other, workload, limiter, heartbeat, brake, a_slot(number=2), a_slot(number=10))
     bench.console.put_document(settings_key(CLUSTER), encode_settings(settings()))
     bench.edit(other, phase="UNKNOWN")
-    uids, ids = [workload.owner.uid, WorkloadUid("uid-unknown")], [slice_.id, other.id, SliceId("unknown")]
+    uids, ids = [workload.owner.uid, WorkloadUid("uid-unknown")], [slice_.id, other.id, NONE]
 
     names = Names(settings=True, slices=ids, workloads=uids, heartbeat=True, limiter=True, brake=True, slots=True)
     every = store.together(CLUSTER, names)
@@ -124,7 +125,7 @@ def test_many_records_are_read_in_one_call_and_unknown_ids_are_left_out(bench: B
     known, other, elsewhere = a_record(), a_record(job=a_job(job_index=1)), a_record(job=a_job(cluster=ELSEWHERE))
     bench.create(known, other, elsewhere)
 
-    found = bench.store.slices(CLUSTER, [known.id, other.id, elsewhere.id, SliceId("unknown")])
+    found = bench.store.slices(CLUSTER, [known.id, other.id, elsewhere.id, NONE])
 
     assert {id_: stored.value for id_, stored in found.items()} == {known.id: known, other.id: other}
     assert bench.store.slices(CLUSTER, []) == {}
@@ -138,7 +139,7 @@ def test_a_record_that_cannot_be_read_hides_no_other_read_by_name(bench: Bench) 
     bench.edit(unreadable, schema=99)
     bench.edit(broken, state="GONE FISHING")
 
-    slices = bench.store.slices(CLUSTER, [unreadable.id, sound.id, SliceId("unknown")])
+    slices = bench.store.slices(CLUSTER, [unreadable.id, sound.id, NONE])
     workloads = bench.store.workloads(CLUSTER, [broken.owner.uid, live.owner.uid])
 
     assert [stored.value for stored in slices.values()] == [sound]
@@ -146,12 +147,51 @@ def test_a_record_that_cannot_be_read_hides_no_other_read_by_name(bench: Bench) 
     assert (set(slices.unreadable), set(workloads.unreadable)) == ({unreadable.id}, {broken.owner.uid})
 
 
+def test_slices_are_found_by_the_claims_that_have_them(bench: Bench) -> None:
+    jobs = [a_job(job_index=index) for index in range(CLAIMS_AT_ONCE + 5)]
+    having = [a_record(job=job, attempt=1 + job.job_index % 3) for job in jobs]
+    elsewhere = a_record(job=a_job(cluster=ELSEWHERE))
+    bench.create(*having, unclaimed(a_record(job=a_job(job_index=99))), elsewhere)
+
+    asked = [*(record.maker for record in having), elsewhere.maker, claim_id(a_job(job_index=99))]
+    found = bench.store.having(CLUSTER, asked)
+
+    assert {claim: stored.value for claim, stored in found.items()} == {record.maker: record for record in having}
+    assert found == bench.store.together(CLUSTER, Names(claims=asked)).having
+    assert found[having[3].maker] == bench.slice(having[3])
+    assert not found.unreadable
+    assert not bench.store.having(CLUSTER, [])
+
+
+def test_of_a_claim_with_two_slices_or_one_that_cannot_be_read_nothing_is_found(bench: Bench) -> None:
+    unreadable, twice = a_record(), a_record(job=a_job(job_index=1))
+    again = a_record(job=a_job(job_index=1), attempt=2)
+    bench.create(unreadable, twice, again)
+    bench.edit(unreadable, schema=99)
+
+    found = bench.store.having(CLUSTER, [unreadable.maker, twice.maker])
+
+    assert found.unreadable.keys() == {unreadable.maker, twice.maker}
+    with pytest.raises(Permanent, match=rf"slices/demo.{unreadable.id}: schema: 99"):
+        found.get(unreadable.maker)
+    with pytest.raises(Permanent, match=rf"slices/demo.{again.id}: claimed_by: slices/demo.{twice.id} has the same"):
+        found.get(twice.maker)
+
+
+def test_a_slice_has_its_claim_no_more_once_that_is_written(bench: Bench) -> None:
+    had = a_record()
+    bench.create(had)
+    assert bench.store.having(CLUSTER, [had.maker])
+    bench.store.commit(*moved(bench.slice(had), a_record(attempt=2), unclaimed(had)))
+    assert bench.store.having(CLUSTER, [had.maker])[had.maker].value.attempt == 2
+
+
 def test_a_record_that_cannot_be_read_is_never_absent(bench: Bench) -> None:
     bench.create(a_record())
     bench.edit(a_record(), schema=99)
-    found = bench.store.slices(CLUSTER, [a_record().id, SliceId("unknown")])
+    found = bench.store.slices(CLUSTER, [a_record().id, NONE])
 
-    assert found.get(SliceId("unknown")) is None
+    assert found.get(NONE) is None
     for ask in (found.get, found.__getitem__, found.__contains__):
         with pytest.raises(Permanent, match=rf"slices/demo.{a_record().id}: schema: 99"):
             ask(a_record().id)
@@ -181,14 +221,14 @@ def test_an_existing_record_is_not_created_again(bench: Bench) -> None:
 def test_a_write_over_a_newer_revision_is_refused(bench: Bench) -> None:
     bench.create(a_record())
     first = bench.slice(a_record())
-    bench.store.commit(Change(first, a_record(attempt=2)))
+    bench.store.commit(Change(first, a_record(note="edit 2")))
 
     with pytest.raises(StaleRecord):
-        bench.store.commit(Change(first, a_record(attempt=3)))
+        bench.store.commit(Change(first, a_record(note="edit 3")))
     with pytest.raises(StaleRecord):
         bench.store.commit(Change(first, None))
 
-    assert bench.slice(a_record()).value.attempt == 2
+    assert bench.slice(a_record()).value.note == "edit 2"
 
 
 def test_a_record_deleted_meanwhile_is_neither_written_nor_deleted_again(bench: Bench) -> None:
@@ -216,7 +256,7 @@ def test_a_record_that_was_deleted_and_recreated_has_another_revision(bench: Ben
 
 def test_the_revision_that_a_commit_returns_allows_the_next_write(bench: Bench) -> None:
     made, _ = bench.store.commit(Change(None, a_record()), Change(None, a_slot()))
-    written = a_record(attempt=2)
+    written = a_record(note="edit 2")
     (changed,) = bench.store.commit(Change(Stored(a_record(), made), written))
     (unchanged,) = bench.store.commit(Change(Stored(written, changed), written))
 
@@ -233,7 +273,7 @@ def test_one_stale_change_prevents_the_whole_commit(bench: Bench) -> None:
         bench.store.commit(
             Change(None, a_slot()),
             Change(bench.jobset(a_jobset()), a_jobset(generation=2)),
-            Change(stale, a_record(attempt=2)),
+            Change(stale, a_record(note="edit 2")),
         )
 
     assert bench.store.slots(CLUSTER) == ()
@@ -254,7 +294,7 @@ def test_a_change_of_two_documents_or_none_is_an_error(bench: Bench) -> None:
 
 
 def test_a_key_removed_from_a_map_is_removed_from_the_document(bench: Bench) -> None:
-    mine, other = slice_id(a_job()), slice_id(a_job(job_index=1))
+    mine, other = claim_id(a_job()), claim_id(a_job(job_index=1))
     bench.create(a_jobset(demand={mine: NOW, other: None}))
     bench.store.commit(Change(bench.jobset(a_jobset()), a_jobset(demand={other: NOW})))
     assert bench.jobset(a_jobset()).value.demand == {other: NOW}
@@ -266,9 +306,9 @@ def test_a_key_removed_from_a_map_is_removed_from_the_document(bench: Bench) -> 
 def test_a_field_that_an_operator_added_is_kept_and_never_read(bench: Bench) -> None:
     bench.create(a_record())
     bench.edit(a_record(), ticket="see #42")
-    bench.store.commit(Change(bench.slice(a_record()), a_record(attempt=2)))
+    bench.store.commit(Change(bench.slice(a_record()), a_record(note="edit 2")))
 
-    assert bench.slice(a_record()).value == a_record(attempt=2)
+    assert bench.slice(a_record()).value == a_record(note="edit 2")
     assert (bench.console.document(key_of(a_record())) or {})["ticket"] == "see #42"
 
 
@@ -279,7 +319,7 @@ def test_an_operators_edit_is_read_and_is_a_new_revision(bench: Bench) -> None:
 
     assert bench.slice(a_record()).value == a_record(hold=True, note="waiting for the vendor")
     with pytest.raises(StaleRecord):
-        bench.store.commit(Change(before, a_record(attempt=2)))
+        bench.store.commit(Change(before, a_record(note="edit 2")))
 
 
 def in_threads(count: int, act: Callable[[int], int]) -> list[int]:
@@ -295,7 +335,7 @@ def in_threads(count: int, act: Callable[[int], int]) -> list[int]:
 
 def test_of_eight_concurrent_creations_one_succeeds(bench: Bench) -> None:
     def take(number: int) -> int:
-        name = SliceId(f"tpu-{number}-aaaaaaaaaaaaa")
+        name = ClaimId(f"tpu-{number}-aaaaaaaaaaaaa")
         try:
             bench.create(a_slot(slice_id=name))
         except StaleRecord:

@@ -6,11 +6,11 @@ from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, an_occupant,
 from tests.contracts.stores import ELSEWHERE, Bench, slices
 from tests.domain.cases import in_use
 from tpu_slices.domain.model.facts import Family, WorkloadState
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 
 
 def test_the_demand_of_workloads_that_are_active_is_read_by_digests_and_added_up(bench: Bench) -> None:
-    first, second = SliceId("tpu-a-0-aaaaaaaaaaaaa"), SliceId("tpu-b-0-aaaaaaaaaaaaa")
+    first, second = ClaimId("tpu-a-0-aaaaaaaaaaaaa"), ClaimId("tpu-b-0-aaaaaaaaaaaaa")
     waiting = [
         a_jobset(uid=WorkloadUid("a"), demand={first: NOW}),
         a_jobset(uid=WorkloadUid("b"), demand={second: NOW}),

@@ -16,7 +16,7 @@ from tests.contracts.stores import REAL, a_limiter, a_slot, slices
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, SliceId, WorkloadUid
 from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.ports.store import Change, Names, Record, SliceStore
 from tpu_slices_simulator.fakes.store import FakeStore
@@ -26,7 +26,8 @@ pytestmark = REAL
 QUEUE = ReportQueue(CLUSTER, namespace="research", first=True)
 TOGETHER = Names(
     settings=True,
-    slices=[SliceId("tpu-none-0-aaaaaaaaaaaaa")],
+    slices=[SliceId("tpu-none-0-aaaaaaaaaaaaa-1")],
+    claims=[ClaimId("tpu-none-0-aaaaaaaaaaaaa")],
     workloads=[WorkloadUid("uid-0")],
     heartbeat=True,
     limiter=True,
@@ -40,7 +41,9 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "no settings_at": lambda store: store.settings_at("projects/none"),
     "clusters": lambda store: store.clusters(),
     "workloads": lambda store: store.workloads(CLUSTER, [WorkloadUid("uid-0"), WorkloadUid("uid-9")]),
-    "slices": lambda store: store.slices(CLUSTER, [SliceId("tpu-none-0-aaaaaaaaaaaaa")]),
+    "slices": lambda store: store.slices(CLUSTER, [SliceId("tpu-none-0-aaaaaaaaaaaaa-1")]),
+    "having": lambda store: store.having(CLUSTER, [ClaimId(f"tpu-none-{index}-aaaaaaaaaaaaa") for index in range(40)]),
+    "having none": lambda store: store.having(CLUSTER, []),
     "no slices": lambda store: store.slices(CLUSTER, []),
     "clusters_with_slices": lambda store: store.clusters_with_slices(),
     "slice_count": lambda store: store.slice_count(CLUSTER),

@@ -12,7 +12,7 @@ from google.cloud.firestore import Client
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, a_spec, settings
 from tests.contracts.stores import REAL, Bench
 from tpu_slices.adapters.firestore_settings import FirestoreSettings
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, SettingsStore
 from tpu_slices.wire.documents import Key
@@ -38,7 +38,7 @@ def deep(levels: int) -> dict[str, Any]:
         pytest.param(a_record(failures=2**63), id="64 bits and a sign"),
         pytest.param(a_record(failures=-(2**63) - 1), id="64 bits below zero"),
         pytest.param(a_record(note=HALF), id="no text"),
-        pytest.param(a_jobset(demand={SliceId(HALF): NOW}), id="a name that is no text"),
+        pytest.param(a_jobset(demand={ClaimId(HALF): NOW}), id="a name that is no text"),
         pytest.param(a_record(spec=a_spec(node_labels=(("__x__", "1"),))), id="a reserved name"),
         pytest.param(a_record(spec=a_spec(node_labels=(("", "1"),))), id="an empty name"),
         pytest.param(a_record(spec=a_spec(node_labels=(("k" * (NAME_BYTES + 1), "1"),))), id="a long name"),

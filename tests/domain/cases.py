@@ -42,7 +42,7 @@ from tpu_slices.domain.model.observations import (
     Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, ClaimId
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 from tpu_slices.domain.records.attempts import Seen
@@ -64,7 +64,7 @@ OWN, SIBLING, GUEST = an_occupant(), an_occupant(job_index=1, pod_uid="pod-llama
 LEFT = (Departure(user=OWN, at=NOW - MINUTE),)
 GUEST_LEFT = (Departure(user=GUEST, at=NOW - MINUTE),)
 ELSEWHERE = RunsOn(
-    slice_id=SliceId("tpu-guest-slice-0-aaaaaaaaaaaaa"), attempt=1, pod_uid="pod-1", chips=16, since=NOW - MINUTE
+    slice_id=ClaimId("tpu-guest-slice-0-aaaaaaaaaaaaa"), attempt=1, pod_uid="pod-1", chips=16, since=NOW - MINUTE
 )
 
 SILENT = Known(relay=RelayHeard(last_at=NOW - 4 * MINUTE, since=NOW - 8 * HOUR))
@@ -265,5 +265,5 @@ def _desire(record: SliceRecord, known: Known) -> Desire:
 def wanted(record: SliceRecord) -> SliceRecord:
     """Return the slice as it is while its JobSet needs it and its pool was requested."""
     requested_at = record.current.create_requested_at or NOW - HOUR
-    kept = {"id": record.maker, "let_go": "", "delete_requested_at": None}
+    kept = {"claimed_by": record.maker, "let_go": "", "delete_requested_at": None}
     return with_fields(record, **kept, desire=Desire.PRESENT, release_requested=False, create_requested_at=requested_at)

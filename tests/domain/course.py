@@ -131,7 +131,7 @@ class Course:
             self.record = record
 
     def reconcile(self) -> None:
-        own = a_jobset(state=self.state, demand={self.record.id: self.record.claim.demand_confirmed_at})
+        own = a_jobset(state=self.state, demand={self.record.maker: self.record.claim.demand_confirmed_at})
         self.record = with_current_desire(self.record, own)
         for record in self.records:
             if (

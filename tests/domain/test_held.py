@@ -22,7 +22,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 BY_ADA: dict[str, Any] = {"hold": True, "held_by": "ada@example.com", "held_since": NOW - HOUR}
 HELD = "Held by ada@example.com since 2026-03-01 11:00 UTC: nothing is created or deleted. "
@@ -112,5 +112,7 @@ def test_a_slice_that_waited_is_tried_at_once_when_its_hold_ends() -> None:
 
 def test_the_name_of_a_slice_that_was_to_go_and_went_while_it_was_held_is_not_used_again() -> None:
     held = decided(unneeded(requested(delete_requested_at=NOW - MINUTE, **BY_ADA)), Absent())
-    assert (held.attempt, held.claim.tried, held.claim.earlier) == (2, 2, ())
+    assert (held.attempt, held.current.gone, held.claim.earlier) == (1, True, ())
+    needed = replace(held, desire=Desire.PRESENT, hold=False)
+    assert decide(needed, Observed(Absent()), NOW, settings(), Known()).record.attempt == 2
     assert decided(requested(**BY_ADA), Absent()).attempt == 1, "one that is needed is made again under its name"

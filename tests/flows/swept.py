@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.builders import CLUSTER
 from tests.world import World
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId, SliceId
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.documents import key_of
 from tpu_slices_simulator.live import LiveWorkload
@@ -37,5 +37,5 @@ def repair(world: World, id_: SliceId) -> None:
     world.store.edit_slice(CLUSTER, id_, schema=1)
 
 
-def requested(world: World) -> set[SliceId]:
+def requested(world: World) -> set[ClaimId | SliceId]:
     return {slice_ for _, slice_ in world.publisher.take_requests()}

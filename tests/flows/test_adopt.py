@@ -126,7 +126,8 @@ def test_a_legacy_pool_that_is_not_adopted_is_never_touched() -> None:
 def test_a_survey_changes_nothing() -> None:
     world, jobset = a_cluster_of_tpu_provisioner()
     plan = survey(CLUSTER, [as_listed(jobset)], world.deps)
-    assert len(plan.changes) == 2
+    [changes] = plan.changes
+    assert len(changes) == 2
     assert world.store.commits == []
 
 

@@ -73,11 +73,11 @@ def test_two_concurrent_decisions_do_not_both_take_the_last_chips() -> None:
     world = World()
     world.store.put_settings(at_most(SLICE))
     first, second = a_record(), a_record(job=a_job(job_index=1))
-    world.store.put(a_jobset(demand=dict.fromkeys((first.id, second.id), NOW)), first, second)
-    world.store.meanwhile(lambda: reconcile(CLUSTER, second.id, world.deps))
-    reconcile(CLUSTER, first.id, world.deps)
+    world.store.put(a_jobset(demand=dict.fromkeys((first.maker, second.maker), NOW)), first, second)
+    world.store.meanwhile(lambda: reconcile(CLUSTER, second.name, world.deps))
+    reconcile(CLUSTER, first.name, world.deps)
     assert world.pools == [second.pool]
-    assert world.records[first.id].reason is Reason.CHIP_LIMIT_REACHED
+    assert world.records[first.name].reason is Reason.CHIP_LIMIT_REACHED
 
 
 def standing(**changes: Any) -> SliceRecord:
@@ -99,11 +99,11 @@ def test_a_pool_that_is_to_be_deleted_counts_as_long_as_it_stands(
     world = World()
     world.store.put_settings(at_most(SLICE))
     ended, next_ = whose(standing(**changes)), a_record()
-    world.store.put(ended, next_, a_jobset(demand={next_.id: NOW}))
-    reconcile(CLUSTER, next_.id, world.deps)
-    assert world.records[next_.id].reason is Reason.CHIP_LIMIT_REACHED
+    world.store.put(ended, next_, a_jobset(demand={next_.maker: NOW}))
+    reconcile(CLUSTER, next_.name, world.deps)
+    assert world.records[next_.name].reason is Reason.CHIP_LIMIT_REACHED
     world.store.put(with_fields(ended, phase=Phase.GONE))
-    reconcile(CLUSTER, next_.id, world.deps)
+    reconcile(CLUSTER, next_.name, world.deps)
     assert world.pools == [next_.pool]
 
 
@@ -128,15 +128,15 @@ def test_chips_count_in_the_namespace_of_the_guest_that_uses_them() -> None:
     world.store.put_settings(at_most(SLICE))
     guest = an_occupant("guest", namespace="vision")
     ended = standing(hosts=some_hosts(occupants=(guest,)))
-    place = RunsOn(slice_id=ended.id, attempt=1, pod_uid=guest.pod_uid, chips=SLICE, since=NOW)
+    place = RunsOn(slice_id=ended.maker, attempt=1, pod_uid=guest.pod_uid, chips=SLICE, since=NOW)
     its_own = a_record(job=guest.workload_job(CLUSTER), runs_on=place, demand_confirmed_at=None)
     another = a_job(namespace="vision", name="another", uid=WorkloadUid("uid-another"))
     ours, theirs = a_record(), a_record(job=another)
     world.store.put(ended, its_own, ours, theirs)
-    world.store.put(a_jobset(demand={ours.id: NOW}), a_jobset(uid=another.owner.uid, demand={theirs.id: NOW}))
-    reconcile(CLUSTER, theirs.id, world.deps)
-    reconcile(CLUSTER, ours.id, world.deps)
-    assert world.records[theirs.id].reason is Reason.CHIP_LIMIT_REACHED
+    world.store.put(a_jobset(demand={ours.maker: NOW}), a_jobset(uid=another.owner.uid, demand={theirs.maker: NOW}))
+    reconcile(CLUSTER, theirs.name, world.deps)
+    reconcile(CLUSTER, ours.name, world.deps)
+    assert world.records[theirs.name].reason is Reason.CHIP_LIMIT_REACHED
     assert world.pools == [ours.pool]
 
 

@@ -84,8 +84,8 @@ def pauses(world: World, _: SliceRecord) -> None:
 def test_what_hinders_it_is_left_to_reconcile(world: Forgetful, hinders: Callable[[World, SliceRecord], None]) -> None:
     record = world.record(joining(world))
     hinders(world, record)
-    assert hosts_join(world) == {record.id}
-    assert world.records[record.id].reason is Reason.HOSTS_JOINING
+    assert hosts_join(world) == {record.name}
+    assert world.records[record.name].reason is Reason.HOSTS_JOINING
     assert world.publisher.reports == []
 
 
@@ -94,7 +94,7 @@ def test_hosts_that_are_still_missing_are_counted_without_a_look(world: Forgetfu
     looked, due = len(world.backend.calls), record.next_reconcile_at
     world.cluster.unusable_hosts = 1
     assert hosts_join(world) == set()
-    counted = world.records[record.id]
+    counted = world.records[record.name]
     assert (counted.reason, counted.message) == (
         Reason.HOSTS_JOINING,
         "3 of 4 hosts are ready and offer their chips.",
@@ -110,18 +110,18 @@ def test_in_a_self_managed_cluster_missing_hosts_are_left_to_reconcile_which_say
     world.cluster.unusable_hosts = 1
     world.settle(minutes=30, until=lambda: world.record(jobset).reason is Reason.HOSTS_JOINING)
     record, before = world.record(jobset), len(world.publisher.requests)
-    world.cluster.loses_nodes(PoolKey(record.id, record.attempt))
+    world.cluster.loses_nodes(PoolKey(record.maker, record.attempt))
     world.relay_publishes()
     world.deliver()
     assert (world.record(jobset).reason, world.record(jobset).current.hosts.usable) == (Reason.HOSTS_JOINING, 0)
-    assert record.id in {slice_ for _, slice_ in world.publisher.requests[before:]}
+    assert record.maker in {slice_ for _, slice_ in world.publisher.requests[before:]}
 
 
 def test_a_slice_whose_leader_is_not_scheduled_yet_is_ready_and_looked_at_again(world: Forgetful) -> None:
     record = world.record(joining(world))
     world.cluster.schedules = False
     assert hosts_join(world) == set()
-    counted = world.records[record.id]
+    counted = world.records[record.name]
     assert counted.reason is Reason.READY
     assert counted.next_reconcile_at is not None
     assert world.publisher.reports == []
@@ -133,15 +133,15 @@ def test_a_leader_that_comes_to_a_slice_that_is_ready_is_counted_without_a_look(
     hosts_join(world)
     world.loses_all, world.cluster.schedules, looked = True, True, len(world.backend.calls)
     assert hosts_join(world) == set()
-    assert [each.owner for each in world.records[record.id].current.hosts.occupants] == [record.owner]
+    assert [each.owner for each in world.records[record.name].current.hosts.occupants] == [record.owner]
     assert len(world.backend.calls) == looked
 
 
 def test_lost_hosts_of_a_slice_that_is_ready_are_left_to_reconcile(world: Forgetful) -> None:
     record = world.record(joining(world))
     hosts_join(world)
-    world.cluster.loses_nodes(PoolKey(record.id, 1))
+    world.cluster.loses_nodes(PoolKey(record.maker, 1))
     world.relay_publishes()
     world.deliver()
-    assert [slice_ for _, slice_ in world.publisher.requests][-1] == record.id
-    assert (world.records[record.id].reason, world.records[record.id].current.hosts.usable) == (Reason.READY, 0)
+    assert [slice_ for _, slice_ in world.publisher.requests][-1] == record.maker
+    assert (world.records[record.name].reason, world.records[record.name].current.hosts.usable) == (Reason.READY, 0)

@@ -13,14 +13,14 @@ from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import Fact, Family, Heartbeat, Listed, SlicesWanted
 from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows import lists
 from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.live import LiveWorkload
 
-A_SLICE = SliceId("tpu-a-0-aaaaaaaaaaaaa")
+A_SLICE = ClaimId("tpu-a-0-aaaaaaaaaaaaa")
 LATER = NOW + 5 * MINUTE
 
 
@@ -31,7 +31,7 @@ def world() -> World:
     return world
 
 
-def waiting(uid: str, *slices: SliceId, told_at: object = NOW) -> WorkloadRecord:
+def waiting(uid: str, *slices: ClaimId, told_at: object = NOW) -> WorkloadRecord:
     return a_jobset(uid=WorkloadUid(uid), demand=dict.fromkeys(slices or (A_SLICE,), told_at))
 
 
@@ -86,7 +86,7 @@ def test_demand_that_is_not_on_record_is_asked_for(world: World) -> None:
 
 
 def test_demand_that_is_recorded_otherwise_is_forgotten_and_asked_for(world: World) -> None:
-    world.store.put(waiting("a", A_SLICE, SliceId("tpu-a-1-aaaaaaaaaaaaa")))
+    world.store.put(waiting("a", A_SLICE, ClaimId("tpu-a-1-aaaaaaaaaaaaa")))
     receive(a_list(waiting("a")), CLUSTER, world.deps, LATER)
     assert demand_of(world, "a") == [None, None]
     assert [question for _, question in world.publisher.questions] == [
@@ -131,7 +131,7 @@ def test_a_list_that_differs_in_very_much_confirms_nothing_yet(world: World, mon
 
 
 def test_only_demand_that_is_asked_for_again_is_forgotten_of_what_the_list_has_otherwise(world: World) -> None:
-    both = (A_SLICE, SliceId("tpu-a-1-aaaaaaaaaaaaa"))
+    both = (A_SLICE, ClaimId("tpu-a-1-aaaaaaaaaaaaa"))
     world.store.put(*(waiting(f"uid-{number:03}", *both) for number in range(600)))
     for part in range(2):
         receive(
@@ -168,9 +168,9 @@ def test_a_leader_that_is_back_ends_the_time_in_which_none_waited(
 ) -> None:
     awaits = {"phase": Phase.PROVISIONING, "reason": Reason.AWAITING_FLEX_START, "create_requested_at": NOW}
     record = a_record(**awaits, unawaited_since=unawaited_since)
-    world.store.put(record, a_jobset(demand={record.id: NOW}))
+    world.store.put(record, a_jobset(demand={record.maker: NOW}))
     receive(leaders_wait(0), CLUSTER, world.deps, LATER)
-    assert (world.publisher.requests == [(CLUSTER, record.id)]) is requested
+    assert (world.publisher.requests == [(CLUSTER, record.maker)]) is requested
 
 
 class Overheard(World):
@@ -200,7 +200,7 @@ def test_a_slice_that_waits_for_hours_is_bought_although_its_demand_was_told_onc
         world.steps()
         world.clock.advance(MINUTE - timedelta(seconds=12))
         world.sweeps()
-    assert world.records[left_over.id].reason is Reason.OPERATION_LIMIT
+    assert world.records[left_over.name].reason is Reason.OPERATION_LIMIT
     world.settle(minutes=5, until=lambda: len(jobset.bound) == 6)
     assert len(jobset.bound) == 6
     assert sum(isinstance(fact, SlicesWanted) for fact in world.told) == 1
@@ -215,7 +215,7 @@ def test_a_queued_slice_whose_leader_went_leaves_the_queue() -> None:
         world.steps()
         world.clock.advance(MINUTE - timedelta(seconds=12))
         world.sweeps()
-    assert world.records[left_over.id].reason is Reason.DEMAND_STALE
+    assert world.records[left_over.name].reason is Reason.DEMAND_STALE
 
 
 def test_what_was_refused_is_told_again_once_the_settings_have_changed() -> None:

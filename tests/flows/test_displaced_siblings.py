@@ -15,7 +15,7 @@ from tests.builders import (
     some_hosts,
 )
 from tests.world import World
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.flows.receive import receive
 
 TAKEN, LEFT = a_job(job_index=0), a_job(job_index=1)
@@ -28,9 +28,9 @@ def test_the_slice_that_the_sibling_left_is_in_demand(*, named: bool) -> None:
     world.store.put(
         a_record(job=TAKEN, hosts=on_it, create_requested_at=NOW),
         a_record(job=LEFT, spec=None, create_requested_at=NOW),
-        a_jobset(demand=dict.fromkeys(slice_id(job) for job in ((TAKEN, LEFT) if named else (TAKEN,)))),
+        a_jobset(demand=dict.fromkeys(claim_id(job) for job in ((TAKEN, LEFT) if named else (TAKEN,)))),
     )
     receive(leaders_wait(0), CLUSTER, world.deps, NOW)
     demand = world.store.workloads(CLUSTER, [TAKEN.owner.uid])[TAKEN.owner.uid].value.demand
-    assert demand == {slice_id(TAKEN): None, slice_id(LEFT): NOW}
-    assert world.store.slices(CLUSTER, [slice_id(LEFT)])[slice_id(LEFT)].value.spec is not None
+    assert demand == {claim_id(TAKEN): None, claim_id(LEFT): NOW}
+    assert world.store.having(CLUSTER, [claim_id(LEFT)])[claim_id(LEFT)].value.spec is not None

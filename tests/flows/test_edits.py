@@ -16,12 +16,12 @@ BEFORE = unclaimed(requested())
 
 
 def names(name: str, *records: SliceRecord) -> list[str]:
-    return [each.id for each in find(CLUSTER, name, a_world(*records).store)]
+    return [each.name for each in find(CLUSTER, name, a_world(*records).store)]
 
 
 def test_the_name_of_a_node_pool_is_that_of_the_slice_which_has_it_alone() -> None:
-    assert names(CLAIM.pool_of(1), CLAIM, BEFORE) == [BEFORE.id]
-    assert names(CLAIM.pool_of(2), CLAIM, BEFORE) == [CLAIM.id]
+    assert names(CLAIM.pool_of(1), CLAIM, BEFORE) == [BEFORE.name]
+    assert names(CLAIM.pool_of(2), CLAIM, BEFORE) == [CLAIM.name]
 
 
 def test_the_name_of_a_node_pool_that_is_gone_is_nobodys() -> None:
@@ -30,12 +30,12 @@ def test_the_name_of_a_node_pool_that_is_gone_is_nobodys() -> None:
 
 
 def test_the_name_of_a_claim_is_also_that_of_the_slices_that_it_had_and_that_still_stand() -> None:
-    assert names(CLAIM.id, CLAIM, BEFORE) == [CLAIM.id, BEFORE.id]
-    assert sorted(names("research/llama-slice-0", CLAIM, BEFORE)) == sorted([CLAIM.id, BEFORE.id])
+    assert names(CLAIM.name, CLAIM, BEFORE) == [CLAIM.name, BEFORE.name]
+    assert sorted(names("research/llama-slice-0", CLAIM, BEFORE)) == sorted([CLAIM.name, BEFORE.name])
 
 
 def test_the_name_of_an_adopted_pool_is_that_of_the_slice_which_has_it() -> None:
     adopted = ready(attempt=0, legacy_pool="llama-4f2a1")
-    assert names("llama-4f2a1", adopted) == [adopted.id]
+    assert names("llama-4f2a1", adopted) == [adopted.name]
     with pytest.raises(Permanent, match="not found"):
         names("llama-4f2a1", ready(attempt=1, legacy_pool="llama-4f2a1"))

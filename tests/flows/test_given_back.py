@@ -26,7 +26,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import unclaimed_id
+from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.receive import receive
@@ -47,56 +47,56 @@ WITH_OWN = with_fields(FREE, hosts=some_hosts(occupants=(OWN,)), fits=False)
 
 
 @pytest.mark.parametrize("slice_", [WITH_OWN, FREE], ids=["its Job is on it", "it fits, and the claim waits"])
-def test_a_slice_is_its_claims_again_in_the_commit_that_removes_its_own_record(slice_: SliceRecord) -> None:
+def test_a_slice_is_its_claims_again_in_the_commit_that_removes_the_next_one(slice_: SliceRecord) -> None:
     world = a_world(NEXT, slice_)
-    assert reconcile(CLUSTER, slice_.id, world.deps) is None
+    assert reconcile(CLUSTER, slice_.name, world.deps) is None
     [changed] = committed(world)
-    after = changed.pop(NEXT.id)
-    assert (changed, after) == ({slice_.id: None}, world.records[NEXT.id])
+    after = changed.pop(slice_.id)
+    assert (changed, after) == ({NEXT.id: None}, world.records[NEXT.name])
     assert after is not None
     assert (after.attempt, after.claim.earlier, after.wanted, after.goes) == (1, (), True, False)
     assert after.current.hosts.occupants == slice_.current.hosts.occupants
-    assert {*world.records} == {NEXT.id}
-    assert taken_requests(world) == {NEXT.id}
+    assert {*world.records} == {NEXT.name}
+    assert taken_requests(world) == {NEXT.name}
     assert world.backend.calls == []
 
 
 def test_a_slice_that_is_given_back_serves_its_claim_at_once() -> None:
     world = a_world(NEXT, FREE)
     stands(world, FREE)
-    [done] = reconcile_in_turn(CLUSTER, FREE.id, world.deps)
-    assert (done.after.id, done.after.attempt) == (NEXT.id, 1)
+    [done] = reconcile_in_turn(CLUSTER, FREE.name, world.deps)
+    assert (done.after.name, done.after.attempt) == (NEXT.name, 1)
     assert taken_requests(world) == set()
     (question,) = [asked for _, asked in world.publisher.questions if isinstance(asked, HostsQuestion)]
-    assert (question.slice_id, question.attempt, question.close) == (NEXT.id, 1, False)
+    assert (question.slice_id, question.attempt, question.close) == (NEXT.name, 1, False)
     assert (world.backend.ordered(Verb.CREATE), world.backend.ordered(Verb.DELETE)) == ([], [])
 
 
 def test_a_slice_is_given_back_with_the_report_that_its_job_is_there() -> None:
     world = a_world(NEXT, with_fields(WITH_OWN, hosts=some_hosts()))
     receive(hosts_changed(occupants=(OWN,), sequence=2), CLUSTER, world.deps)
-    assert world.publisher.requests == [(CLUSTER, WITH_OWN.id)]
-    reconcile(CLUSTER, WITH_OWN.id, world.deps)
-    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.id: 1}
-    assert world.records[NEXT.id].current.hosts.occupants == (OWN,)
+    assert world.publisher.requests == [(CLUSTER, WITH_OWN.name)]
+    reconcile(CLUSTER, WITH_OWN.name, world.deps)
+    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.name: 1}
+    assert world.records[NEXT.name].current.hosts.occupants == (OWN,)
 
 
 def test_what_the_claim_had_meanwhile_goes_by_itself_with_its_slot() -> None:
     claim = requested(attempt=2, earlier=(1,), slot=3)
     world = a_world(claim, WITH_OWN)
-    world.store.put(a_slot(3, slice_id=claim.id, attempt=2))
-    reconcile(CLUSTER, WITH_OWN.id, world.deps)
+    world.store.put(a_slot(3, slice_id=claim.name, attempt=2))
+    reconcile(CLUSTER, WITH_OWN.name, world.deps)
     [changed] = committed(world)
-    meanwhile = unclaimed_id(claim.id, 2)
-    assert {*changed} == {claim.id, WITH_OWN.id, meanwhile}
+    meanwhile = slice_id(claim.maker, 2)
+    assert {*changed} == {WITH_OWN.id, meanwhile}
     assert {id_: (record.attempt, record.claim.earlier) for id_, record in world.records.items()} == {
-        claim.id: (1, (2,)),
+        claim.name: (1, (2,)),
         meanwhile: (2, ()),
     }
     going_by_itself = world.records[meanwhile]
     assert (going_by_itself.wanted, going_by_itself.phase) == (False, Phase.RELEASING)
     assert going_by_itself.next_reconcile_at is not None
-    assert (going_by_itself.slots, slots(world)) == (frozenset({3}), {3: claim.id})
+    assert (going_by_itself.slots, slots(world)) == (frozenset({3}), {3: claim.name})
 
 
 def test_a_slot_that_the_claim_needs_no_more_is_handed_on() -> None:
@@ -104,13 +104,13 @@ def test_a_slot_that_the_claim_needs_no_more_is_handed_on() -> None:
     running(world, 4)
     awaited = SlotAwaited(operation=PoolOperation.CREATE, attempt=2, since=NOW, number=4)
     claim = with_fields(NEXT, slot_awaited=awaited)
-    world.store.put(claim, FREE, a_jobset(), a_slot(4, slice_id=claim.id, attempt=2))
+    world.store.put(claim, FREE, a_jobset(), a_slot(4, slice_id=claim.name, attempt=2))
     first = queued(world, 1)
     taken_requests(world)
-    reconcile(CLUSTER, FREE.id, world.deps)
-    assert world.records[claim.id].slots == frozenset()
-    assert slots(world)[4] == first.id
-    assert (handed_on_to(world, first), taken_requests(world)) == (4, {claim.id, first.id})
+    reconcile(CLUSTER, FREE.name, world.deps)
+    assert world.records[claim.name].slots == frozenset()
+    assert slots(world)[4] == first.name
+    assert (handed_on_to(world, first), taken_requests(world)) == (4, {claim.name, first.name})
 
 
 @pytest.mark.parametrize("slice_", [WITH_OWN, FREE], ids=["its Job is on it", "it fits, and the claim waits"])
@@ -122,8 +122,8 @@ def test_a_slice_to_which_nothing_is_to_happen_is_not_given_back(slice_: SliceRe
         world.store.put_document(pause_key(CLUSTER), {"message": "maintenance"})
     else:
         world.store.edit_slice(CLUSTER, slice_.id if held == "the slice" else NEXT.id, hold=True)
-    reconcile(CLUSTER, slice_.id, world.deps)
-    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.id: 2, slice_.id: 1}
+    reconcile(CLUSTER, slice_.name, world.deps)
+    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.name: 2, slice_.name: 1}
     assert taken_requests(world) == set()
 
 
@@ -136,13 +136,13 @@ def test_a_slice_that_was_held_is_given_back_once_it_is_not(held: str) -> None:
         world.store.put_document(paused, {"message": "maintenance"})
     else:
         world.store.edit_slice(CLUSTER, WITH_OWN.id, hold=True)
-    reconcile(CLUSTER, WITH_OWN.id, world.deps)
+    reconcile(CLUSTER, WITH_OWN.name, world.deps)
     if held == "the cluster":
         world.store.remove_document(paused)
     else:
         world.store.edit_slice(CLUSTER, WITH_OWN.id, hold=False)
-    reconcile(CLUSTER, WITH_OWN.id, world.deps)
-    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.id: 1}
+    reconcile(CLUSTER, WITH_OWN.name, world.deps)
+    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.name: 1}
 
 
 @pytest.mark.parametrize(
@@ -156,33 +156,33 @@ def test_a_slice_that_was_held_is_given_back_once_it_is_not(held: str) -> None:
 def test_a_slice_is_not_given_back_to_a_claim_that_does_not_need_it(claim: SliceRecord | None) -> None:
     world = a_world(*([] if claim is None else [claim]), WITH_OWN)
     stands(world, WITH_OWN)
-    done = reconcile(CLUSTER, WITH_OWN.id, world.deps)
+    done = reconcile(CLUSTER, WITH_OWN.name, world.deps)
     assert done is not None
-    assert (done.after.id, done.after.phase) == (WITH_OWN.id, Phase.RELEASING)
-    assert WITH_OWN.id in world.records
+    assert (done.after.name, done.after.phase) == (WITH_OWN.name, Phase.RELEASING)
+    assert WITH_OWN.name in world.records
 
 
 def test_a_slice_is_not_given_back_to_a_workload_that_has_ended() -> None:
     world = a_world(NEXT, WITH_OWN, state=WorkloadState.COMPLETED)
     stands(world, WITH_OWN)
-    reconcile(CLUSTER, WITH_OWN.id, world.deps)
-    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.id: 2, WITH_OWN.id: 1}
+    reconcile(CLUSTER, WITH_OWN.name, world.deps)
+    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.name: 2, WITH_OWN.name: 1}
 
 
 def test_a_claim_that_is_edited_while_it_gets_a_slice_back_keeps_the_edit() -> None:
     world = a_world(NEXT, WITH_OWN)
     world.store.meanwhile(partial(world.store.edit_slice, CLUSTER, NEXT.id, note="seen"))
-    reconcile(CLUSTER, WITH_OWN.id, world.deps)
-    assert {id_: (record.attempt, record.note) for id_, record in world.records.items()} == {NEXT.id: (1, "seen")}
+    reconcile(CLUSTER, WITH_OWN.name, world.deps)
+    assert {id_: (record.attempt, record.note) for id_, record in world.records.items()} == {NEXT.name: (1, "seen")}
 
 
 def test_a_slice_on_which_its_job_comes_while_the_next_one_is_reconciled_is_had_by_one_of_the_two() -> None:
     """The claim orders the next slice while it is given the last one back: whoever writes later decides anew."""
     world = a_world(NEXT, WITH_OWN)
-    world.store.meanwhile(partial(reconcile, CLUSTER, WITH_OWN.id, world.deps))
+    world.store.meanwhile(partial(reconcile, CLUSTER, WITH_OWN.name, world.deps))
     stands(world, WITH_OWN)
-    reconcile(CLUSTER, NEXT.id, world.deps)
-    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.id: 1}
+    reconcile(CLUSTER, NEXT.name, world.deps)
+    assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.name: 1}
     assert (world.backend.ordered(Verb.CREATE), world.store.slots(CLUSTER)) == ([], ())
 
 
@@ -192,7 +192,7 @@ def a_guest_takes_the_hosts(world: World) -> tuple[LiveWorkload, LiveWorkload]:
     world.backend.refuses_creations = STOCKOUT
     world.cluster.schedules = False
     world.leaves(jobset)
-    world.binds(guest, world.record(jobset).id, 1)
+    world.binds(guest, world.record(jobset).maker, 1)
     world.settle(minutes=10)
     return jobset, guest
 
@@ -201,7 +201,7 @@ def test_a_slice_that_others_left_is_given_back_to_its_claim_which_could_get_no_
     world = World()
     jobset, guest = a_guest_takes_the_hosts(world)
     claim = world.record(jobset)
-    taken = world.records[unclaimed_id(claim.id, 1)]
+    taken = world.records[slice_id(claim.maker, 1)]
     assert (taken.reason, taken.fits, claim.claim.earlier) == (Reason.OCCUPIED, True, (1,))
     world.ends(guest)
     world.cluster.schedules = True

@@ -26,7 +26,7 @@ from tests.world import World
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClaimId, WorkloadUid, claim_id
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.looking import Told
 from tpu_slices.flows.receive import receive
@@ -34,12 +34,12 @@ from tpu_slices.flows.reconcile import reconcile
 
 HOUR = 60 * MINUTE
 JOBS = [a_job(name=name, uid=WorkloadUid(f"uid-{name}")) for name in ("gemma", "llama", "phi")]
-POOLS = [slice_id(job) for job in JOBS]
+POOLS = [claim_id(job) for job in JOBS]
 GEMMA, *_ = POOLS
 moves = st.lists(st.sampled_from([None, *POOLS]), min_size=1, max_size=6)
 
 
-def reports(course: list[SliceId | None]) -> list[HostsChanged]:
+def reports(course: list[ClaimId | None]) -> list[HostsChanged]:
     """Return what is counted while a Job's leader moves from pool to pool, each time as another pod."""
     return [
         counted(pool, course[:move], sequence=move)
@@ -49,7 +49,7 @@ def reports(course: list[SliceId | None]) -> list[HostsChanged]:
     ]
 
 
-def counted(pool: SliceId, course: list[SliceId | None], sequence: int) -> HostsChanged:
+def counted(pool: ClaimId, course: list[ClaimId | None], sequence: int) -> HostsChanged:
     """Return the count of a pool after these moves."""
     leader = an_occupant("gemma", pod_uid=f"pod-{len(course)}")
     return hosts_changed(slice_id=pool, occupants=(leader,) if course[-1] == pool else (), sequence=sequence)
@@ -57,7 +57,7 @@ def counted(pool: SliceId, course: list[SliceId | None], sequence: int) -> Hosts
 
 @given(moves, st.randoms(use_true_random=False))
 def test_reports_of_several_pools_in_any_order_end_with_the_place_where_the_job_runs(
-    course: list[SliceId | None], chance: Random
+    course: list[ClaimId | None], chance: Random
 ) -> None:
     world = World()
     for job in JOBS:
@@ -96,9 +96,9 @@ def test_an_answer_that_lets_a_deletion_go_on_is_recorded_with_the_decision_to_d
     receive(ANSWER, CLUSTER, world.deps)
     assert world.store.commits == []
     assert world.publisher.take_requests() == []
-    assert world.publisher.answers == [(CLUSTER, ASKED.id, ANSWER)]
+    assert world.publisher.answers == [(CLUSTER, ASKED.name, ANSWER)]
 
-    reconcile(CLUSTER, ASKED.id, world.deps, Told(answer=ANSWER))
+    reconcile(CLUSTER, ASKED.name, world.deps, Told(answer=ANSWER))
     [[change, *_]] = world.store.commits
     assert isinstance(change.after, SliceRecord)
     assert change.after.phase is Phase.GONE, "there is no such pool"
@@ -109,19 +109,19 @@ def test_an_answer_about_a_slice_that_no_claim_has_is_recorded_with_the_decision
     world = closing(claim, LET_GO)
     receive(ANSWER, CLUSTER, world.deps)
     assert world.store.commits == []
-    assert world.publisher.answers == [(CLUSTER, LET_GO.id, ANSWER)]
+    assert world.publisher.answers == [(CLUSTER, LET_GO.name, ANSWER)]
 
-    reconcile(CLUSTER, LET_GO.id, world.deps, Told(answer=ANSWER))
-    assert {*world.records} == {claim.id}, "there is no such pool"
+    reconcile(CLUSTER, LET_GO.name, world.deps, Told(answer=ANSWER))
+    assert {*world.records} == {claim.name}, "there is no such pool"
 
 
 def test_an_answer_is_recorded_at_once_while_the_slice_may_be_needed_again() -> None:
     world = closing(ASKED, state=WorkloadState.SUSPENDED)
     receive(ANSWER, CLUSTER, world.deps)
-    hosts = world.records[ASKED.id].current.hosts
+    hosts = world.records[ASKED.name].current.hosts
     assert (hosts.occupants, hosts.answered) == ((), 1)
     assert world.publisher.answers == []
-    assert world.publisher.take_requests() == [(CLUSTER, ASKED.id)]
+    assert world.publisher.take_requests() == [(CLUSTER, ASKED.maker)]
 
 
 def test_a_report_about_a_slice_that_no_claim_has_is_recorded_with_that_slice() -> None:
@@ -131,8 +131,8 @@ def test_a_report_about_a_slice_that_no_claim_has_is_recorded_with_that_slice() 
     )
     world = closing(claim, LET_GO)
     receive(left, CLUSTER, world.deps)
-    assert world.records[LET_GO.id].current.hosts.occupants == ()
-    assert world.records[claim.id] == claim
+    assert world.records[LET_GO.name].current.hosts.occupants == ()
+    assert world.records[claim.name] == claim
     assert world.publisher.take_requests() == [(CLUSTER, LET_GO.id)]
 
 
@@ -148,7 +148,7 @@ def test_hosts_that_join_while_their_pool_is_created_are_counted_and_nothing_is_
     own = a_record(create_requested_at=NOW, seen=was_seen(Creating()), **created)
     world.store.put(own, a_jobset())
     receive(hosts_changed(usable=1, joined=3), CLUSTER, world.deps)
-    assert world.records[own.id].current.hosts.joined == 3
+    assert world.records[own.name].current.hosts.joined == 3
     assert world.publisher.take_requests() == []
     receive(hosts_changed(sequence=2), CLUSTER, world.deps)
-    assert world.publisher.take_requests() == [(CLUSTER, own.id)]
+    assert world.publisher.take_requests() == [(CLUSTER, own.maker)]

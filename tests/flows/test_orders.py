@@ -20,7 +20,7 @@ def test_a_slice_that_no_claim_has_is_looked_for_by_the_claim_that_it_was_made_f
     record = a_record(spec=MOVED, attempt=2, create_requested_at=NOW, ordered=ORDERED)
     let_go = order_of(unclaimed(record), settings())
     assert let_go == order_of(record, settings())
-    assert (let_go.slice_id, let_go.attempt, let_go.name, let_go.spec) == (record.id, 2, record.pool, ORDERED)
+    assert (let_go.slice_id, let_go.attempt, let_go.name, let_go.spec) == (record.maker, 2, record.pool, ORDERED)
 
 
 def test_a_slice_of_which_it_is_not_known_what_was_ordered_is_looked_for_as_what_is_requested() -> None:

@@ -14,7 +14,7 @@ from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.flows.looking import Told
 from tpu_slices.flows.reconcile import explain, reconcile
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -43,7 +43,7 @@ def edited_meanwhile(world: World, jobset: LiveWorkload) -> None:
 
 def test_a_slot_is_freed_although_the_record_is_edited_once_its_end_is_saved() -> None:
     world, jobset = a_world_whose_slice_is_created()
-    id_ = world.record(jobset).id
+    id_ = world.record(jobset).name
     world.store.meanwhile(lambda: None, lambda: edited_meanwhile(world, jobset))
     reconcile(CLUSTER, id_, world.deps, Told(ended=True))
     assert world.store.slots(CLUSTER) == ()
@@ -53,7 +53,7 @@ def test_a_slot_is_freed_although_the_record_is_edited_once_its_end_is_saved() -
 def test_a_decision_on_a_stale_record_is_repeated() -> None:
     world, jobset = a_world_whose_slice_is_created()
     world.store.meanwhile(lambda: edited_meanwhile(world, jobset))
-    done = reconcile(CLUSTER, world.record(jobset).id, world.deps)
+    done = reconcile(CLUSTER, world.record(jobset).name, world.deps)
     assert done is not None
     assert done.before.note == "seen"
 
@@ -74,14 +74,14 @@ def two_jobsets_wait() -> tuple[World, LiveWorkload, LiveWorkload]:
 
 def reconciled_for(waiting: LiveWorkload, jobset: LiveWorkload, world: World) -> None:
     """Reconcile the slice of a JobSet, as a request does that says whose pods wait."""
-    reconcile(CLUSTER, world.record(jobset).id, world.deps, Told(waiting=waiting.ref.owner.uid))
+    reconcile(CLUSTER, world.record(jobset).name, world.deps, Told(waiting=waiting.ref.owner.uid))
 
 
 def test_what_a_creation_needs_is_read_with_the_slice_of_who_waits() -> None:
     world, jobset, _ = two_jobsets_wait()
     reconciled_for(jobset, jobset, world)
     assert world.record(jobset).phase is Phase.PROVISIONING
-    assert [slot.value.slice_id for slot in world.store.slots(CLUSTER)] == [world.record(jobset).id]
+    assert [slot.value.slice_id for slot in world.store.slots(CLUSTER)] == [world.record(jobset).maker]
 
 
 def test_who_is_said_to_wait_does_not_want_the_slice_of_another() -> None:
@@ -104,7 +104,7 @@ def test_a_slot_that_somebody_took_after_it_was_read_with_the_slice_is_left_to_t
     world.store.meanwhile(lambda: reconciled_for(other, other, world))
     reconciled_for(jobset, jobset, world)
     taken = {slot.value.number: slot.value.slice_id for slot in world.store.slots(CLUSTER)}
-    assert {*taken.values()} == {world.record(jobset).id, world.record(other).id}
+    assert {*taken.values()} == {world.record(jobset).maker, world.record(other).maker}
 
 
 class Stalls(Fuse):
@@ -128,7 +128,7 @@ def test_what_was_remembered_before_a_stall_is_decided_anew_after_it(seconds: in
 
     world, record = World(Stalls(meanwhile)), a_record()
     world.store.put(a_jobset(), record)
-    reconcile(CLUSTER, record.id, world.deps)
+    reconcile(CLUSTER, record.name, world.deps)
     assert world.backend.ordered(Verb.CREATE) == ([record.pool] if acts else [])
 
 
@@ -146,7 +146,7 @@ def asked_about_hosts(world: World) -> list[HostsQuestion]:
 def test_a_requested_release_is_carried_out_once_the_relay_has_answered() -> None:
     world, jobset = a_world_with_a_ready_slice()
     world.store.edit_slice(CLUSTER, world.record(jobset).id, release_requested=True)
-    reconcile(CLUSTER, world.record(jobset).id, world.deps)
+    reconcile(CLUSTER, world.record(jobset).name, world.deps)
     (question,) = asked_about_hosts(world)
     assert (question.attempt, question.number, question.close) == (1, 1, True)
     assert world.backend.ordered(Verb.DELETE) == []
@@ -176,7 +176,7 @@ def test_a_creation_that_nobody_needs_any_more_is_cancelled_once(cancels: bool) 
     for _ in range(5):
         world.steps()
         world.clock.advance(MINUTE)
-        reconcile(CLUSTER, world.record(jobset).id, world.deps)
+        reconcile(CLUSTER, world.record(jobset).name, world.deps)
     assert world.backend.ordered(Verb.CANCEL) == [world.backend.ordered(Verb.CREATE)[0]]
 
 
@@ -267,7 +267,7 @@ def test_an_unreadable_gke_changes_no_phase_and_the_slice_is_reconciled_again() 
     world, jobset = a_world_whose_slice_is_created()
     before = world.record(jobset)
     world.backend.hide()
-    done = reconcile(CLUSTER, before.id, world.deps, Told(ended=True))
+    done = reconcile(CLUSTER, before.name, world.deps, Told(ended=True))
     assert done is not None
     assert (done.after.phase, done.after.transitions) == (before.phase, before.transitions)
     assert done.after.next_reconcile_at is not None
@@ -277,7 +277,7 @@ def test_explaining_changes_nothing() -> None:
     world, jobset = a_world_with_demand()
     world.deliver()
     commits, calls = len(world.store.commits), len(world.backend.calls)
-    explained = explain(CLUSTER, world.record(jobset).id, world.deps)
+    explained = explain(CLUSTER, world.record(jobset).name, world.deps)
     assert explained is not None
     assert explained.decision.reason == "Creating"
     assert (len(world.store.commits), len(world.backend.calls)) == (commits, calls)
@@ -285,19 +285,19 @@ def test_explaining_changes_nothing() -> None:
 
 def test_reconciling_an_unknown_slice_does_nothing() -> None:
     world = World()
-    assert reconcile(CLUSTER, SliceId("tpu-unknown-aaaaaaaaaaaaa"), world.deps) is None
+    assert reconcile(CLUSTER, ClaimId("tpu-unknown-aaaaaaaaaaaaa"), world.deps) is None
 
 
 def test_a_slice_of_an_unknown_cluster_is_a_permanent_error() -> None:
     world = World()
     record = a_record()
     with pytest.raises(Permanent, match="no settings"):
-        reconcile("elsewhere", record.id, world.deps)  # type: ignore[arg-type]  # a cluster id is only a string
+        reconcile("elsewhere", record.name, world.deps)  # type: ignore[arg-type]  # a cluster id is only a string
 
 
 def test_an_unavailable_store_is_a_temporary_error() -> None:
     world, jobset = a_world_whose_slice_is_created()
-    id_ = world.record(jobset).id
+    id_ = world.record(jobset).name
     world.store.unavailable = True
     with pytest.raises(Temporary):
         reconcile(CLUSTER, id_, world.deps)

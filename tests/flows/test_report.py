@@ -63,7 +63,7 @@ def test_a_report_names_a_slice_whose_record_cannot_be_read(world: World) -> Non
     assert failures == []
     assert (update.report.reason, update.report.requested) == (ReportReason.BLOCKED, 2)
     assert update.report.message.startswith(
-        f"0 of 2 slices ready; {unreadable.id} since 12:00 UTC: its record cannot be read"
+        f"0 of 2 slices ready; {unreadable.name} since 12:00 UTC: its record cannot be read"
     )
     assert [wait.count for wait in update.report.waits] == [1, 1]
 
@@ -161,7 +161,7 @@ def be_killed() -> None:
 
 
 def hosts_leave(world: World, record: SliceRecord) -> None:
-    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
+    world.publish(hosts_changed(slice_id=record.maker, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
 
 
@@ -179,7 +179,7 @@ def test_a_change_whose_report_was_not_recorded_is_looked_at_whenever_the_next_s
     with pytest.raises(Crash):
         report_all(world)
     assert last_told(world) is ReportReason.WAITING
-    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, sequence=10_001))
+    world.publish(hosts_changed(slice_id=record.maker, attempt=record.attempt, sequence=10_001))
     world.deliver()
     world.clock.advance(60 * CHANGED_WITHIN)
     report_all(world)
@@ -232,7 +232,7 @@ def test_slices_that_transition_together_are_reported_on_once_and_write_no_workl
     assert world.store.workloads(CLUSTER, [jobset])[jobset].value.next_report_at is None
     before = len(world.store.commits)
     for record in world.records.values():
-        world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
+        world.publish(hosts_changed(slice_id=record.maker, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
     written = chain.from_iterable(world.store.commits[before:])
     assert not any(isinstance(change.after, WorkloadRecord) for change in written)

@@ -25,7 +25,7 @@ from tests.builders import (
 )
 from tests.flows.counting_store import CountingStore
 from tests.world import ENDED, World
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out, slot_awaited
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
@@ -47,7 +47,7 @@ def queued(world: World, number: int, namespace: str = "research", **changes: An
     record = a_record(job=job, **changes)
     awaited = slot_awaited(record, PoolOperation.CREATE, 1, NOW - (300 - number) * MINUTE / 10)
     record = replace(record, slot_awaited=awaited)
-    world.store.put(record, a_jobset(namespace=namespace, uid=record.owner.uid, demand={record.id: NOW}))
+    world.store.put(record, a_jobset(namespace=namespace, uid=record.owner.uid, demand={record.maker: NOW}))
     return record
 
 
@@ -61,8 +61,8 @@ def running(world: World, count: int = 5, name: str = "busy") -> list[SliceRecor
 
 def ends(world: World, record: SliceRecord) -> None:
     """Let a creation end, and the slice be reconciled."""
-    world.backend.finish(world.records[record.id].pool)
-    reconcile(CLUSTER, record.id, world.deps, ENDED)
+    world.backend.finish(world.records[record.name].pool)
+    reconcile(CLUSTER, record.name, world.deps, ENDED)
 
 
 def ends_unseen(world: World, record: SliceRecord) -> None:
@@ -71,12 +71,12 @@ def ends_unseen(world: World, record: SliceRecord) -> None:
     world.publisher.take_requests()
 
 
-def slots(world: World) -> dict[int, SliceId]:
+def slots(world: World) -> dict[int, ClaimId]:
     return {stored.value.number: stored.value.slice_id for stored in world.store.slots(CLUSTER)}
 
 
 def handed_on_to(world: World, record: SliceRecord) -> int | None:
-    awaited = world.records[record.id].slot_awaited
+    awaited = world.records[record.name].slot_awaited
     return awaited.number if awaited else None
 
 
@@ -86,8 +86,8 @@ def test_a_freed_slot_is_handed_on_to_who_waits_longest_and_only_that_slice_is_r
     first, second = queued(world, 1), queued(world, 2)
     world.publisher.take_requests()
     ends(world, busy)
-    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
-    assert slots(world)[cast("int", handed_on_to(world, first))] == first.id
+    assert world.publisher.take_requests() == [(CLUSTER, first.maker)]
+    assert slots(world)[cast("int", handed_on_to(world, first))] == first.maker
     assert handed_on_to(world, second) is None
     assert len(slots(world)) == 5
 
@@ -98,9 +98,9 @@ def test_a_slot_that_was_handed_on_is_used_by_the_next_reconcile() -> None:
     first = queued(world, 1)
     ends(world, busy)
     number = handed_on_to(world, first)
-    reconcile(CLUSTER, first.id, world.deps, ENDED)
-    assert world.records[first.id].current.slot == number is not None
-    assert world.records[first.id].slot_awaited is None
+    reconcile(CLUSTER, first.name, world.deps, ENDED)
+    assert world.records[first.name].current.slot == number is not None
+    assert world.records[first.name].slot_awaited is None
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
 
 
@@ -109,8 +109,8 @@ def test_who_gets_a_freed_slot_is_reconciled_without_a_message() -> None:
     busy, *_ = running(world)
     first, second = queued(world, 1), queued(world, 2)
     ends_unseen(world, busy)
-    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)]
-    assert [each.after.id for each in done] == [busy.id, first.id]
+    done = [*reconcile_in_turn(CLUSTER, busy.name, world.deps, ENDED)]
+    assert [each.after.name for each in done] == [busy.name, first.name]
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
     assert handed_on_to(world, second) is None
     assert world.publisher.take_requests() == []
@@ -122,8 +122,8 @@ def test_a_slot_is_freed_that_was_taken_while_it_was_read_with_the_slice(monkeyp
     ends_unseen(world, ended)
     together = FakeStore.together
     monkeypatch.setattr(FakeStore, "together", lambda *asked: replace(together(*asked), slots=()))
-    reconcile(CLUSTER, ended.id, world.deps, Told(ended=True, slots=True))
-    assert (world.records[ended.id].slots, slots(world)) == (frozenset(), {})
+    reconcile(CLUSTER, ended.name, world.deps, Told(ended=True, slots=True))
+    assert (world.records[ended.name].slots, slots(world)) == (frozenset(), {})
 
 
 def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:
@@ -132,10 +132,10 @@ def test_of_several_who_get_a_slot_all_but_the_first_are_requested() -> None:
     first, second = queued(world, 1), queued(world, 2)
     with_a_slot_more(world)
     ends_unseen(world, one)
-    done = [*reconcile_in_turn(CLUSTER, one.id, world.deps, ENDED)]
-    assert [each.after.id for each in done] == [one.id, first.id]
-    assert world.publisher.take_requests() == [(CLUSTER, second.id)]
-    assert {first.id, second.id, other.id} <= {*slots(world).values()}
+    done = [*reconcile_in_turn(CLUSTER, one.name, world.deps, ENDED)]
+    assert [each.after.name for each in done] == [one.name, first.name]
+    assert world.publisher.take_requests() == [(CLUSTER, second.maker)]
+    assert {first.name, second.name, other.name} <= {*slots(world).values()}
 
 
 def with_a_slot_more(world: World) -> None:
@@ -150,8 +150,8 @@ def test_who_got_a_slot_is_reconciled_although_the_next_one_cannot_be_given_out(
     with_a_slot_more(world)
     ends_unseen(world, busy)
     world.store.meanwhile(lambda: None, lambda: None, partial(world.store.fail_next, Temporary("Firestore: 503")))
-    done = [*reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)]
-    assert [each.after.id for each in done] == [busy.id, first.id]
+    done = [*reconcile_in_turn(CLUSTER, busy.name, world.deps, ENDED)]
+    assert [each.after.name for each in done] == [busy.name, first.name]
     assert handed_on_to(world, second) is None
 
 
@@ -163,8 +163,8 @@ def test_who_got_a_slot_does_not_wait_until_others_leave_the_next_one_alone() ->
     ends_unseen(world, busy)
     edits = [partial(world.store.edit_slice, CLUSTER, second.id, note=f"{number}") for number in range(8)]
     world.store.meanwhile(lambda: None, lambda: None, *edits)
-    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())), ENDED)
-    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
+    reconcile(CLUSTER, busy.name, replace(world.deps, clock=Hasty(world.clock.now())), ENDED)
+    assert world.publisher.take_requests() == [(CLUSTER, first.maker)]
 
 
 @pytest.mark.parametrize("error", [Temporary("Firestore: 503"), ValueError("a bug")], ids=repr)
@@ -174,11 +174,11 @@ def test_who_gets_a_slot_and_cannot_be_reconciled_is_requested(error: Exception)
     busy, *_ = running(world)
     first = queued(world, 1)
     ends_unseen(world, busy)
-    turns = reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)
-    assert next(turns).after.id == busy.id
+    turns = reconcile_in_turn(CLUSTER, busy.name, world.deps, ENDED)
+    assert next(turns).after.name == busy.name
     world.store.fail_next(error)
     assert [*turns] == []
-    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
+    assert world.publisher.take_requests() == [(CLUSTER, first.maker)]
 
 
 def test_who_got_a_slot_is_requested_although_what_freed_it_fails_in_the_end() -> None:
@@ -188,8 +188,8 @@ def test_who_got_a_slot_is_requested_although_what_freed_it_fails_in_the_end() -
     ends_unseen(world, busy)
     world.store.meanwhile(world.publisher.fail_next)  # what is announced after the slot was handed on
     with pytest.raises(Temporary):
-        [*reconcile_in_turn(CLUSTER, busy.id, world.deps, ENDED)]
-    assert world.publisher.take_requests() == [(CLUSTER, first.id)]
+        [*reconcile_in_turn(CLUSTER, busy.name, world.deps, ENDED)]
+    assert world.publisher.take_requests() == [(CLUSTER, first.maker)]
 
 
 def test_two_slots_freed_at_the_same_time_go_to_two_slices() -> None:
@@ -198,9 +198,9 @@ def test_two_slots_freed_at_the_same_time_go_to_two_slices() -> None:
     first, second = queued(world, 1), queued(world, 2)
     world.backend.finish(one.pool)
     world.store.meanwhile(lambda: None, lambda: ends(world, other))
-    reconcile(CLUSTER, one.id, world.deps, ENDED)
+    reconcile(CLUSTER, one.name, world.deps, ENDED)
     assert len(slots(world)) == 5
-    assert Counter(slots(world).values())[first.id] == Counter(slots(world).values())[second.id] == 1
+    assert Counter(slots(world).values())[first.maker] == Counter(slots(world).values())[second.maker] == 1
 
 
 class Hasty(FakeClock):
@@ -222,7 +222,7 @@ def test_a_slot_goes_to_the_next_in_the_queue_at_once_if_others_serve_those_befo
         lambda: world.store.edit_slice(CLUSTER, second.id, note="served"),
     ]
     world.store.meanwhile(*commits)
-    reconcile(CLUSTER, busy.id, replace(world.deps, clock=Hasty(world.clock.now())), ENDED)
+    reconcile(CLUSTER, busy.name, replace(world.deps, clock=Hasty(world.clock.now())), ENDED)
     assert handed_on_to(world, third) is not None
 
 
@@ -237,7 +237,7 @@ def test_a_freed_slot_goes_to_a_waiting_deletion_before_all_creations() -> None:
     world.store.put(deleted)
     ends(world, busy)
     assert handed_on_to(world, deleted) is not None
-    (slot,) = [stored.value for stored in world.store.slots(CLUSTER) if stored.value.slice_id == deleted.id]
+    (slot,) = [stored.value for stored in world.store.slots(CLUSTER) if stored.value.slice_id == deleted.maker]
     assert (slot.operation, slot.capacity_pool) == (PoolOperation.DELETE, None)
 
 
@@ -245,12 +245,12 @@ def test_a_slot_whose_slice_does_not_use_it_goes_on_to_the_next() -> None:
     world = World()
     busy, *_ = running(world)
     stale, fresh = queued(world, 1), queued(world, 2)
-    world.store.put(a_jobset(uid=stale.owner.uid, demand={stale.id: NOW - 16 * MINUTE}))
+    world.store.put(a_jobset(uid=stale.owner.uid, demand={stale.maker: NOW - 16 * MINUTE}))
     world.store.put(a_heartbeat(received_at=world.clock.now()))
     ends(world, busy)
     assert handed_on_to(world, stale) is not None
-    reconcile(CLUSTER, stale.id, world.deps, ENDED)
-    assert world.records[stale.id].reason == "DemandStale"
+    reconcile(CLUSTER, stale.name, world.deps, ENDED)
+    assert world.records[stale.name].reason == "DemandStale"
     assert handed_on_to(world, fresh) is not None
     assert len(slots(world)) == 5
 
@@ -261,8 +261,8 @@ def test_a_slice_that_is_held_after_it_got_a_slot_gives_it_up() -> None:
     held, other = queued(world, 1), queued(world, 2)
     ends(world, busy)
     world.store.edit_slice(CLUSTER, held.id, hold=True)
-    reconcile(CLUSTER, held.id, world.deps, ENDED)
-    assert world.records[held.id].slots == frozenset()
+    reconcile(CLUSTER, held.name, world.deps, ENDED)
+    assert world.records[held.name].slots == frozenset()
     assert handed_on_to(world, other) is not None
 
 
@@ -295,8 +295,8 @@ def test_a_slot_that_was_handed_on_and_not_used_in_time_is_withdrawn_by_the_swee
     ends(world, busy)
     world.clock.advance(world.settings.limits.orders_arrive_within + MINUTE)
     sweep(world.deps)
-    assert world.records[first.id].slots == frozenset()
-    assert world.records[first.id].next_reconcile_at is not None
+    assert world.records[first.name].slots == frozenset()
+    assert world.records[first.name].next_reconcile_at is not None
     assert handed_on_to(world, second) is not None
     assert len(slots(world)) == 5
 
@@ -308,7 +308,7 @@ def test_a_slot_in_use_is_never_withdrawn() -> None:
     before = slots(world)
     sweep(world.deps)
     assert slots(world) == before
-    assert {world.records[record.id].current.slot for record in records} == {*before}
+    assert {world.records[record.name].current.slot for record in records} == {*before}
 
 
 def test_slots_that_a_raised_limit_adds_are_handed_on_by_the_sweep() -> None:
@@ -341,9 +341,9 @@ def test_a_pool_that_nobody_needs_any_more_hands_its_slot_on_until_the_relay_has
         world.cluster_lives()
     waiting = queued(world, 1)
     world.backend.finish(busy.pool)
-    reconcile(CLUSTER, busy.id, world.deps, ENDED)
+    reconcile(CLUSTER, busy.name, world.deps, ENDED)
     assert world.backend.ordered(Verb.DELETE) == [], "hosts may have joined since it answered"
-    assert world.records[busy.id].slots == frozenset()
+    assert world.records[busy.name].slots == frozenset()
     assert handed_on_to(world, waiting) is not None
 
 
@@ -354,7 +354,7 @@ def documents_read_to_hand_on(queue: int) -> int:
         queued(world, number)
     world.backend.finish(busy.pool)
     counting = CountingStore(world.store)
-    reconcile(CLUSTER, busy.id, replace(world.deps, store=cast("Any", counting)), ENDED)
+    reconcile(CLUSTER, busy.name, replace(world.deps, store=cast("Any", counting)), ENDED)
     assert len(slots(world)) == 5
     return counting.documents
 
@@ -374,8 +374,8 @@ def test_a_walk_round_the_queues_is_bounded_and_reaches_every_namespace() -> Non
     world.publisher.take_requests()
     for _ in range(2 * MOST_QUEUES):
         counting = CountingStore(world.store)
-        world.backend.finish(world.records[records[0].id].pool)
-        reconcile(CLUSTER, records[0].id, replace(world.deps, store=cast("Any", counting)), ENDED)
+        world.backend.finish(world.records[records[0].name].pool)
+        reconcile(CLUSTER, records[0].name, replace(world.deps, store=cast("Any", counting)), ENDED)
         assert counting.calls["creations_awaiting_slot"] <= MOST_QUEUES
         ((_, slice_),) = world.publisher.take_requests()
         reconcile(CLUSTER, slice_, world.deps, ENDED)

@@ -37,7 +37,7 @@ def test_who_stalls_hands_on_no_slot_that_its_slice_has_taken_again_meanwhile() 
     world = World()
     busy, *_ = running(world)
     first = queued(world, 1)
-    number = world.records[busy.id].current.slot
+    number = world.records[busy.name].current.slot
     assert number is not None
     ends_unseen(world, busy)
 
@@ -45,6 +45,6 @@ def test_who_stalls_hands_on_no_slot_that_its_slice_has_taken_again_meanwhile() 
         again = next(stored.value for stored in world.store.slots(CLUSTER) if stored.value.number == number)
         world.store.put(replace(again, operation=PoolOperation.DELETE, capacity_pool=None))
 
-    reconcile(CLUSTER, busy.id, replace(world.deps, store=cast("Any", Stalling(world.store, is_taken_again))))
-    assert slots(world)[number] == busy.id
+    reconcile(CLUSTER, busy.name, replace(world.deps, store=cast("Any", Stalling(world.store, is_taken_again))))
+    assert slots(world)[number] == busy.maker
     assert handed_on_to(world, first) is None

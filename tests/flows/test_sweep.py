@@ -56,7 +56,7 @@ def test_a_sweep_goes_on_when_one_cluster_is_in_trouble(world: World, other: Clu
 
     swept = sweep(world.deps)
 
-    assert set(world.records) == {lost.id}
+    assert set(world.records) == {lost.name}
     ((cluster, failed),) = ((failure.cluster, failure.error) for failure in swept.failures)
     assert (cluster, failed) == (other, error)
 
@@ -81,7 +81,7 @@ def test_a_cluster_whose_settings_cannot_be_read_stops_no_other(world: World) ->
 
     swept = sweep(world.deps)
 
-    assert requested(world) == {world.record(jobset).id}
+    assert requested(world) == {world.record(jobset).maker}
     assert [failure.cluster for failure in swept.failures] == [other]
 
 
@@ -141,7 +141,7 @@ def test_slices_of_a_cluster_that_nobody_can_sweep_fill_no_other_page(world: Wor
 
     sweep(world.deps)
 
-    assert requested(world) == {record.id}
+    assert requested(world) == {record.maker}
 
 
 def test_slices_of_a_cluster_without_settings_are_counted_in_the_log(world: World, lines: Lines) -> None:
@@ -169,7 +169,7 @@ def test_slices_whose_requests_have_no_effect_do_not_fill_the_page_for_ever(worl
     for _ in range(3):
         sweep(world.deps)
         world.clock.advance(MINUTE)
-    assert waiting.id in requested(world)
+    assert waiting.maker in requested(world)
 
 
 def minutes_of_requests(world: World, minutes: int) -> list[int]:
@@ -199,7 +199,7 @@ def test_a_request_that_is_served_costs_no_write_of_the_sweep(world: World) -> N
     sweep(world.deps)
     written = [change.after for commit in world.store.commits[before:] for change in commit]
     assert [record for record in written if isinstance(record, SliceRecord)] == []
-    assert requested(world) == {world.record(jobset, index).id for index in range(4)}
+    assert requested(world) == {world.record(jobset, index).maker for index in range(4)}
 
 
 def test_a_slice_that_is_written_while_it_is_requested_keeps_what_was_written(world: World) -> None:
@@ -207,4 +207,4 @@ def test_a_slice_that_is_written_while_it_is_requested_keeps_what_was_written(wo
     world.store.put(stuck)
     world.store.meanwhile(lambda: world.store.edit_slice(CLUSTER, stuck.id, note="mine"))
     assert sweep(world.deps).failures == ()
-    assert world.records[stuck.id] == replace(stuck, note="mine")
+    assert world.records[stuck.name] == replace(stuck, note="mine")

@@ -16,7 +16,7 @@ from tests.world import World
 from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.questions import ListQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import CHECK_AGAIN_AFTER, INVENTORY_CHECK_EVERY
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -102,7 +102,7 @@ def test_a_jobset_without_a_record_gets_one_in_whose_demand_its_slices_are(world
     due(world, None)
     assert checked(world)
     found = world.store.workloads(CLUSTER, [jobset.ref.owner.uid])[jobset.ref.owner.uid].value
-    assert set(found.demand) == {world.record(jobset).id}
+    assert set(found.demand) == {world.record(jobset).maker}
 
 
 def test_a_ready_slice_whose_pool_is_gone_is_looked_at(world: World) -> None:
@@ -113,7 +113,7 @@ def test_a_ready_slice_whose_pool_is_gone_is_looked_at(world: World) -> None:
     due(world, None)
     requested(world)
     sweep(world.deps)
-    assert requested(world) == {record.id}
+    assert requested(world) == {record.maker}
     assert world.record(jobset).next_reconcile_at is not None
 
 
@@ -121,7 +121,7 @@ def test_a_jobset_whose_slice_went_while_no_sweep_came_through_is_told_after_the
     """It was told to be READY, so that no report of it is due, and the change is too old to be looked for."""
     record = world.record(serving(world))
     sweep(world.deps)
-    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
+    world.publish(hosts_changed(slice_id=record.maker, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
     world.clock.advance(2 * MINUTE)
     due(world, None)
@@ -134,7 +134,7 @@ def test_a_jobset_whose_slice_went_while_no_sweep_came_through_is_told_after_the
 def test_what_was_found_is_requested_although_others_write_the_jobset_that_was_told_wrong(world: World) -> None:
     lost, orphan = (world.record(serving(world, name)) for name in ("llama", "gemma"))
     sweep(world.deps)
-    world.publish(hosts_changed(slice_id=lost.id, attempt=lost.attempt, usable=0, joined=0, sequence=10_000))
+    world.publish(hosts_changed(slice_id=lost.maker, attempt=lost.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
     world.clock.advance(2 * MINUTE)
     world.store.remove_document(key_of(orphan))
@@ -144,7 +144,7 @@ def test_what_was_found_is_requested_although_others_write_the_jobset_that_was_t
     world.store.meanwhile(*[partial(touch, world, told_wrong)] * 50)
     swept = sweep(world.deps)
     assert (swept.failures, swept.recovered) == ((), 1)
-    assert orphan.id in requested(world)
+    assert orphan.maker in requested(world)
 
 
 @pytest.mark.parametrize("stale", [0, 1])
@@ -158,9 +158,9 @@ def test_a_check_goes_on_past_a_slice_that_others_write_and_comes_again_soon(wor
     swept = sweep(world.deps)
     (found,) = swept.checked.values()
     other = lost[1 - stale]
-    assert (swept.failures, found.complete, [before.id for before, _ in found.mended]) == ((), False, [other.id])
+    assert (swept.failures, found.complete, [before.name for before, _ in found.mended]) == ((), False, [other.name])
     assert world.store.slices(CLUSTER, [other.id])[other.id].value.next_reconcile_at is not None
-    assert requested(world) == {each.id for each in lost}
+    assert requested(world) == {each.maker for each in lost}
     assert heartbeat(world).next_inventory_check_at == world.clock.now() + CHECK_AGAIN_AFTER
 
 
@@ -204,7 +204,7 @@ def test_a_creation_that_still_runs_is_not_looked_at_and_one_that_ended_is(world
     assert requested(world) == set()
     world.operations_end()
     assert sweep(world.deps).requested == 1
-    assert requested(world) == {world.record(jobset).id}
+    assert requested(world) == {world.record(jobset).maker}
 
 
 def failing(world: World) -> Swept:
@@ -225,7 +225,7 @@ class AskedStore:
 
     def __init__(self, store: Any) -> None:
         self._store = store
-        self.slices_read: list[SliceId] = []
+        self.slices_read: list[ClaimId | SliceId] = []
         self.workloads_read: list[WorkloadUid] = []
 
     def __getattr__(self, name: str) -> Any:
@@ -234,6 +234,10 @@ class AskedStore:
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Any:
         self.slices_read += ids
         return self._store.slices(cluster, ids)
+
+    def having(self, cluster: ClusterId, claims: Collection[ClaimId]) -> Any:
+        self.slices_read += claims
+        return self._store.having(cluster, claims)
 
     def workloads(self, cluster: ClusterId, uids: Collection[WorkloadUid]) -> Any:
         self.workloads_read += uids
@@ -244,11 +248,11 @@ def test_a_check_reads_nothing_by_name_that_it_has_or_that_is_settled(world: Wor
     serving(world)
     lost = serving(world, "gemma")
     record = world.record(lost)
-    world.publish(hosts_changed(slice_id=record.id, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
+    world.publish(hosts_changed(slice_id=record.maker, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
     assert world.record(lost).reason not in SERVED
     due(world, None)
     asked = AskedStore(world.store)
     assert CLUSTER in sweep(replace(world.deps, store=cast("Any", asked))).checked
-    assert asked.slices_read == [record.id]  # for the report of its JobSet
+    assert asked.slices_read == [record.maker]  # for the report of its JobSet
     assert {*asked.workloads_read} == {lost.ref.owner.uid}

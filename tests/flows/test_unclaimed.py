@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -11,10 +10,8 @@ from tests.builders import (
     CLUSTER,
     MINUTE,
     NOW,
-    a_job,
     a_record,
     a_slot,
-    unclaimed,
     with_fields,
 )
 from tests.domain.cases import HOUR, going
@@ -26,9 +23,8 @@ from tests.world import ENDED, World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import unclaimed_id
-from tpu_slices.domain.reconciling.binding import with_next
-from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY, InventoryFindings, check_inventory
+from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.looking import Told
@@ -50,18 +46,18 @@ GONE = going(attempt=2)
 
 def test_a_slice_that_is_gone_leaves_its_claim_in_the_commit_that_forgets_it() -> None:
     world = a_world(WAITS, GONE)
-    done = reconcile(CLUSTER, GONE.id, world.deps)
+    done = reconcile(CLUSTER, GONE.name, world.deps)
     assert done is not None
     assert (done.before, done.after.phase) == (GONE, Phase.GONE)
     [[*changed]] = committed(world)
     assert {*changed} == {WAITS.id, GONE.id}
-    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,))}
+    assert world.records == {WAITS.name: with_fields(WAITS, earlier=(1,))}
 
 
 def test_a_claim_that_is_needed_is_not_looked_at_for_that() -> None:
     world = a_world(WAITS, GONE)
-    assert [each.after.id for each in reconcile_in_turn(CLUSTER, GONE.id, world.deps)] == [GONE.id]
-    assert (world.records[WAITS.id].next_reconcile_at, taken_requests(world)) == (NOW + HOUR, set())
+    assert [each.after.name for each in reconcile_in_turn(CLUSTER, GONE.name, world.deps)] == [GONE.name]
+    assert (world.records[WAITS.name].next_reconcile_at, taken_requests(world)) == (NOW + HOUR, set())
 
 
 def unneeded(**changes: object) -> SliceRecord:
@@ -73,57 +69,57 @@ def unneeded(**changes: object) -> SliceRecord:
 def test_a_claim_that_is_not_needed_is_gone_once_the_last_slice_that_it_had_is() -> None:
     claim = unneeded()
     world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
-    reconcile(CLUSTER, GONE.id, world.deps)
-    assert world.records[claim.id].next_reconcile_at is not None
-    assert world.publisher.requests == [(CLUSTER, claim.id)]
+    reconcile(CLUSTER, GONE.name, world.deps)
+    assert world.records[claim.name].next_reconcile_at is not None
+    assert world.publisher.requests == [(CLUSTER, claim.name)]
     world.deliver()
-    assert {id_: record.phase for id_, record in world.records.items()} == {claim.id: Phase.GONE}
+    assert {id_: record.phase for id_, record in world.records.items()} == {claim.name: Phase.GONE}
 
 
 def test_a_claim_that_is_not_needed_is_not_gone_while_another_slice_stands_that_it_had() -> None:
     claim = unneeded(earlier=(1, 2))
     world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
-    reconcile(CLUSTER, GONE.id, world.deps)
+    reconcile(CLUSTER, GONE.name, world.deps)
     world.deliver()
-    assert (world.records[claim.id].phase, world.records[claim.id].claim.earlier) == (Phase.RELEASING, (1,))
+    assert (world.records[claim.name].phase, world.records[claim.name].claim.earlier) == (Phase.RELEASING, (1,))
 
 
 def test_a_claim_that_is_not_needed_is_reconciled_in_turn() -> None:
     claim = unneeded()
     world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
-    done = [*reconcile_in_turn(CLUSTER, GONE.id, world.deps)]
-    assert [(each.after.id, each.after.phase) for each in done] == [(GONE.id, Phase.GONE), (claim.id, Phase.GONE)]
+    done = [*reconcile_in_turn(CLUSTER, GONE.name, world.deps)]
+    assert [(each.after.name, each.after.phase) for each in done] == [(GONE.name, Phase.GONE), (claim.name, Phase.GONE)]
 
 
 def test_a_slice_that_is_gone_is_forgotten_although_its_claim_has_no_record() -> None:
     world = a_world(GONE)
-    assert reconcile(CLUSTER, GONE.id, world.deps) is not None
+    assert reconcile(CLUSTER, GONE.name, world.deps) is not None
     assert (world.records, taken_requests(world)) == ({}, set())
 
 
 def test_a_claim_that_does_not_know_of_a_slice_that_is_gone_is_left_as_it_is() -> None:
     claim = with_fields(WAITS, earlier=(1,))
     world = a_world(claim, GONE)
-    reconcile(CLUSTER, GONE.id, world.deps)
-    assert (committed(world), world.records) == ([{GONE.id: None}], {claim.id: claim})
+    reconcile(CLUSTER, GONE.name, world.deps)
+    assert (committed(world), world.records) == ([{GONE.id: None}], {claim.name: claim})
 
 
 def test_a_slice_is_not_forgotten_while_the_record_of_its_claim_cannot_be_read() -> None:
     world = a_world(WAITS, GONE)
     make_unreadable(world, WAITS)
     with pytest.raises(Permanent, match="schema: 99"):
-        reconcile(CLUSTER, GONE.id, world.deps)
-    assert world.records == {GONE.id: GONE}
+        reconcile(CLUSTER, GONE.name, world.deps)
+    assert world.records == {GONE.name: GONE}
     repair(world, WAITS.id)
-    reconcile(CLUSTER, GONE.id, world.deps)
-    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,))}
+    reconcile(CLUSTER, GONE.name, world.deps)
+    assert world.records == {WAITS.name: with_fields(WAITS, earlier=(1,))}
 
 
 def test_a_claim_that_is_edited_while_its_slice_is_forgotten_keeps_the_edit() -> None:
     world = a_world(WAITS, GONE)
     world.store.meanwhile(partial(world.store.edit_slice, CLUSTER, WAITS.id, note="seen"))
-    reconcile(CLUSTER, GONE.id, world.deps)
-    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,), note="seen")}
+    reconcile(CLUSTER, GONE.name, world.deps)
+    assert world.records == {WAITS.name: with_fields(WAITS, earlier=(1,), note="seen")}
 
 
 def test_the_slot_of_a_slice_that_is_gone_is_handed_on() -> None:
@@ -133,21 +129,21 @@ def test_the_slot_of_a_slice_that_is_gone_is_handed_on() -> None:
     world.store.put(deleted, a_slot(4, slice_id=deleted.maker, operation=PoolOperation.DELETE, capacity_pool=None))
     first = queued(world, 1)
     taken_requests(world)
-    reconcile(CLUSTER, deleted.id, world.deps, Told(ended=True, slots=True))
-    assert deleted.id not in world.records
-    assert slots(world)[4] == first.id
-    assert (handed_on_to(world, first), taken_requests(world)) == (4, {first.id})
+    reconcile(CLUSTER, deleted.name, world.deps, Told(ended=True, slots=True))
+    assert deleted.name not in world.records
+    assert slots(world)[4] == first.name
+    assert (handed_on_to(world, first), taken_requests(world)) == (4, {first.name})
 
 
 def test_what_happens_to_a_slice_that_no_claim_has_is_announced_to_nobody() -> None:
     slice_ = GONE.transitioned(NOW - MINUTE, Reason.CLOSING_HOSTS, "Releasing.")
     world = a_world(WAITS, slice_)
     stands(world, slice_)
-    reconcile(CLUSTER, slice_.id, world.deps)
-    assert [each.reason for each in world.records[slice_.id].transitions[1:]] == [Reason.DELETION_STARTED]
+    reconcile(CLUSTER, slice_.name, world.deps)
+    assert [each.reason for each in world.records[slice_.name].transitions[1:]] == [Reason.DELETION_STARTED]
     world.backend.finish(slice_.pool)
-    reconcile(CLUSTER, slice_.id, world.deps, ENDED)
-    assert slice_.id not in world.records
+    reconcile(CLUSTER, slice_.name, world.deps, ENDED)
+    assert slice_.name not in world.records
     assert world.publisher.updates == []
 
 
@@ -159,55 +155,15 @@ def test_a_slice_that_failed_has_a_record_of_its_own_until_it_is_gone() -> None:
     claim = world.record(jobset)
     world.backend.fail(claim.pool, STOCKOUT)
     world.deliver()
-    failed = world.records[unclaimed_id(claim.id, 1)]
+    failed = world.records[slice_id(claim.maker, 1)]
     assert (failed.pool, failed.wanted, failed.phase) == (claim.pool, False, Phase.RELEASING)
     assert (world.record(jobset).reason, world.record(jobset).claim.earlier) == (Reason.STOCKOUT, (1,))
     world.settle(minutes=20, until=lambda: jobset.bound == {0})
     world.settle(minutes=5)
-    assert {*world.records} == {claim.id}
+    assert {*world.records} == {claim.name}
     assert (world.record(jobset).attempt, world.record(jobset).claim.earlier) == (2, ())
     assert world.pools == [world.record(jobset).pool]
     assert world.store.slots(CLUSTER) == ()
-
-
-# one of which an operation ended is found by its number
-
-
-def test_an_operation_that_ended_on_a_slice_which_its_claim_has_no_more_reconciles_that_slice() -> None:
-    world = a_world(WAITS, GONE)
-    done = reconcile(CLUSTER, WAITS.id, world.deps, Told(ended=True, attempt=GONE.attempt, slots=True))
-    assert done is not None
-    assert (done.after.id, done.after.phase) == (GONE.id, Phase.GONE)
-    assert world.records == {WAITS.id: with_fields(WAITS, earlier=(1,))}
-
-
-def test_an_operation_that_ended_on_the_slice_which_a_claim_has_reconciles_the_claim() -> None:
-    world = a_world(WAITS, GONE)
-    done = reconcile(CLUSTER, WAITS.id, world.deps, Told(ended=True, attempt=WAITS.attempt, slots=True))
-    assert done is not None
-    assert done.after.id == WAITS.id
-    assert GONE.id in world.records
-
-
-def test_an_operation_that_ended_on_a_slice_which_is_on_record_no_more_reconciles_the_claim() -> None:
-    world = a_world(WAITS, GONE)
-    done = reconcile(CLUSTER, WAITS.id, world.deps, Told(ended=True, attempt=1, slots=True))
-    assert done is not None
-    assert done.after.id == WAITS.id
-    assert GONE.id in world.records
-
-
-def test_an_operation_that_ended_on_a_slice_whose_claim_has_no_record_reconciles_that_slice() -> None:
-    world = a_world(GONE)
-    reconcile(CLUSTER, GONE.maker, world.deps, Told(ended=True, attempt=GONE.attempt, slots=True))
-    assert world.records == {}
-
-
-def test_an_operation_that_ended_on_a_slice_of_which_nothing_is_on_record_changes_nothing() -> None:
-    world = a_world()
-    told = Told(ended=True, attempt=1, slots=True)
-    assert reconcile(CLUSTER, a_record(job=a_job(job_index=7)).id, world.deps, told) is None
-    assert world.store.commits == []
 
 
 # what the sweep makes up for
@@ -220,7 +176,7 @@ def failed(world: World) -> tuple[SliceRecord, SliceRecord]:
     world.backend.refuses_creations = STOCKOUT
     world.backend.fail(claim.pool, STOCKOUT)
     world.steps()
-    slice_ = world.records[unclaimed_id(claim.id, 1)]
+    slice_ = world.records[slice_id(claim.maker, 1)]
     assert (slice_.reason, world.backend.ordered(Verb.DELETE)) == (Reason.DELETION_STARTED, [claim.pool])
     return world.record(jobset), slice_
 
@@ -232,14 +188,14 @@ def test_the_slot_of_a_slice_that_no_claim_has_is_its_own_until_its_deletion_has
     world.store.put(with_fields(slice_, next_reconcile_at=None))
     taken_requests(world)
     sweep(world.deps)
-    assert (slots(world), slice_.id in taken_requests(world)) == ({slice_.current.slot: claim.id}, False)
+    assert (slots(world), slice_.name in taken_requests(world)) == ({slice_.current.slot: claim.name}, False)
 
     world.backend.finish(slice_.pool)
     world.backend.ended.clear()
     sweep(world.deps)
-    assert slice_.id in taken_requests(world)
-    reconcile(CLUSTER, slice_.id, world.deps, ENDED)
-    assert (slice_.id in world.records, slots(world)) == (False, {})
+    assert slice_.name in taken_requests(world)
+    reconcile(CLUSTER, slice_.name, world.deps, ENDED)
+    assert (slice_.name in world.records, slots(world)) == (False, {})
 
 
 def test_a_pool_of_a_claim_that_has_another_one_gets_a_record_of_its_own_and_is_deleted() -> None:
@@ -249,11 +205,11 @@ def test_a_pool_of_a_claim_that_has_another_one_gets_a_record_of_its_own_and_is_
     stands(world, with_fields(claim, attempt=7))
     world.clock.advance(INVENTORY_CHECK_EVERY)
     sweep(world.deps)
-    stray = world.records[unclaimed_id(claim.id, 7)]
+    stray = world.records[slice_id(claim.maker, 7)]
     assert (stray.attempt, stray.pool, stray.wanted) == (7, claim.pool_of(7), False)
-    assert (CLUSTER, stray.id) in world.publisher.requests
+    assert (CLUSTER, stray.name) in world.publisher.requests
     world.settle(minutes=30)
-    assert ({*world.records}, world.pools) == ({claim.id}, [claim.pool])
+    assert ({*world.records}, world.pools) == ({claim.name}, [claim.pool])
     assert jobset.bound == {0}
 
 
@@ -263,37 +219,5 @@ def test_the_lost_record_of_a_claim_is_made_anew_with_the_slices_that_it_had_and
     world.store.remove_document(key_of(claim))
     world.clock.advance(INVENTORY_CHECK_EVERY)
     sweep(world.deps)
-    found = world.records[claim.id]
+    found = world.records[claim.name]
     assert (found.attempt, found.claim.earlier, found.current.create_requested_at) == (2, (slice_.attempt,), None)
-
-
-def doubled(world: World) -> tuple[SliceRecord, SliceRecord]:
-    """Return a claim that has a slice, and the record that this slice has of its own as well."""
-    claim = world.record(serving(world))
-    own = unclaimed(claim)
-    world.store.put(own)
-    world.clock.advance(INVENTORY_CHECK_EVERY)
-    return claim, own
-
-
-def test_a_slice_that_a_claim_has_after_all_has_no_record_of_its_own() -> None:
-    world = World()
-    claim, own = doubled(world)
-    sweep(world.deps)
-    assert {*world.records} == {claim.id}
-    assert world.records[claim.id].attempt == own.attempt
-
-
-def test_a_slice_that_a_claim_lets_go_while_that_is_checked_keeps_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World()
-    claim, own = doubled(world)
-
-    def lets_go_meanwhile(*of: Any) -> InventoryFindings:
-        findings = check_inventory(*of)
-        world.store.put(with_next(world.records[claim.id], own))
-        return findings
-
-    monkeypatch.setattr("tpu_slices.flows.sweep.check_inventory", lets_go_meanwhile)
-    sweep(world.deps)
-    assert own.id in world.records
-    assert world.pools == [own.pool]

@@ -30,7 +30,7 @@ def test_the_slots_of_other_slices_are_settled_beside_a_record_that_cannot_be_re
     requested(world)
 
     assert sweep(world.deps).failures == ()
-    assert requested(world) == {sound.id}
+    assert requested(world) == {sound.maker}
     assert str(key_of(unreadable)) in world.store.unreadable
 
 
@@ -38,7 +38,7 @@ def test_the_slot_of_a_record_that_cannot_be_read_is_not_freed(world: World) -> 
     unreadable = world.record(being_created(world, slices=1))
     make_unreadable(world, unreadable)
     world.settle(minutes=60)
-    assert [stored.value.slice_id for stored in world.store.slots(CLUSTER)] == [unreadable.id]
+    assert [stored.value.slice_id for stored in world.store.slots(CLUSTER)] == [unreadable.maker]
 
     repair(world, unreadable.id)
     world.settle(minutes=20)
@@ -54,8 +54,8 @@ def test_a_record_that_cannot_be_read_does_not_stop_the_inventory_check(world: W
     world.ends_unreported(third)
     world.settle(minutes=60)
 
-    assert world.records[lost.id].phase is Phase.READY
-    assert world.records[ended.id].phase is Phase.GONE
+    assert world.records[lost.name].phase is Phase.READY
+    assert world.records[ended.name].phase is Phase.GONE
     assert world.pools == sorted([unreadable.pool, lost.pool])
 
 
@@ -94,7 +94,7 @@ def test_an_orphan_of_a_jobset_whose_record_cannot_be_read_is_adopted_and_the_ch
     swept = sweep(world.deps)
 
     assert (swept.recovered, swept.failures) == (2, ())
-    assert set(world.records) == {orphan.id, other.id}
+    assert set(world.records) == {orphan.name, other.name}
 
 
 def test_a_reconcile_of_a_record_that_cannot_be_read_is_a_permanent_error(world: World) -> None:
@@ -102,17 +102,17 @@ def test_a_reconcile_of_a_record_that_cannot_be_read_is_a_permanent_error(world:
     record = world.record(jobset)
     make_workload_unreadable(world, jobset)
     with pytest.raises(Permanent, match=r"workloads/demo.uid-llama-0: schema: 99"):
-        reconcile(CLUSTER, record.id, world.deps)
+        reconcile(CLUSTER, record.name, world.deps)
     make_unreadable(world, record)
     with pytest.raises(Permanent, match=rf"slices/demo.{record.id}: schema: 99"):
-        reconcile(CLUSTER, record.id, world.deps)
+        reconcile(CLUSTER, record.name, world.deps)
 
 
 def test_a_slice_occupied_by_a_jobset_whose_record_cannot_be_read_is_kept(world: World) -> None:
     owner = serving(world)
     guest = world.guest_appears()
     pool = world.record(owner).pool
-    world.binds(guest, world.record(owner).id, 1)
+    world.binds(guest, world.record(owner).maker, 1)
     world.settle(minutes=1)
     make_workload_unreadable(world, guest)
     world.ends(owner)
@@ -149,7 +149,7 @@ def test_a_slice_recorded_for_another_cluster_is_left_alone(world: World) -> Non
     record = world.record(serving(world))
     document = world.store.document(key_of(record)) or {}
     world.store.put_document(key_of(record), {**document, "cluster": "elsewhere"})
-    with pytest.raises(Permanent, match="id: must follow from cluster, owner"):
-        reconcile(CLUSTER, record.id, world.deps)
+    with pytest.raises(Permanent, match="claimed_by: must follow from cluster, owner"):
+        reconcile(CLUSTER, record.name, world.deps)
     world.settle(minutes=60)
     assert world.pools == [record.pool]

@@ -15,7 +15,7 @@ from tpu_slices.app import handlers
 from tpu_slices.app.handlers import Event
 from tpu_slices.domain.model.facts import Heartbeat
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.slices import ClusterId, unclaimed_id
+from tpu_slices.domain.model.slices import ClusterId, slice_id
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import VERSION, Message, encode_fact, encode_reconcile_request
@@ -123,11 +123,11 @@ def test_an_ended_operation_on_a_slice_that_no_claim_has_is_a_reconcile_request_
     claim = world.record(jobset)
     world.backend.fail(claim.pool, Failure(FailureKind.STOCKOUT, "No capacity."))
     world.steps()
-    failed = world.records[unclaimed_id(claim.id, 1)]
+    failed = world.records[slice_id(claim.maker, 1)]
     world.backend.finish(failed.pool)
     world.clock.advance(world.settings.limits.orders_arrive_within)
     handlers.handle_reconcile(an_event("cloud-operations", an_ended_operation(failed.pool)), world.deps)
-    assert {*world.records} == {claim.id}
+    assert {*world.records} == {claim.name}
 
 
 def test_an_ended_step_of_a_slice_on_compute_engine_leads_to_the_next_one() -> None:

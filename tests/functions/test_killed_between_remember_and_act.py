@@ -21,7 +21,7 @@ from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.gke.backend import GkeBackend, client
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher, publish
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices.wire.messages import encode_fact
@@ -121,10 +121,10 @@ def test_the_next_process_creates_the_pool_once(
     messaging.create(messaging.read().of_cluster(CLUSTER), addresses)
     receive, reconcile = processes.start(*(function(each, ROOT, addresses) for each in ("receive", "reconcile")))
     processes.wait_until_ready(receive, reconcile)
-    id_ = slice_id(a_job())
+    id_ = claim_id(a_job())
 
     def record() -> SliceRecord | None:
-        found = store.slices(CLUSTER, [id_]).get(id_)
+        found = store.having(CLUSTER, [id_]).get(id_)
         return found.value if found else None
 
     publish(

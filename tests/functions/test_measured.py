@@ -15,7 +15,7 @@ from tests.world import World
 from tpu_slices.app.handlers import handle_receive, handle_reconcile, handle_sweep
 from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceId, slice_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, claim_id, slice_id
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.flows.looking import NOTHING, Told
 from tpu_slices.ports.deps import ReconcileDeps
@@ -28,7 +28,7 @@ from tpu_slices_simulator.fakes.backend import Trouble, Verb
 from tpu_slices_simulator.fakes.store import FakeStore
 
 
-def reconcile_by_handler(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> tuple[()]:
+def reconcile_by_handler(cluster: ClusterId, slice_: ClaimId, deps: ReconcileDeps, told: Told = NOTHING) -> tuple[()]:
     request = encode_answer(cluster, slice_, told.answer) if told.answer else encode_reconcile_request(cluster, slice_)
     handle_reconcile(an_event("reconcile-requests", request), deps)
     return ()
@@ -57,7 +57,7 @@ def test_that_hosts_stay_away_for_longer_than_is_normal_is_logged_once(world: Wo
     assert not [line for line in lines() if line["event"] == LogEvent.HOSTS_LATE]
     world.settle(minutes=2 * 60)
     (late,) = [line for line in lines() if line["event"] == LogEvent.HOSTS_LATE]
-    assert (late["severity"], late["slice"], late["cause"]) == ("ERROR", record.id, "UPGRADE")
+    assert (late["severity"], late["slice"], late["cause"]) == ("ERROR", record.name, "UPGRADE")
     assert "GKE upgrades the node pool" in late["message"]
 
 
@@ -79,7 +79,7 @@ def test_that_a_creation_could_not_be_cancelled_is_a_warning_if_a_permission_is_
     assert [line["severity"] for line in told] == (["WARNING"] if forbidden else [])
     record = world.record(jobset)
     assert ("container.clusters.update" in record.message) is forbidden
-    assert all((line["slice"], line["attempt"]) == (record.id, 1) for line in told)
+    assert all((line["slice"], line["attempt"]) == (record.name, 1) for line in told)
 
 
 def test_how_long_a_slice_was_awaited_is_logged_once(world: World, lines: Lines) -> None:
@@ -104,9 +104,9 @@ def test_a_pool_that_is_found_was_not_awaited(world: World, lines: Lines) -> Non
     world.store.remove_document(key_of(lost))
     lines()
 
-    world.settle(minutes=30, until=lambda: lost.id in world.records and world.records[lost.id].phase is Phase.READY)
+    world.settle(minutes=30, until=lambda: lost.name in world.records and world.records[lost.name].phase is Phase.READY)
 
-    assert world.records[lost.id].phase is Phase.READY
+    assert world.records[lost.name].phase is Phase.READY
     assert ready_times(lines()) == []
 
 
@@ -208,5 +208,5 @@ def test_the_slice_that_is_paid_for_without_use_longest_is_named(world: World, l
 
     (line,) = swept(world, lines, LogEvent.CLUSTER_COUNTED)
 
-    assert line["paid_slice"] == slice_id(a_job(job_index=1))
+    assert line["paid_slice"] == slice_id(claim_id(a_job(job_index=1)), 1)
     assert line["paid_seconds"] == 50 * 60 + (world.clock.now() - NOW).total_seconds()

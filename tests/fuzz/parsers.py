@@ -40,7 +40,7 @@ from tests.relay.node_groups.objects import group
 from tests.relay.watched import READERS, kind_of
 from tests.wire.test_edited_documents import RECORDS, work_on
 from tests.world import World
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.planning.pool_labels import labels_of, pool_seen
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.receive import receive
@@ -183,7 +183,7 @@ def _labels(labels: Any) -> None:
     texts = {str(key): str(value) for key, value in labels.items()}
     for name in (POOL, "default-pool"):
         seen = pool_seen(name, texts, CLUSTER)
-        assert seen is None or name.startswith(SliceId(seen.slice_id))
+        assert seen is None or name.startswith(ClaimId(seen.slice_id))
 
 
 def _quantity(text: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.infra.sources import ROOT, resource
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id, pool_name
 from tpu_slices.wire.operations import ended_operation
 
 
@@ -62,7 +62,7 @@ def job(jobset: str, index: int = 0) -> WorkloadJob:
 @pytest.mark.parametrize("index", [0, 15, 1023])
 @pytest.mark.parametrize("attempt", [1, 10, 9999])
 def test_every_name_of_our_pools_passes_the_filter(jobset: str, index: int, attempt: int) -> None:
-    name = pool_name(slice_id(job(jobset, index)), attempt)
+    name = pool_name(claim_id(job(jobset, index)), attempt)
     assert pattern_of("resource.labels.nodepool_name").search(name)
     for place in ("regions/r/resourcePolicies", "global/instanceTemplates", "zones/z/instanceGroupManagers"):
         assert pattern_of("protoPayload.resourceName", OF_COMPUTE).search(f"projects/p/{place}/{name}")

@@ -6,7 +6,7 @@ from tests.builders import a_job
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import SliceId, slice_id
+from tpu_slices.domain.model.slices import ClaimId, claim_id
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -38,8 +38,8 @@ def crossed() -> tuple[World, LiveWorkload, LiveWorkload]:
     return world, llama, gemma
 
 
-def own_slice(jobset: LiveWorkload) -> SliceId:
-    return slice_id(a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid))
+def own_slice(jobset: LiveWorkload) -> ClaimId:
+    return claim_id(a_job(name=jobset.ref.owner.name, uid=jobset.ref.owner.uid))
 
 
 def deletions(world: World) -> list[str]:

@@ -105,7 +105,7 @@ def test_a_job_displaced_by_its_siblings_leader_gets_the_siblings_slice() -> Non
     first, second = world.record(jobset, 0), world.record(jobset, 1)
     world.backend.finish(second.pool)
     jobset.bound = {0}
-    world.binds(jobset, second.id, 1, index=0)
+    world.binds(jobset, second.maker, 1, index=0)
     world.backend.fail(first.pool, Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left."))
     world.deliver()
     world.settle(minutes=60, until=lambda: world.record(jobset, 0).phase is Phase.READY)

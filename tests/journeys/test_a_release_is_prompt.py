@@ -42,7 +42,7 @@ def test_a_release_that_an_operator_requests_is_as_prompt_although_the_job_still
     world = World()
     jobset = world.jobset_appears()
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
-    edits.edit(CLUSTER, world.record(jobset).id, edits.release, world.deps)
+    edits.edit(CLUSTER, world.record(jobset).name, edits.release, world.deps)
     assert _until_deleted(world, jobset) <= 30 * SECOND
 
 

@@ -18,7 +18,7 @@ from tpu_slices_simulator.fakes.backend import Verb
 def test_a_guest_beside_the_own_leader_changes_nothing_when_it_goes(how: str) -> None:
     world, llama = serving()
     guest = world.guest_appears()
-    world.binds(guest, world.record(llama).id, 1)
+    world.binds(guest, world.record(llama).maker, 1)
     world.settle(minutes=3)
     assert reason(world, llama) is Reason.READY
     if how == "leaves":
@@ -67,7 +67,7 @@ def test_the_slice_is_given_back_when_the_jobset_that_used_it_ends() -> None:
     world, llama = serving()
     world.leaves(llama)
     guest = world.guest_appears()
-    world.binds(guest, world.record(llama).id, 1)
+    world.binds(guest, world.record(llama).maker, 1)
     world.deliver()
     world.ends(guest)
     world.settle(minutes=5, until=lambda: llama.bound == {0})
@@ -106,7 +106,7 @@ def test_a_leader_that_takes_hosts_while_their_release_is_decided_keeps_them() -
     world.ends(llama)
     world.deliver()
     guest = world.guest_appears()
-    world.binds(guest, world.record(llama).id, 1)
+    world.binds(guest, world.record(llama).maker, 1)
     world.settle(minutes=60)
     assert (world.pools, deletions(world)) == ([pool], [])
     assert reason(world, llama) is Reason.OCCUPIED
@@ -166,7 +166,7 @@ def test_a_person_can_force_a_release_while_the_relay_is_dead_and_the_record_say
     world.relay_is_dead = True
     world.settle(minutes=30)
     edits.edit(
-        CLUSTER, world.record(llama).id, lambda record: edits.force_release(record, world.clock.now()), world.deps
+        CLUSTER, world.record(llama).name, lambda record: edits.force_release(record, world.clock.now()), world.deps
     )
     world.settle(minutes=10)
     assert world.pools == []

@@ -38,7 +38,7 @@ def test_a_slice_that_failed_is_its_claims_again_while_its_own_leader_runs_there
     world.settle(minutes=1)
     world.relay_is_dead = False
     world.backend.pools[first].seen, world.backend.pools[first].hosts_joined = Running(), True
-    world.binds(jobset, world.record(jobset).id, 1)
+    world.binds(jobset, world.record(jobset).maker, 1)
     world.settle(minutes=30)
     assert (world.record(jobset).attempt, reason(world, jobset)) == (1, Reason.READY)
     assert world.pools == [first]
@@ -64,7 +64,7 @@ def test_a_leader_that_left_unreported_is_not_on_the_hosts_for_ever() -> None:
     llama.absent = True
     world.relay_is_dead = True
     world.cluster.removes_pod(llama, 0)
-    world.cluster.loses_nodes(PoolKey(world.record(llama).id, 1))
+    world.cluster.loses_nodes(PoolKey(world.record(llama).maker, 1))
     world.settle(minutes=1)
     world.relay_is_dead = False
     world.settle(minutes=15)
@@ -79,7 +79,7 @@ def test_hosts_that_went_while_the_relay_was_away_are_not_counted_any_more() -> 
     world.relay_is_dead = True
     world.settle(minutes=10)
     world.cluster.unusable_hosts = 1
-    world.cluster.loses_nodes(PoolKey(world.record(llama).id, 1))
+    world.cluster.loses_nodes(PoolKey(world.record(llama).maker, 1))
     world.relay_is_dead = False
     world.settle(minutes=10)
     assert (world.record(llama).current.hosts.usable, reason(world, llama)) == (3, Reason.HOSTS_LOST)
@@ -156,7 +156,7 @@ def test_chips_of_a_slice_that_others_use_still_count_against_the_limit() -> Non
     world, llama = serving(world=world)
     guest = world.guest_appears()
     world.leaves(llama)
-    world.binds(guest, world.record(llama).id, 1)
+    world.binds(guest, world.record(llama).maker, 1)
     world.settle(minutes=60)
     assert len(world.pools) == 1
     assert reason(world, llama) is Reason.CHIP_LIMIT_REACHED

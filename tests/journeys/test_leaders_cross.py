@@ -11,7 +11,7 @@ from tests.journeys.serving import STOCKOUT, own_slice
 from tests.world import World
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -24,7 +24,7 @@ def crossed(world: World) -> tuple[LiveWorkload, LiveWorkload]:
     world.operations_end()
     for jobset, other in ((llama, gemma), (gemma, llama)):
         jobset.bound.add(0)
-        world.binds(jobset, slice_id(a_job(name=other.ref.owner.name, uid=other.ref.owner.uid)), attempt=1)
+        world.binds(jobset, claim_id(a_job(name=other.ref.owner.name, uid=other.ref.owner.uid)), attempt=1)
     return llama, gemma
 
 
@@ -50,7 +50,7 @@ def test_a_jobset_that_waits_while_another_occupies_its_slice_gets_another() -> 
     world.operations_end()
     guest = world.jobset_appears("guest")
     guest.bound.add(0)
-    world.binds(guest, slice_id(a_job(name="llama", uid=llama.ref.owner.uid)), attempt=1)
+    world.binds(guest, claim_id(a_job(name="llama", uid=llama.ref.owner.uid)), attempt=1)
     world.settle(minutes=20, until=lambda: llama.bound == {0})
     assert llama.bound == {0}
     assert len(world.pools) == 2
@@ -130,9 +130,9 @@ def test_it_gets_the_one_of_a_sibling_that_is_on_the_one_of_who_took_it() -> Non
     world.binds(gemma, own_slice(llama), attempt=1, index=0)
     world.deliver()
     world.backend.finish(world.record(gemma, 0).pool)
-    world.binds(gemma, world.record(gemma, 0).id, attempt=1, index=1)
+    world.binds(gemma, world.record(gemma, 0).maker, attempt=1, index=1)
     minutes_pass(world, 2)
-    assert world.record(gemma, 1).id in world.record(llama).message
+    assert world.record(gemma, 1).name in world.record(llama).message
     assert len(world.backend.ordered(Verb.CREATE)) == 3
 
 

@@ -36,14 +36,14 @@ def test_a_late_deletion_of_an_earlier_attempt_does_not_reach_the_next_one() -> 
     world.backend.delete(first)
     world.settle(minutes=5)
     assert world.record(jobset).phase is Phase.READY
-    assert world.pools == [pool_name(world.record(jobset).id, first.attempt + 1)]
+    assert world.pools == [pool_name(world.record(jobset).maker, first.attempt + 1)]
 
 
 def test_a_pool_stays_while_another_jobset_occupies_it_and_is_deleted_when_that_ends() -> None:
     world, pool = a_world_with_a_ready_slice()
     owner = next(iter(world.workloads.values()))
     guest = world.guest_appears()
-    world.binds(guest, world.record(owner).id, 1)
+    world.binds(guest, world.record(owner).maker, 1)
     world.ends(owner)
     world.settle(minutes=30)
     assert world.pools == [pool]
@@ -58,10 +58,10 @@ def test_a_slice_occupied_by_another_jobset_is_replaced_and_not_deleted() -> Non
     world, pool = a_world_with_a_ready_slice()
     owner = next(iter(world.workloads.values()))
     guest = world.guest_appears()
-    world.binds(guest, world.record(owner).id, 1)
+    world.binds(guest, world.record(owner).maker, 1)
     world.leaves(owner)
     world.settle(minutes=20, until=lambda: owner.bound == {0})
-    assert world.pools == sorted([pool, pool_name(world.record(owner).id, 2)])
+    assert world.pools == sorted([pool, pool_name(world.record(owner).maker, 2)])
 
 
 def test_an_unowned_pool_under_our_name_is_never_touched() -> None:
@@ -210,7 +210,7 @@ def test_an_answer_from_before_the_creation_ended_is_not_evidence() -> None:
     llama = world.jobset_appears()
     world.cluster.schedules = False
     world.steps()
-    slice_, pool = world.record(llama).id, world.record(llama).pool
+    slice_, pool = world.record(llama).maker, world.record(llama).pool
     world.ends(llama)
     world.steps()
     world.sweeps()
@@ -232,7 +232,7 @@ def test_a_job_that_comes_to_hosts_which_join_while_their_deletion_waits_for_a_s
     world.store.put_settings(settings(limits=Limits(operations=1)))
     llama = world.jobset_appears(request=FLEX)
     world.settle(minutes=5)
-    slice_, pool = world.record(llama).id, world.record(llama).pool
+    slice_, pool = world.record(llama).maker, world.record(llama).pool
     world.jobset_appears("other")
     world.steps()
     world.ends(llama)

@@ -269,8 +269,8 @@ def test_a_slot_that_was_handed_on_to_a_released_slice_goes_on_to_the_next() -> 
         world.deliver()
         world.clock.advance(MINUTE / 10)
     world.backend.finish(world.record(running[0]).pool)
-    reconcile(CLUSTER, world.record(running[0]).id, world.deps, Told(ended=True))
-    assert [slot.value.slice_id for slot in world.store.slots(CLUSTER)].count(world.record(gone).id) == 1
+    reconcile(CLUSTER, world.record(running[0]).name, world.deps, Told(ended=True))
+    assert [slot.value.slice_id for slot in world.store.slots(CLUSTER)].count(world.record(gone).maker) == 1
     world.ends(gone, WorkloadState.DELETED)
     world.deliver()
     assert world.record(gone).phase is Phase.GONE
@@ -287,12 +287,12 @@ def test_the_end_of_an_earlier_creation_under_its_name_does_not_free_the_slot_of
     world.operations_end()
     world.backend.vanish(first.pool)
     world.clock.advance(settings().limits.orders_arrive_within)
-    reconcile(CLUSTER, first.id, world.deps, Told(ended=True))
+    reconcile(CLUSTER, first.name, world.deps, Told(ended=True))
     later = world.record(jobset)
     assert (later.pool, later.current.operation == first.current.operation, later.current.slot is None) == (
         first.pool,
         False,
         False,
     )
-    reconcile(CLUSTER, first.id, world.deps, Told(ended=True, created=first.current.operation))
+    reconcile(CLUSTER, first.name, world.deps, Told(ended=True, created=first.current.operation))
     assert (world.record(jobset).reason, world.record(jobset).current.slot) == (Reason.CREATING, later.current.slot)

@@ -35,7 +35,7 @@ def test_a_slice_that_gke_refuses_to_delete_serves_its_job_once_that_is_resumed(
 def test_a_leader_that_comes_back_while_gke_refuses_the_deletion_keeps_its_slice(kind: FailureKind) -> None:
     """Its pod was under way when the hosts were closed."""
     world, llama = serving()
-    slice_ = world.record(llama).id
+    slice_ = world.record(llama).maker
     world.backend.refuses_deletions = Failure(kind, "no permission")
     world.suspends(llama)
     world.settle(minutes=10)
@@ -53,7 +53,7 @@ def test_a_leader_that_comes_back_while_gke_refuses_the_deletion_keeps_its_slice
 
 def test_a_leader_that_comes_back_while_the_deletion_fails_keeps_its_slice() -> None:
     world, llama = serving()
-    slice_, pool = world.record(llama).id, world.record(llama).pool
+    slice_, pool = world.record(llama).maker, world.record(llama).pool
     world.suspends(llama)
     while not deletions(world):
         world.steps()
@@ -70,7 +70,7 @@ def test_hosts_of_a_failed_creation_that_join_after_all_are_counted_and_serve_th
     world = World()
     llama = world.jobset_appears()
     world.steps()
-    slice_, pool = world.record(llama).id, world.record(llama).pool
+    slice_, pool = world.record(llama).maker, world.record(llama).pool
     world.backend.refuses_deletions = Failure(FailureKind.UNKNOWN, "an internal error")
     world.backend.fail(pool, STOCKOUT)
     world.settle(minutes=3, until=lambda: bool(world.record(llama).claim.earlier))
@@ -148,7 +148,7 @@ def test_a_pool_that_somebody_deletes_under_its_job_is_left_once_and_not_had_aga
     claim = world.record(llama)
     world.backend.pools[claim.pool].seen = Deleting()
     world.store.edit_slice(CLUSTER, claim.id, look_at=world.clock.now())
-    world.publisher.requests.append((CLUSTER, claim.id))
+    world.publisher.requests.append((CLUSTER, claim.maker))
     world.settle(minutes=20)
     assert world.record(llama).claim.tried == 2
     assert claim.attempt in world.record(llama).claim.earlier
@@ -158,7 +158,7 @@ def test_a_failed_slice_whose_deletion_came_to_nothing_is_had_again_by_the_job_t
     world = World()
     llama = world.jobset_appears()
     world.steps()
-    slice_, pool = world.record(llama).id, world.record(llama).pool
+    slice_, pool = world.record(llama).maker, world.record(llama).pool
     world.backend.refuses_creations = STOCKOUT
     world.backend.fail(pool, STOCKOUT)
     while not deletions(world):

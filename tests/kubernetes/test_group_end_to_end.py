@@ -189,6 +189,7 @@ def test_a_manifest_of_tpu_operator_becomes_a_slice_and_goes_with_it(stage: Stag
     stage.until(lambda: stage.group() is None, "the object to go")
     assert stage.functions.pools == []
     assert (
-        stage.kubectl("get", "nodes", "-l", f"google.com/tpu-slice-id={stage.functions.slice.id}", "-o", "name") == ""
+        stage.kubectl("get", "nodes", "-l", f"google.com/tpu-slice-id={stage.functions.slice.maker}", "-o", "name")
+        == ""
     )
     assert {"ChildResourcesProvisioned", "Provisioned", "Cleanup"} <= stage.events()

@@ -26,7 +26,7 @@ from tests.cluster.asking import Answer, Api, path
 from tests.infra.relay.manifests import a_relay, deployed
 from tests.kubernetes.cluster import Cluster, Json
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.ports.errors import Temporary
 from tpu_standins.testing.waiting import until
 
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 CLUSTER = "joins"
 SYSTEM = "kube-system"
-SLICE = SliceId("tpu-llama-0-ni2rmqnzkqh7a")
+SLICE = ClaimId("tpu-llama-0-ni2rmqnzkqh7a")
 OF_SLICES = "The relay may create and delete bootstrap tokens of slices only"
 FOR_NODES = "may be of the group system:bootstrappers:kubeadm:default-node-token only"
 HALF_AN_HOUR = "may live for half an hour at most"

@@ -99,7 +99,7 @@ class Site:
     def told(self, owner: Owner, record: SliceRecord, **own: object) -> None:
         """Let the functions say how far the slice is."""
         known = a_group(owner=owner, **{"generation": 1, **own})
-        update = NodeGroupUpdate(owner=owner, slice_id=record.id, status=status_of(record, known), at=NOW)
+        update = NodeGroupUpdate(owner=owner, slice_id=record.maker, status=status_of(record, known), at=NOW)
 
         def written() -> bool:
             with suppress(Temporary):
@@ -174,7 +174,7 @@ def test_its_user_applies_it_waits_for_it_and_deletes_it(site: Site) -> None:
 
 
 def _labels(record: SliceRecord) -> Json:
-    return {"google.com/nodepool-manager": "tpu-provisioner", "google.com/tpu-slice-id": record.id}
+    return {"google.com/nodepool-manager": "tpu-provisioner", "google.com/tpu-slice-id": record.maker}
 
 
 def test_a_status_that_is_written_twice_changes_nothing(site: Site) -> None:
@@ -215,7 +215,7 @@ def test_pods_are_evicted_unless_a_budget_keeps_them(site: Site) -> None:
     site.admin.create(budgets, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", **budget})
     until(lambda: (site.admin.read(f"{budgets}/kept").get("status") or {}).get("currentHealthy") == 1, "the budget")
     over: list[object] = []
-    pool = PoolKey(a_group_record().id, 1)
+    pool = PoolKey(a_group_record().maker, 1)
     evictor = Evictor(lambda: [Eviction(pool, ("host-e",), whole=True)], site.calls, over.append)
 
     def gone(name: str) -> bool:

@@ -12,16 +12,16 @@ from tests.relay.objects import Json, bound_pod, jobset, node
 from tests.relay.watched import Watched, reports
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.questions import HostsQuestion
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 
-SLICE = SliceId("tpu-llama-0-aaaaaaaaaaaaa")
+SLICE = ClaimId("tpu-llama-0-aaaaaaaaaaaaa")
 
 
 def leader(host: int = 0) -> Json:
     return bound_pod(0, f"{SLICE}-1-{host}")
 
 
-def question(*, close: bool = True, number: int = 1, attempt: int = 1, slice_id: SliceId = SLICE) -> HostsQuestion:
+def question(*, close: bool = True, number: int = 1, attempt: int = 1, slice_id: ClaimId = SLICE) -> HostsQuestion:
     return HostsQuestion(slice_id=slice_id, attempt=attempt, number=number, asked_at=NOW, close=close)
 
 

@@ -18,7 +18,7 @@ from tests.builders import an_owner
 from tests.relay.objects import bound_pod, container, jobset, node, read_jobset
 from tests.relay.test_events import update
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import OwnerKind, SliceId
+from tpu_slices.domain.model.slices import ClaimId, OwnerKind
 from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_standins.testing.waiting import beside
@@ -245,7 +245,7 @@ def test_the_pods_that_hold_chips_of_a_node_are_those_that_have_not_ended(
 @pytest.mark.parametrize(
     ("pool", "selector"),
     [
-        (PoolKey(SliceId("tpu-a-0-bbbbbbbbbbbbb"), 3), f"{NODE_POOL}=tpu-a-0-bbbbbbbbbbbbb-3"),
+        (PoolKey(ClaimId("tpu-a-0-bbbbbbbbbbbbb"), 3), f"{NODE_POOL}=tpu-a-0-bbbbbbbbbbbbb-3"),
         (LegacyPool(name="p", namespace="", jobset="", job=""), f"{NODE_POOL}=p"),
     ],
     ids=["ours", "legacy"],

@@ -6,7 +6,7 @@ from relay import translate
 from relay.events import MOST_CHARACTERS, event, reason_of, type_of
 from tests.relay.objects import pod
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, PoolName, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, PoolName, WorkloadJob, WorkloadUid
 from tpu_slices.domain.records.slices import Transition
 from tpu_slices.ports.publisher import SliceUpdate
 
@@ -23,7 +23,7 @@ def update(*, transition_number: int = 2, message: str = "All 4 hosts are usable
     pool = PoolName("tpu-llama-0-aaaaaaaaaaaaa-1")
     return SliceUpdate(
         job=job,
-        slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"),
+        slice_id=ClaimId("tpu-llama-0-aaaaaaaaaaaaa"),
         pool=pool,
         transition_number=transition_number,
         transition=transition,

@@ -23,7 +23,7 @@ from tpu_slices.domain.model.questions import (
     Question,
     RepeatQuestion,
 )
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -78,7 +78,7 @@ class FakeCluster:
         self._fail()
         self.patches.append((owner.full_name, "status", patch))
 
-    def nodes_of_slice(self, slice_id: SliceId) -> Mapping[str, int]:
+    def nodes_of_slice(self, slice_id: ClaimId) -> Mapping[str, int]:
         self._fail()
         return {name: int(name.split("-")[-2]) for name in self.nodes if name.startswith(slice_id)}
 
@@ -103,7 +103,7 @@ class FakeClusterView:
     def expect(self, expected: NodesExpected) -> None:
         self.expected.append(expected)
 
-    def lacks_chips(self, _: SliceId) -> bool:
+    def lacks_chips(self, _: ClaimId) -> bool:
         return False
 
     def ask(self, question: FactQuestion) -> None:
@@ -264,7 +264,7 @@ def test_a_jobset_that_is_gone_or_recreated_is_missing(setup: Setup, found: Json
 @pytest.mark.parametrize(
     "asked",
     [
-        HostsQuestion(slice_id=SliceId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=1, number=1, asked_at=NOW, close=True),
+        HostsQuestion(slice_id=ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=1, number=1, asked_at=NOW, close=True),
         *(ListQuestion(family=family, asked_at=NOW) for family in Family),
         RepeatQuestion(family=Family.DEMAND, keys=("u-1",)),
         RepeatQuestion(family=Family.HOSTS, keys=("tpu-llama-0-aaaaaaaaaaaaa-1",)),

@@ -26,7 +26,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.questions import RepeatQuestion
-from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, Owner, OwnerKind, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message, decode_fact
 from tpu_standins.patience import PATIENCE_SECONDS
@@ -90,7 +90,7 @@ def outbox(topic: FakeTopic, most: int = MOST_BYTES) -> Outbox:
 
 def hosts(usable: int, slice_id: str = "tpu-a") -> HostsChanged:
     return HostsChanged(
-        slice_id=SliceId(f"{slice_id}-aaaaaaaaaaaaa"),
+        slice_id=ClaimId(f"{slice_id}-aaaaaaaaaaaaa"),
         attempt=1,
         usable=usable,
         joined=4,

@@ -32,7 +32,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.questions import HostsQuestion, ListQuestion, Question, RepeatQuestion
-from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadUid
 from tpu_slices.wire.messages import decode_fact
 from tpu_standins.patience import PATIENCE_SECONDS
 from tpu_standins.testing.waiting import until
@@ -226,7 +226,7 @@ def test_an_exclusive_node_is_labeled_and_usable_from_then_on(stage: Stage) -> N
 
 
 def test_hosts_are_closed_before_they_are_said_to_be_empty_and_opened_again(stage: Stage) -> None:
-    slice_id = SliceId("tpu-llama-0-aaaaaaaaaaaaa")
+    slice_id = ClaimId("tpu-llama-0-aaaaaaaaaaaaa")
     close = HostsQuestion(slice_id=slice_id, attempt=1, number=1, asked_at=NOW, close=True)
     names = [host(number)["metadata"]["name"] for number in range(4)]
 

@@ -14,12 +14,12 @@ from relay.joining.authorities import ca_hashes
 from relay.joining.tokens import Tokens
 from tests.builders import MINUTE, NOW
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.ports.errors import Temporary
 from tpu_slices_simulator.bootstrap import FakeBootstrap
 from tpu_slices_simulator.fakes.clock import FakeClock
 
-SLICE = SliceId("tpu-llama-0-ni2rmqnzkqh7a")
+SLICE = ClaimId("tpu-llama-0-ni2rmqnzkqh7a")
 QUESTION = JoinQuestion(slice_id=SLICE, attempt=1, asked_at=NOW)
 AUTHORITY = """-----BEGIN CERTIFICATE-----
 MIIBgTCCASegAwIBAgIUb4PwNU2fxw1g6KTgFdLuYvIKHnYwCgYIKoZIzj0EAwIw
@@ -99,7 +99,7 @@ def test_a_token_is_handed_out_again_while_it_lives_longer_than_ten_minutes(afte
     assert len(site.bootstrap.secrets) == (1 if same else 2)
 
 
-@pytest.mark.parametrize("changes", [{"attempt": 2}, {"slice_id": SliceId("tpu-llama-1-ni2rmqnzkqh7a")}])
+@pytest.mark.parametrize("changes", [{"attempt": 2}, {"slice_id": ClaimId("tpu-llama-1-ni2rmqnzkqh7a")}])
 def test_each_attempt_of_each_slice_has_a_token_of_its_own(changes: dict[str, Any]) -> None:
     site = Site()
     assert site.asks().token != site.asks(**changes).token

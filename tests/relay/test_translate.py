@@ -8,7 +8,7 @@ from relay.objects import Hardware, Host, Place, PoolKey, WorkloadName
 from relay.translate import missing_labels
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, container, jobset, node, pod, read_jobset, replicated_job
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.wire.jobsets import jobset_state
 
 OPTED_OUT_POD = {"metadata": {"annotations": {OPTED_OUT: "true"}}}
@@ -183,7 +183,7 @@ def test_a_leader_is_bound_to_its_node_until_it_ends(phase: str, on: str | None)
 def test_a_node_of_ours_names_its_pool() -> None:
     seen = translate.host(node(attempt=3))
     assert seen is not None
-    assert seen.pool == PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 3)
+    assert seen.pool == PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 3)
     assert (seen.workload_uid, seen.expected, seen.usable) == ("u-1", 4, True)
 
 
@@ -203,7 +203,7 @@ REPLACED: Mapping[str, str | None] = {**dict.fromkeys(f"google.com/{key}" for ke
 def test_a_host_is_its_pools_whatever_labels_people_give_that(labels: Mapping[str, str | None]) -> None:
     seen = translate.host(node(attempt=3, labels={**labels, "cloud.google.com/gke-nodepool": POOL}))
     assert seen is not None
-    assert seen.pool == PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 3)
+    assert seen.pool == PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 3)
     assert seen.usable
 
 
@@ -214,7 +214,7 @@ def test_a_host_without_our_labels_whose_pool_is_not_named_as_ours_is_ignored(po
 
 def test_the_nodes_of_a_pool_are_listed_by_its_name() -> None:
     assert (
-        translate.hosts_of(PoolKey(SliceId("tpu-llama-0-aaaaaaaaaaaaa"), 3)) == f"cloud.google.com/gke-nodepool={POOL}"
+        translate.hosts_of(PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 3)) == f"cloud.google.com/gke-nodepool={POOL}"
     )
 
 

@@ -24,7 +24,7 @@ from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.ports.store import Change, Record, Stored
+from tpu_slices.ports.store import Change, Stored, moved
 from tpu_slices_simulator.story import Fault, Kind, Story
 
 MOST_SEEDS = 60
@@ -70,8 +70,11 @@ def _knows_none_of_before(record: SliceRecord, stands: SliceRecord | None) -> Sl
     return with_next(record, stands).with_claim(earlier=())
 
 
-def _deletes_no_record(before: Stored[Record] | None, after: Record | None) -> Change:
-    return Change(before, after if after is not None or before is None else before.value)
+def _keeps_what_it_let_go(
+    before: Stored[SliceRecord] | None, after: SliceRecord, left: SliceRecord | None = None
+) -> tuple[Change, ...]:
+    kept = left and replace(left, claimed_by=left.maker)
+    return moved(before, after, kept)
 
 
 def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, listed_at: datetime | None) -> SliceRecord:
@@ -118,7 +121,9 @@ MUTANTS = (
         lambda *_: None,
         seed=6,
     ),
-    Mutant("deletes no record", Promise.ONE_CLAIM, "tpu_slices.flows.unclaimed.Change", _deletes_no_record, seed=6),
+    Mutant(
+        "keeps what it let go", Promise.ONE_CLAIM, "tpu_slices.flows.reconcile.moved", _keeps_what_it_let_go, seed=6
+    ),
     Mutant(
         "knows none of the slices before",
         Promise.BOOKS_BALANCE,

@@ -80,7 +80,7 @@ def played(story: Story, fuse: Fuse | None = None) -> Played:
 
 def _timeline(simulation: Simulation) -> Iterator[str]:
     """Yield the transitions of all slices, oldest first."""
-    told = ((record.id, each) for record in simulation.records.values() for each in record.transitions)
+    told = ((record.name, each) for record in simulation.records.values() for each in record.transitions)
     for slice_, each in sorted(told, key=lambda it: (it[1].at, it[0])):
         yield f"{each.at:%d %H:%M:%S}  {slice_}  {each.phase}  {each.reason}: {each.message}"
 

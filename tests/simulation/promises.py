@@ -24,7 +24,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -34,10 +34,10 @@ from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Begun, Busy, Creating, Deleting, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import PoolName, SliceId, WorkloadUid, pool_name, unclaimed_id
+from tpu_slices.domain.model.slices import ClaimId, PoolName, SliceId, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.reconciling.brake import too_many
 from tpu_slices.domain.records.brakes import Brake
-from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices_simulator.fakes.gke import FakePool
@@ -94,7 +94,7 @@ class Watch:
         """The pools whose deletion began, and did not fail."""
         self._ordered: dict[PoolName, datetime] = {}
         """When the pools were last ordered."""
-        self._released: set[SliceId] = set()
+        self._released: set[ClaimId] = set()
         """The slices of which a pool was deleted."""
         self._lingering: Counter[PoolName] = Counter()
         """By pool that nobody wants, after how many sweeps its deletion was not requested though there was a slot."""
@@ -220,8 +220,9 @@ class Watch:
 
     def _obeys(self, order: PoolOrder) -> None:
         operators, minute = self._world.operators, self._world.minute
-        record = record_of(order.slice_id, order.attempt, self._world.records)
-        held = operators.held.get(record.id) if record is not None else None
+        records = _by_id(self._world.store.slice_records(self._world.settings.cluster))
+        record = records.get(slice_id(order.slice_id, order.attempt))
+        held = operators.held.get(record.name) if record is not None else None
         told = {"the cluster is paused": operators.paused, "it is held": held}
         for what, span in told.items():
             if span is not None and minute - span[0] > STALLED:
@@ -272,7 +273,7 @@ class Watch:
         if self._operations() > most:
             self._break(Promise.NO_OVERRUN, f"{order.name} is one of {self._operations()} operations, of {most}")
 
-    def _brakes(self, slice_: SliceId) -> None:
+    def _brakes(self, slice_: ClaimId) -> None:
         """Check that of slices whose workloads were missing at about one time no more go than the brake allows."""
         self._released.add(slice_)
         store, records, cluster = self._world.store, self._world.records, self._world.settings.cluster
@@ -294,30 +295,35 @@ class Watch:
         done = (len(self._world.store.commits), len(self._world.backend.calls), len(self._world.pools))
         if done == self._looked_after:
             return
-        self._looked_after, records = done, self._world.records
+        self._looked_after, records = done, self._world.store.slice_records(self._world.settings.cluster)
+        by_id = _by_id(records)
         for pool in self._ours():
             assert pool.order is not None
-            record = record_of(pool.order.slice_id, pool.order.attempt, records)
+            id_ = slice_id(pool.order.slice_id, pool.order.attempt)
+            record = by_id.get(id_)
             if record is not None and self._on_record.get(pool.name) is record:
                 continue
-            if not self._world.intruders.edited.keys().isdisjoint(ids_of(pool.order.slice_id, pool.order.attempt)):
+            if id_ in self._world.intruders.edited:
                 continue
             if record is None:
                 self._break(Promise.NO_STRAY, f"{pool.name} is on no record")
             else:
                 self._on_record[pool.name] = record
         self._balance(records)
-        self._are_not_silent(records.values())
+        self._are_not_silent(records)
 
-    def _balance(self, records: Mapping[SliceId, SliceRecord]) -> None:
+    def _balance(self, records: Iterable[SliceRecord]) -> None:
         standing = {pool.order.slice_id for pool in self._ours() if pool.order is not None}
-        for record in records.values():
-            claim = records.get(record.maker) if record.unclaimed else None
-            if claim is not None and claim.current.create_requested_at and claim.attempt == record.attempt:
-                self._break(Promise.ONE_CLAIM, f"{record.id} has a record of its own, and its claim has it")
-            ended = not record.unclaimed and record.phase is Phase.GONE
-            if ended and record.id in standing and record.id not in self._world.intruders.edited:
-                self._break(Promise.BOOKS_BALANCE, f"{record.id} is GONE, and a pool that was made for it stands")
+        edited = {id_.rpartition("-")[0] for id_ in self._world.intruders.edited}
+        has: dict[ClaimId, SliceRecord] = {}
+        for record in records:
+            if record.claimed_by is None:
+                continue
+            before = has.setdefault(record.claimed_by, record)
+            if before is not record:
+                self._break(Promise.ONE_CLAIM, f"{record.claimed_by} has {before.id} and {record.id}")
+            if record.phase is Phase.GONE and record.claimed_by in standing - edited:
+                self._break(Promise.BOOKS_BALANCE, f"{record.name} is GONE, and a pool that was made for it stands")
 
     def _are_not_silent(self, records: Iterable[SliceRecord]) -> None:
         for record in records:
@@ -338,7 +344,7 @@ class Watch:
         now, limits = self._world.clock.now(), self._world.settings.limits
         lately = now - limits.restart_grace - timedelta(minutes=STALLED)
         for number in record.claim.earlier:
-            each = self._world.records.get(unclaimed_id(record.id, number))
+            each = self._world.records.get(slice_id(record.maker, number))
             pool = self._world.backend.pools.get(record.pool_of(number))
             if each is None or pool is None or not each.fits or each.current.delete_requested_at:
                 continue
@@ -353,12 +359,12 @@ class Watch:
         Nor does what stands beside an instance group, before it is made and after it is gone, have hosts. A record that
         cannot be read now is taken as it was read last.
         """
-        records = self._world.records
+        records = _by_id(self._world.store.slice_records(self._world.settings.cluster))
         for pool in self._ours():
             assert pool.order is not None
             if isinstance(pool.seen, Begun):
                 continue
-            record = record_of(pool.order.slice_id, pool.order.attempt, records) or self._on_record.get(pool.name)
+            record = records.get(slice_id(pool.order.slice_id, pool.order.attempt)) or self._on_record.get(pool.name)
             if record is None or record.chips_bought:
                 yield pool.order
 
@@ -376,3 +382,7 @@ class Watch:
 
 def _has_hosts(pool: FakePool) -> bool:
     return isinstance(pool.seen, Running) and pool.hosts_joined
+
+
+def _by_id(records: Iterable[SliceRecord]) -> dict[SliceId, SliceRecord]:
+    return {record.id: record for record in records}

@@ -68,7 +68,7 @@ def test_a_document_holds_only_what_firestore_can_hold(kind: type[Record], data:
 
 def test_every_documents_key_has_its_cluster_and_id() -> None:
     assert str(key_of(a_jobset())) == "workloads/demo.uid-llama"
-    assert str(key_of(a_record())) == "slices/demo.tpu-llama-slice-0-oahqlz77blgqd"
+    assert str(key_of(a_record())) == "slices/demo.tpu-llama-slice-0-oahqlz77blgqd-1"
     assert (
         str(key_of(ConcurrencyLimiter(cluster=a_job().cluster, limit=5, changed_at=NOW, shortages={})))
         == "limiters/demo"

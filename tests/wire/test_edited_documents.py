@@ -41,7 +41,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import Network, Taint, WorkloadUid, claim_id, pool_name
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.brake import found, stops_told, why_kept, why_not_bought
 from tpu_slices.domain.reconciling.decide import decide
@@ -95,7 +95,7 @@ WHOLE = a_record(
     hosts=some_hosts(occupants=(an_occupant(),), departures=(Departure(user=an_occupant("phi"), at=NOW),)),
     slot_awaited=AWAITED,
     earlier=(2,),
-    runs_on=RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=16, since=NOW, left_at=NOW),
+    runs_on=RunsOn(slice_id=claim_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=16, since=NOW, left_at=NOW),
     rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="no", settings_version="1"),
     expire_at=NOW + MINUTE,
 ).transitioned(NOW - MINUTE, Reason.STOCKOUT, "out of stock")
@@ -213,7 +213,7 @@ def work_on(record: Record, limits: Limits = SETTINGS.limits) -> Iterator[Record
 
 
 def work_on_slice(record: SliceRecord, settings_: ClusterSettings) -> Iterator[Record]:
-    pools = [PoolSeen(name=pool_name(WHOLE.id, 9), slice_id=record.maker, attempt=9, job=record.job)]
+    pools = [PoolSeen(name=pool_name(WHOLE.maker, 9), slice_id=record.maker, attempt=9, job=record.job)]
     findings = check_inventory(Records(workloads={JOBSET.owner.uid: JOBSET}, slices={record.id: record}), pools, NOW)
     yield from (*findings.strays, *(after for _, after in findings.mended))
     report(JOBSET, [record], QueueState(), NOW)
@@ -265,9 +265,9 @@ def test_an_edited_record_is_refused_by_its_field_or_can_be_worked_on(name: str)
         ("owner.uid", "a/b"),
         ("spec.hosts", 0),
         ("claim.earlier.0", -1),
-        ("id", f"{WHOLE.id}-2"),
-        ("id", f"{WHOLE.id}-03"),
-        ("id", f"{WHOLE.id}-10000"),
+        ("claimed_by", claim_id(a_job(job_index=7))),
+        ("claimed_by", WHOLE.id),
+        ("let_go", None),
         ("transitions.0.at", "2026-03-01T12:00:00"),
     ],
 )
@@ -301,13 +301,13 @@ def test_an_edited_slice_stops_neither_another_nor_the_sweep(field: str) -> None
     record = world.record(edited_one)
     world.store.edit_slice(CLUSTER, record.id, **{field: "2026-03-01T12:00:00"})
     with pytest.raises(Permanent, match=f"SliceRecord: {field}: must be a time with its zone"):
-        reconcile(CLUSTER, record.id, world.deps)
+        reconcile(CLUSTER, record.name, world.deps)
     sweep(world.deps)
     assert world.record(other).phase is not Phase.QUEUED
 
 
 def test_a_demand_for_what_cannot_be_a_slice_is_refused_by_its_name() -> None:
-    with pytest.raises(Permanent, match=r"^WorkloadRecord: demand\.a/b: must be the ID of a slice"):
+    with pytest.raises(Permanent, match=r"^WorkloadRecord: demand\.a/b: must be the ID of a claim"):
         decode(WorkloadRecord, edited(encode(JOBSET), ("demand",), {"a/b": NOW}))
 
 

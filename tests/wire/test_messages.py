@@ -21,7 +21,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.questions import AnyQuestion
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.records.slices import Transition
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
@@ -106,7 +106,7 @@ def test_a_question_is_decoded_unchanged(question: AnyQuestion) -> None:
 
 
 @given(slice_ids, st.none() | st.uuids().map(str).map(WorkloadUid))
-def test_a_reconcile_request_is_decoded_unchanged(slice_: SliceId, waiting: WorkloadUid | None) -> None:
+def test_a_reconcile_request_is_decoded_unchanged(slice_: ClaimId, waiting: WorkloadUid | None) -> None:
     message = encode_reconcile_request(DEMO, slice_, waiting)
     assert decode_reconcile_request(message.data, message.attributes) == ReconcileRequest(DEMO, slice_, waiting=waiting)
 

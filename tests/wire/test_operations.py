@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from tests.builders import self_managed, settings
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
+    ClaimId,
     ClusterId,
     Owner,
     OwnerKind,
     PoolName,
-    SliceId,
     WorkloadJob,
     WorkloadUid,
+    claim_id,
     pool_name,
-    slice_id,
 )
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.operations import EndedOperation, ended_operation
@@ -55,7 +55,7 @@ def test_an_ended_operation_names_its_slice(name: str) -> None:
         project="demo-project",
         cluster_path="projects/demo-project/locations/us-central2/clusters/demo",
         pool=PoolName("tpu-llama-0-ni2rmqnzkqh7a-1"),
-        slice_id=SliceId("tpu-llama-0-ni2rmqnzkqh7a"),
+        slice_id=ClaimId("tpu-llama-0-ni2rmqnzkqh7a"),
         attempt=1,
         operation="operation-1793534400000-0f1e2d3c-4b5a-4968-8776-655443322110",
         created=name == "create_ended",
@@ -87,10 +87,10 @@ def test_an_operation_that_only_began_is_ignored() -> None:
 @given(jobs, st.integers(1, LAST_ATTEMPT))
 def test_every_pool_of_ours_is_recognized_by_its_name(job: WorkloadJob, attempt: int) -> None:
     contents = entry()
-    contents["resource"]["labels"]["nodepool_name"] = pool_name(slice_id(job), attempt)
+    contents["resource"]["labels"]["nodepool_name"] = pool_name(claim_id(job), attempt)
     ended = read(contents)
     assert ended is not None
-    assert (ended.slice_id, ended.attempt) == (slice_id(job), attempt)
+    assert (ended.slice_id, ended.attempt) == (claim_id(job), attempt)
 
 
 @pytest.mark.parametrize("pool", ["default-pool", "tpu-llama-0", "tpu-llama-0-ni2rmqnzkqh7a", "xtpu-a-ni2rmqnzkqh7a-1"])
@@ -154,7 +154,7 @@ def test_an_ended_operation_on_a_part_of_a_slice_names_the_slice_and_the_project
         project="demo-project",
         cluster_path=None,
         pool=PoolName("tpu-llama-0-ni2rmqnzkqh7a-1"),
-        slice_id=SliceId("tpu-llama-0-ni2rmqnzkqh7a"),
+        slice_id=ClaimId("tpu-llama-0-ni2rmqnzkqh7a"),
         attempt=1,
         operation="operation-1793534400000-5737ae0506599-94b474c4-9c60921a",
     )

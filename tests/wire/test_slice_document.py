@@ -59,6 +59,7 @@ AN_ATTEMPT = {
     "returning": None,
     "unreadable_since": None,
     "relabelling": None,
+    "gone": False,
     "empty": False,
     "seen": None,
     "delete_requested_at": None,
@@ -70,7 +71,7 @@ AN_ATTEMPT = {
 }
 A_SLICE = {
     "schema": 1,
-    "id": "tpu-llama-slice-0-oahqlz77blgqd",
+    "id": "tpu-llama-slice-0-oahqlz77blgqd-2",
     "pool": "tpu-llama-slice-0-oahqlz77blgqd-2",
     "job_name": "llama-slice-0",
     "claimed_by": "tpu-llama-slice-0-oahqlz77blgqd",
@@ -271,5 +272,5 @@ def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_t
 
 def test_the_largest_digests_of_hosts_fit_into_the_sum_of_a_cluster() -> None:
     """Firestore adds whole numbers up to 2^63."""
-    assert digest_of(a_record().id, 1, some_hosts()) < 2**48
+    assert digest_of(a_record().maker, 1, some_hosts()) < 2**48
     assert 10_000 * 2**48 < 2**63

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.builders import a_job
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, Pairs, SliceId, WorkloadUid, slice_id, unclaimed_id
-from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClaimId, ClusterId, Pairs, WorkloadUid, claim_id
+from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 names = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9._]{0,50}[A-Za-z0-9])?", fullmatch=True)
-slice_ids = st.builds(a_job, name=names, replicated_job=names, job_index=st.integers(0, 999)).map(slice_id)
+slice_ids = st.builds(a_job, name=names, replicated_job=names, job_index=st.integers(0, 999)).map(claim_id)
 
 LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
     datetime: st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2900, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - the zone is beside
@@ -26,7 +26,7 @@ LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
     timedelta: st.integers(1, 604_800).map(lambda seconds: timedelta(seconds=seconds)),
     str: st.text(max_size=60),
     ClusterId: st.from_regex(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True),
-    SliceId: slice_ids,
+    ClaimId: slice_ids,
     WorkloadUid: names,
 }
 FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
@@ -76,8 +76,10 @@ def _values_of(hint: Any) -> st.SearchStrategy[Any]:
 
 
 def _named(record: SliceRecord, unclaimed: bool) -> SliceRecord:
-    """Return a slice with the id of its claim, or of one that no claim has."""
-    return replace(record, id=unclaimed_id(record.maker, record.attempt) if unclaimed else record.maker)
+    """Return a slice that its claim has, or that no claim has."""
+    if not unclaimed:
+        return replace(record, claimed_by=record.maker)
+    return replace(record, claimed_by=None, let_go=record.let_go or "it failed", desire=Desire.ABSENT)
 
 
 def _of_field(kind: type[Any], name: str, hint: Any) -> st.SearchStrategy[Any]:

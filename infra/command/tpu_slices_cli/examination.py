@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId
 from tpu_slices.domain.reconciling.inventory import silent_since
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
 from tpu_slices.domain.records.workloads import ReportQueue
@@ -79,6 +79,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "slice_count": lambda: store.slice_count(cluster),
         "due_slices": lambda: store.due_slices(cluster, now, 1),
         "changed_workloads": lambda: store.changed_workloads(cluster, now, 1),
+        "having": lambda: store.having(cluster, [ClaimId("tpu-none-0-aaaaaaaaaaaaa")]),
         "digests": lambda: store.digests(cluster),
         "demand_digests": lambda: store.demand_digests(cluster),
         "report_queues": lambda: store.report_queues(cluster, now),

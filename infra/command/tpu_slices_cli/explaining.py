@@ -11,7 +11,7 @@ import click
 import yaml
 
 from tpu_slices.domain.model.reasons import IN_LINE
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report
@@ -48,7 +48,7 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     deps, id_ = session.deps, session.cluster(cluster)
     workload = find_workload(id_, name, deps.store) if "/" in name else None
     report = report_of(workload, QueueStates(deps), deps) if workload else None
-    names = workload.demand if workload else [record.id for record in find(id_, name, deps.store)]
+    names = workload.demand if workload else [record.name for record in find(id_, name, deps.store)]
     explained, unreadable = _explained(id_, names, deps)
     earlier = {id_ for each in explained for id_ in each.record.earlier}
     before, not_read = _explained(id_, sorted(earlier - {each.record.id for each in explained}), deps)
@@ -71,7 +71,7 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
 
 
 def _explained(
-    cluster: ClusterId, slices: Collection[SliceId], deps: ReconcileDeps
+    cluster: ClusterId, slices: Collection[ClaimId | SliceId], deps: ReconcileDeps
 ) -> tuple[list[Explained], list[str]]:
     """Return the explanation of each slice, and why those cannot be explained whose records cannot be read."""
     explained: list[Explained] = []
@@ -117,7 +117,7 @@ def _document(explained: Explained) -> dict[str, Any]:
 def _text(explained: Explained, deps: ReconcileDeps) -> Iterator[str]:
     record, now = explained.record, deps.clock.now()
     job = record.job
-    yield f"{record.id}  ({job.owner.namespace}/{job.job_name}, cluster {job.cluster})"
+    yield f"{record.name}  ({job.owner.namespace}/{job.job_name}, cluster {job.cluster})"
     yield words.paragraph(record, now)
     yield ""
     for title, text in _facts(explained, deps):

@@ -167,10 +167,10 @@ def _watch(matching: Filter, session: Session, interval: float, *, wide: bool) -
             echo(f"{clock.now():%H:%M:%S} {line}")
         silent = silent_now
         for record in matching.read(store):
-            before = known.get(record.id)
+            before = known.get(record.name)
             if before is None or _state(before) != _state(record):
                 echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {reason(record)}: {message(record)}")
-            known[record.id] = record
+            known[record.name] = record
         sleep(interval)
 
 
@@ -189,7 +189,7 @@ def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Tabl
         table.add_row(
             record.cluster,
             _job(record),
-            record.id,
+            record.name,
             Text(record.phase, style=COLOURS.get(record.phase, "")),
             f"{record.current.hosts.usable}/{hosts}",
             reason(record),

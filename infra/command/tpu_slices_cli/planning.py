@@ -11,7 +11,7 @@ from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.node_groups import NodeGroup
-from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
@@ -235,7 +235,7 @@ class _Owner:
         order = PoolOrder(
             cluster_path=settings.path,
             cluster_gke_id=settings.gke_id,
-            slice_id=slice_id(job),
+            slice_id=claim_id(job),
             attempt=1,
             job=job,
             spec=outcome if isinstance(outcome, SliceSpec) else None,

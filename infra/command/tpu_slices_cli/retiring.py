@@ -40,7 +40,7 @@ def retire_command(session: Session, cluster: str, message: str, interval: float
     settings = session.deps.store.settings(id_)
     if settings is None:
         if standing := _standing(session, id_):
-            names = ", ".join(record.id for record in standing)
+            names = ", ".join(record.name for record in standing)
             raise Permanent(f"{id_} has slices and no settings: run `slices configure FILE` first ({names})")
     elif not _ended(session, settings, message, interval, yes=yes):
         return
@@ -73,9 +73,9 @@ def _release(session: Session, settings: ClusterSettings) -> list[str]:
     """
     standing = _standing(session, settings.cluster)
     for record in standing:
-        edits.edit(settings.cluster, record.id, edits.release, session.deps)
+        edits.edit(settings.cluster, record.name, edits.release, session.deps)
     if standing:
-        return [f"{record.id} {record.phase} {record.reason}: {record.message}" for record in standing]
+        return [f"{record.name} {record.phase} {record.reason}: {record.message}" for record in standing]
     pools = session.deps.backend.inventory(settings)
     left_alone = _left_alone(pools, settings, session)
     awaited = [pool.name for pool in pools if pool.name not in left_alone]
@@ -88,7 +88,7 @@ def _release(session: Session, settings: ClusterSettings) -> list[str]:
 
 def _left_alone(pools: Sequence[PoolSeen], settings: ClusterSettings, session: Session) -> dict[str, str]:
     """Return of each pool that the sweep leaves alone, by its name, why it does."""
-    records = session.deps.store.slices(settings.cluster, {pool.slice_id for pool in pools})
+    records = session.deps.store.slices(settings.cluster, {pool.id for pool in pools})
     known = {id_: stored.value for id_, stored in records.items()}
     vendor = settings.vendor
     nobodys = (
@@ -98,9 +98,9 @@ def _left_alone(pools: Sequence[PoolSeen], settings: ClusterSettings, session: S
     return {
         **dict.fromkeys(unproven(pools, known, frozenset(records.unreadable)), nobodys),
         **{
-            pool.name: f"its record cannot be read, so nothing deletes it: {records.unreadable[pool.slice_id]}"
+            pool.name: f"its record cannot be read, so nothing deletes it: {records.unreadable[pool.id]}"
             for pool in pools
-            if pool.slice_id in records.unreadable
+            if pool.id in records.unreadable
         },
     }
 

@@ -33,10 +33,10 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
     id_ = session.cluster(cluster)
     for record in _not_gone(edits.find(id_, name, session.deps.store)):
         hold = edits.hold(note, session.operator, session.deps.clock.now())
-        changed = edits.edit(id_, record.id, hold, session.deps)
+        changed = edits.edit(id_, record.name, hold, session.deps)
         held = hold(record)
-        state = f"is {held.held}; `slices resume {record.id}` ends it" if changed else f"was already {held.held}"
-        echo(f"{record.id} {state}{billed(held)}.")
+        state = f"is {held.held}; `slices resume {record.name}` ends it" if changed else f"was already {held.held}"
+        echo(f"{record.name} {state}{billed(held)}.")
 
 
 @click.command(name="release", short_help="Release a slice: delete its hosts now.")
@@ -56,13 +56,13 @@ def release_command(session: Session, name: str, cluster: str | None, *, force: 
     id_ = session.cluster(cluster)
     records = _not_gone(edits.find(id_, name, session.deps.store))
     for record in records:
-        echo(f"{record.id}: {record.phase}, {_occupancy(record)}")
+        echo(f"{record.name}: {record.phase}, {_occupancy(record)}")
     if not records or not confirmed(f"Delete the hosts of {_many(records)}?", yes=yes):
         return
     for record in records:
         change = partial(edits.force_release, now=session.deps.clock.now()) if force else edits.release
-        changed = edits.edit(id_, record.id, change, session.deps)
-        echo(f"{record.id} is being released." if changed else f"{record.id} was already being released.")
+        changed = edits.edit(id_, record.name, change, session.deps)
+        echo(f"{record.name} is being released." if changed else f"{record.name} was already being released.")
 
 
 @click.command(name="pause", short_help="Pause a cluster: nothing is created or deleted in it.")
@@ -93,8 +93,8 @@ def resume_command(session: Session, name: str | None, cluster: str | None) -> N
         _end_pause(session, id_)
         return
     for record in edits.find(id_, name, session.deps.store):
-        changed = edits.edit(id_, record.id, edits.resume, session.deps)
-        echo(f"{record.id} is no longer on hold." if changed else f"{record.id} was not on hold.")
+        changed = edits.edit(id_, record.name, edits.resume, session.deps)
+        echo(f"{record.name} is no longer on hold." if changed else f"{record.name} was not on hold.")
 
 
 @click.command(
@@ -136,7 +136,7 @@ def _not_gone(records: Sequence[SliceRecord]) -> list[SliceRecord]:
     """Return the slices that are not GONE; print a line for each that is."""
     for record in records:
         if record.phase is Phase.GONE:
-            echo(f"{record.id} is already gone.")
+            echo(f"{record.name} is already gone.")
     return [record for record in records if record.phase is not Phase.GONE]
 
 

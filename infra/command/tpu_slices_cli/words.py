@@ -161,7 +161,7 @@ def paragraph(record: SliceRecord, now: datetime) -> str:
             else "Reconciliation is due."
         )
     if record.hold:
-        parts.append(f"On hold, {record.held}{billed(record)}: `slices resume {record.id}` ends that.")
+        parts.append(f"On hold, {record.held}{billed(record)}: `slices resume {record.name}` ends that.")
     if record.release_requested:
         parts.append("Its release was requested by an operator.")
     return " ".join(parts)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from relay.objects import PoolKey
-from tpu_slices.domain.model.slices import Owner, SliceId
+from tpu_slices.domain.model.slices import ClaimId, Owner
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
@@ -37,11 +37,11 @@ class ApiServer:
         live.manifest = objects.patched(live.manifest, {"status": patch["status"]})
         self._cluster.changes(live)
 
-    def nodes_of_slice(self, slice_id: SliceId) -> Mapping[str, int]:
+    def nodes_of_slice(self, slice_id: ClaimId) -> Mapping[str, int]:
         pools = ((each.name, each.pool) for each in self._cluster.nodes.values())
         return {name: pool.attempt for name, pool in pools if isinstance(pool, PoolKey) and pool.slice_id == slice_id}
 
-    def lacks_chips(self, slice_id: SliceId) -> bool:
+    def lacks_chips(self, slice_id: ClaimId) -> bool:
         """Return what the relay sees of it."""
         return any(relay.queue.cache.lacks_chips(slice_id) for relay in self._cluster.relays)
 

@@ -11,7 +11,7 @@ from relay import translate
 from relay.objects import WORKLOADS, HostPod, Kind, Known, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, WorkloadUid
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.wire.workloads import Json
@@ -335,7 +335,7 @@ class FakeCluster:
         pods = (*self.pods.values(), *self.followers.values())
         return {pod.node for pod in pods if pod.node is not None and pod.node in self.nodes}
 
-    def users_of(self, slice_: SliceId, attempt: int) -> list[Pod]:
+    def users_of(self, slice_: ClaimId, attempt: int) -> list[Pod]:
         """Return the pods that hold chips of the hosts of an attempt."""
         pool = PoolKey(slice_, attempt)
         pods = (pod for pod in (*self.pods.values(), *self.followers.values()) if not pod.ended)

@@ -77,7 +77,7 @@ class Intruders:
         for slice_ in [slice_ for slice_, until in self.edited.items() if minute >= until]:
             self._repairs(slice_)
         if Kind.RECORDS_EDITED in sim.on:
-            for slice_ in sim.records:
+            for slice_ in [record.id for record in sim.records.values()]:
                 if sim.strikes(Kind.RECORDS_EDITED, minute, slice_):
                     self.edited[slice_] = minute + sim.chance.between(1, LONGEST, "repaired", slice_, minute)
                     sim.store.edit_slice(sim.settings.cluster, slice_, schema=UNREADABLE)

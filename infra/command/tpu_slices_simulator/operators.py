@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId, SliceId
 from tpu_slices.flows.edits import Edit, edit, hold, resume, wake
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.cluster_settings import pause_key
@@ -22,7 +22,7 @@ class Operators:
         self._of = simulation
         self.paused: tuple[int, int] | None = None
         """From when until when the cluster is."""
-        self.held: dict[SliceId, tuple[int, int]] = {}
+        self.held: dict[ClaimId | SliceId, tuple[int, int]] = {}
         """By slice that is held, from when until when."""
         own = {"store": simulation.store, "publisher": simulation.publisher, "clock": simulation.clock}
         self._deps = replace(simulation.deps, **cast("Any", own))
@@ -88,11 +88,11 @@ class Operators:
     def _hold(self) -> Edit:
         return hold("for a look", "operator@example.com", self._of.clock.now())
 
-    def _resumes(self, slice_: SliceId) -> None:
+    def _resumes(self, slice_: ClaimId | SliceId) -> None:
         if self._edit(slice_, resume):
             del self.held[slice_]
 
-    def _edit(self, slice_: SliceId, change: Edit) -> bool:
+    def _edit(self, slice_: ClaimId | SliceId, change: Edit) -> bool:
         """Return whether the record could be edited."""
         try:
             edit(self._of.settings.cluster, slice_, change, self._deps)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Deleting
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob, slice_id
+from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob, claim_id
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.simulation import Simulation
@@ -79,7 +79,7 @@ class CountedSimulation(Simulation):
             replicated_job=replicated_job,
             job_index=index,
         )
-        return self.records.get(slice_id(job))
+        return self.records.get(claim_id(job))
 
     def _counts_hosts(self) -> None:
         used = {name.rpartition("-")[0] for name in self.cluster.used_nodes()}

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from relay.closing import CLOSED
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
-from tpu_slices.domain.model.slices import PoolName
-from tpu_slices.domain.records.slices import record_of
+from tpu_slices.domain.model.slices import PoolName, slice_id
 from tpu_slices_simulator.cluster import CORDONED, UNCORDONED
 from tpu_slices_simulator.fakes.gke import FakePool, is_flex_start, running
 from tpu_slices_simulator.live import Node
@@ -99,8 +98,9 @@ class Pools:
 
     def _known_ours(self, pool: FakePool) -> bool:
         """Return whether a record knows that a pool is its slice's: until then its labels alone say so."""
-        order, records = pool.order, self._of.records
-        record = record_of(order.slice_id, order.attempt, records) if order is not None else None
+        order, records = pool.order, self._of.store.slice_records(self._of.settings.cluster)
+        id_ = slice_id(order.slice_id, order.attempt) if order is not None else None
+        record = next((each for each in records if each.id == id_), None)
         return record is not None and record.current.ours_since is not None
 
     def _cordons(self, minute: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from relay.objects import Pool, PoolKey
-from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices_simulator.live import Node, Pod
 
@@ -54,7 +54,7 @@ class Scheduler:
     def _own(self, pod: Pod, pool: Pool) -> bool:
         name, index = pod.job
         job = WorkloadJob(cluster=self.cluster, owner=pod.jobset.ref.owner, replicated_job=name, job_index=index)
-        return isinstance(pool, PoolKey) and pool.slice_id == slice_id(job)
+        return isinstance(pool, PoolKey) and pool.slice_id == claim_id(job)
 
     def _may_use(self, pod: Pod, pool: Pool, owner: str | None, nodes: Nodes) -> bool:
         uid = pod.jobset.ref.owner.uid

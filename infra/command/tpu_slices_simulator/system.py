@@ -17,7 +17,7 @@ from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, Family, Heartbeat, HostsChanged, Listed, WorkloadState
 from tpu_slices.domain.model.questions import ListQuestion
-from tpu_slices.domain.model.slices import ClusterId, PoolName, SliceId, WorkloadUid, attempt_named
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, PoolName, SliceId, WorkloadUid, attempt_named, slice_id
 from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.joining import hand_on
@@ -196,22 +196,21 @@ class System:
     def _receive(self, fact: Fact, published_at: datetime) -> None:
         receive(fact, self.settings.cluster, self.deps, published_at)
 
-    def _reconcile(self, cluster: ClusterId, slice_: SliceId) -> object:
+    def _reconcile(self, cluster: ClusterId, slice_: ClaimId | SliceId) -> object:
         waiting, ended = self.publisher.waiting.get(slice_), slice_ in self.publisher.ended
         self.publisher.ended.discard(slice_)
         told = Told(ended=ended, waiting=waiting, slots=waiting is not None)
         return [*reconcile_in_turn(cluster, slice_, self.deps, told)]
 
-    def _reconcile_with(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> object:
+    def _reconcile_with(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> object:
         return [*reconcile_in_turn(cluster, slice_, self.deps, Told(answer=answer))]
 
     def _follow(self, ended: FakeOperation) -> object:
         created, named = ended.creates and ended.failure is None, attempt_named(ended.pool)
         if named is None:
             return None
-        slice_, attempt = named
-        told = Told(ended=True, created=ended.name if created else None, attempt=attempt, slots=True)
-        return [*reconcile_in_turn(self.settings.cluster, slice_, self.deps, told)]
+        told = Told(ended=True, created=ended.name if created else None, slots=True)
+        return [*reconcile_in_turn(self.settings.cluster, slice_id(*named), self.deps, told)]
 
     def _sweep(self) -> object:
         return sweep(self.deps)
@@ -311,8 +310,9 @@ class System:
         return sorted(self.backend.pools)
 
     @property
-    def records(self) -> dict[SliceId, SliceRecord]:
-        return {record.id: record for record in self.store.slice_records(self.settings.cluster)}
+    def records(self) -> dict[ClaimId | SliceId, SliceRecord]:
+        """The records of slices, each by the claim that has it, or by its id."""
+        return {record.name: record for record in self.store.slice_records(self.settings.cluster)}
 
 
 def _listing_nothing(fact: Fact) -> Fact:

@@ -21,7 +21,7 @@ def leftovers(eyes: Eyes, view: View) -> Leftovers:
     """Return the names of everything left but dead letters, which can be pulled only once."""
     return {
         "node pools or instance groups": tuple(view.pools),
-        "unsettled slice records": tuple(record.id for record in view.slices if not _settled(record)),
+        "unsettled slice records": tuple(record.name for record in view.slices if not _settled(record)),
         "slots": tuple(str(document.get("slice_id")) for document in eyes.documents(COLLECTIONS[Slot])),
         "JobSets": _names(eyes.of_demo("jobsets")),
         "TPUNodeGroups": tuple(group.name for group in view.groups),

@@ -22,7 +22,7 @@ Leftovers = Mapping[str, Sequence[str]]
 
 def timelines(view: View) -> Iterator[str]:
     for record in sorted(view.slices, key=lambda record: (record.created_at, record.id)):
-        yield f"{record.id}, of {record.job.job_name}"
+        yield f"{record.name}, of {record.job.job_name}"
         yield from timeline(record)
 
 
@@ -41,10 +41,10 @@ def latencies(view: View, noticed: Mapping[Leader, datetime]) -> dict[str, float
     found: dict[str, float] = {}
     for record in view.slices:
         job = record.job
-        calls = [call.at for call in view.creates_of(job.owner.name) if call.pool.startswith(f"{record.id}-")]
+        calls = [call.at for call in view.creates_of(job.owner.name) if call.pool.startswith(f"{record.maker}-")]
         began = noticed.get((job.owner.name, job.replicated_job, job.job_index))
         if calls and began is not None:
-            found[record.id] = (min(calls) - began).total_seconds()
+            found[record.name] = (min(calls) - began).total_seconds()
     return found
 
 
@@ -88,7 +88,8 @@ def seen_of(progress: Progress, view: View) -> Iterator[str]:
         line = _jobset_line(jobset.conditions, jobset.ready, jobset.restarts) if jobset else "absent"
         yield f"  JobSet {name}: {line}"
     for record in view.slices_of(name):
-        yield f"  {record.id}: {record.phase} {record.reason}, attempt {record.attempt}, due {record.next_reconcile_at}"
+        due = record.next_reconcile_at
+        yield f"  {record.name}: {record.phase} {record.reason}, attempt {record.attempt}, due {due}"
         yield from timeline(record)
     for event in view.events_of(name):
         yield f"  Event on {event.about}: {event.type} {event.reason}: {event.message}"

@@ -43,7 +43,7 @@ def _row(record: SliceRecord, now: datetime) -> Row:
     needed = record.spec.hosts if record.spec else None
     return Row(
         workload=record.owner.name,
-        slice_id=record.id,
+        slice_id=record.name,
         phase=record.phase,
         reason=record.reason.value,
         hosts=f"{record.current.hosts.usable}/{needed}" if needed else "-",

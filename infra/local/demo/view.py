@@ -86,16 +86,16 @@ class View:
 
     def pools_of(self, workload: str) -> Mapping[str, str]:
         """Return the pools of all attempts, recognised by the slice's id in their name."""
-        ids = tuple(f"{record.id}-" for record in self.slices_of(workload))
+        ids = tuple(f"{record.maker}-" for record in self.slices_of(workload))
         return {name: status for name, status in self.pools.items() if name.startswith(ids)}
 
     def creates_of(self, workload: str) -> tuple[Call, ...]:
         """Return the creations of pools that were accepted."""
-        ids = tuple(f"{record.id}-" for record in self.slices_of(workload))
+        ids = tuple(f"{record.maker}-" for record in self.slices_of(workload))
         return tuple(c for c in self.calls if c.method in CREATES and c.code == OK and c.pool.startswith(ids))
 
     def events_of(self, workload: str) -> tuple[Event, ...]:
-        ids = {record.id for record in self.slices_of(workload)}
+        ids = {record.maker for record in self.slices_of(workload)}
         return tuple(event for event in self.events if any(id_ in event.message for id_ in ids))
 
 

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 
-from tpu_slices.domain.model.slices import WorkloadJob, slice_id
+from tpu_slices.domain.model.slices import WorkloadJob, claim_id
 
 _LONGEST = 63
 _DIGEST = 8  # characters of the digest that keeps changed names distinct
@@ -22,7 +22,7 @@ def billing_labels(job: WorkloadJob, settings: Mapping[str, str]) -> dict[str, s
         "tpu-slice-cluster": _value(job.cluster),
         "tpu-slice-namespace": _value(job.owner.namespace),
         "tpu-slice-owner": _value(job.owner.name),
-        "tpu-slice": slice_id(job),
+        "tpu-slice": claim_id(job),
     }
 
 

@@ -26,6 +26,7 @@ from tpu_slices.adapters.firestore_queries import (
     AWAITING_SLOT,
     BOUGHT_IN_CLUSTER,
     CHANGED_SLICES,
+    CLAIMED,
     CLUSTERS,
     CLUSTERS_AT,
     CLUSTERS_WITH_SLICES,
@@ -52,11 +53,11 @@ from tpu_slices.adapters.firestore_queries import (
     UNCONFIRMED_IN_CLUSTER,
     UNCONFIRMED_IN_NAMESPACE,
 )
-from tpu_slices.adapters.firestore_reads import FirestoreReads, named, one
+from tpu_slices.adapters.firestore_reads import FirestoreReads, by_claim, named, one
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
@@ -67,7 +68,7 @@ from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.store import Change, Found, Names, Record, Revision, Stored, Together
+from tpu_slices.ports.store import CLAIMS_AT_ONCE, Change, Found, Names, Record, Revision, Stored, Together
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import (
     DEMAND_DIGEST,
@@ -126,10 +127,12 @@ class FirestoreStore(FirestoreReads):
             *((key(Brake, cluster),) if names.brake else ()),
         ]
         slots = self._meanwhile.submit(self.slots, cluster) if names.slots else None
+        having = self._meanwhile.submit(self.having, cluster, names.claims) if names.claims else None
         found = self._get(places)
         return Together(
             settings=self._settings_of(cluster, found),
             slices=named(found, SliceRecord, cluster, names.slices),
+            having=having.result() if having else Found({}, {}),
             workloads=named(found, WorkloadRecord, cluster, names.workloads),
             heartbeat=one(found, heartbeat),
             limiter=one(found, limiter),
@@ -180,6 +183,11 @@ class FirestoreStore(FirestoreReads):
 
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Found[SliceId, SliceRecord]:
         return self.together(cluster, Names(slices=ids)).slices
+
+    def having(self, cluster: ClusterId, claims: Collection[ClaimId]) -> Found[ClaimId, SliceRecord]:
+        asked = sorted(claims)
+        parts = (asked[first : first + CLAIMS_AT_ONCE] for first in range(0, len(asked), CLAIMS_AT_ONCE))
+        return by_claim((each for part in parts for each in self._read(self._asked(CLAIMED, part).stream)), cluster)
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         found: list[ClusterId] = []

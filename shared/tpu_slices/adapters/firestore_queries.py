@@ -49,6 +49,7 @@ class Query:
         return asked.pop() if len(asked) == 1 else ""
 
 
+CLAIMED = Query(collection="slices", where=(("claimed_by", "in"),), order="claimed_by")
 _DUE: tuple[tuple[str, Operator], ...] = (("cluster", "=="), ("next_reconcile_at", "<="))
 TOLD_IN_CLUSTER = Query(
     collection="workloads", where=(("cluster", "=="), ("state", "in")), order=DEMAND_DIGEST, then=(STANDING,)
@@ -114,6 +115,7 @@ IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=C
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 
 QUERIES = (
+    CLAIMED,
     TOLD_IN_CLUSTER,
     DEMAND,
     CHANGED_SLICES,
@@ -152,7 +154,7 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "clusters": ("path",),
     "limiters": (),
     "rejected": (),
-    "slices": ("cluster",),
+    "slices": ("cluster", "claimed_by"),
     "workloads": ("owner",),
 }
 """The fields with an index of their own, in collections where no other field has one.

@@ -27,8 +27,9 @@ from tpu_slices.adapters.firestore_queries import (
 )
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId
 from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Found, Record, Stored
 from tpu_slices.wire.documents import (
@@ -72,6 +73,25 @@ def named(found: Mapping[Key, Snapshot], kind: type[R], cluster: ClusterId, name
             records[name] = stored(kind, snapshot)
         except Permanent as problem:
             unreadable[name] = str(problem)
+    return Found(records, unreadable)
+
+
+def by_claim(found: Iterable[Snapshot], cluster: ClusterId) -> Found[ClaimId, SliceRecord]:
+    """Return the records of slices by the claims that have them; two of one claim count as unreadable."""
+    records: dict[ClaimId, Stored[SliceRecord]] = {}
+    unreadable: dict[ClaimId, str] = {}
+    places: dict[ClaimId, str] = {}
+    for snapshot in found:
+        claim, place = ClaimId(snapshot.get("claimed_by")), snapshot.reference.path
+        if not snapshot.id.startswith(f"{cluster}."):
+            continue
+        try:
+            if claim in places:
+                raise Permanent(f"{place}: claimed_by: {places[claim]} has the same: correct one of them")  # noqa: TRY301
+            records[claim] = stored(SliceRecord, snapshot)
+        except Permanent as problem:
+            unreadable[claim] = str(problem)
+        places[claim] = place
     return Found(records, unreadable)
 
 

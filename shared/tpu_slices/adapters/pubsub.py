@@ -14,7 +14,7 @@ from google.cloud.pubsub_v1 import PublisherClient, types
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
@@ -66,7 +66,7 @@ class PubSubPublisher:
     def request_reconcile(
         self,
         cluster: ClusterId,
-        slices: Collection[SliceId],
+        slices: Collection[ClaimId | SliceId],
         waiting: WorkloadUid | None = None,
         *,
         ended: bool = False,
@@ -74,7 +74,7 @@ class PubSubPublisher:
         requests = (encode_reconcile_request(cluster, slice_, waiting, ended=ended) for slice_ in slices)
         self._publish(RECONCILE_REQUESTS, requests)
 
-    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
         self._publish(RECONCILE_REQUESTS, [encode_answer(cluster, slice_, answer)])
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:

@@ -19,6 +19,7 @@ import structlog
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.reconciling.outcomes import cancellation_refused
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.reporting.reason_texts import relay_silence
@@ -114,8 +115,8 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
     for settings in _clusters_of(ended, deps):
         created = ended.operation if ended.created else None
-        told = Told(settings, ended=True, created=created, attempt=ended.attempt, slots=True)
-        _log_each(reconcile_in_turn(settings.cluster, ended.slice_id, deps, told))
+        told = Told(settings, ended=True, created=created, slots=True)
+        _log_each(reconcile_in_turn(settings.cluster, slice_id(ended.slice_id, ended.attempt), deps, told))
 
 
 def _clusters_of(ended: EndedOperation, deps: ReconcileDeps) -> Iterable[ClusterSettings]:
@@ -169,7 +170,7 @@ def _log_decision(done: Reconciled | None) -> None:
     log.info(
         LogEvent.SLICE_DECIDED,
         cluster=record.cluster,
-        slice=record.id,
+        slice=record.name,
         **about_owner(record.owner),
         reason=decision.reason,
         message=decision.message,
@@ -181,14 +182,16 @@ def _log_decision(done: Reconciled | None) -> None:
         **({} if done.ready_after is None else {"ready_seconds": done.ready_after.total_seconds()}),
     )
     if decision.reason is Reason.RELEASES_STOPPED is not done.before.reason:
-        about_it = {"cluster": record.cluster, "namespace": record.owner.namespace, "slice": record.id}
+        about_it = {"cluster": record.cluster, "namespace": record.owner.namespace, "slice": record.name}
         log.error(LogEvent.RELEASES_STOPPED, **about_it, message=decision.message)
     if cancellation_refused(done.before, record):
-        place = {"cluster": record.cluster, "slice": record.id}
+        place = {"cluster": record.cluster, "slice": record.name}
         log.warning(LogEvent.CANCELLATION_REFUSED, **place, attempt=record.attempt, error=record.current.cancel_refused)
     before, now = done.before.current.returning, record.current.returning
     if now is not None and now.late and not (before is not None and before.late):
-        log.error(LogEvent.HOSTS_LATE, cluster=record.cluster, slice=record.id, cause=now.cause, message=record.message)
+        log.error(
+            LogEvent.HOSTS_LATE, cluster=record.cluster, slice=record.name, cause=now.cause, message=record.message
+        )
 
 
 def _log_joining(done: HandedOn) -> None:

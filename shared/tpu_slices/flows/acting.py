@@ -48,7 +48,7 @@ def act(record: SliceRecord, actions: Sequence[Action], looked: Looked, deps: Re
     left = None
     for action in actions:
         if deps.clock.now() > looked.at + looked.settings.limits.act_window:
-            raise StaleRecord(f"the decision about {record.id} is too old to act on")
+            raise StaleRecord(f"the decision about {record.name} is too old to act on")
         outcome, now = _perform(action, record, looked, deps), deps.clock.now()
         left = left_by(record, action, outcome, now) or left
         record = acted(record, action, outcome, now, looked.settings)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Unreadable
-from tpu_slices.domain.model.slices import ClusterId, SliceId, slice_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, claim_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
 from tpu_slices.domain.reconciling.group_adoption import OperatorGroup, confirmed_adoption, planned_adoption
 from tpu_slices.domain.records.slices import SliceRecord
@@ -16,7 +16,7 @@ from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Stored
+from tpu_slices.ports.store import Change, Stored, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class AdoptionPlan:
     """The outcome for each pool that another provisioner made, and the writes that bring it about."""
 
     adoptions: tuple[Adoption, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[tuple[Change, ...], ...]
+    """Those of each workload, to be written together: no claim may have two slices."""
 
 
 def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
@@ -32,7 +33,7 @@ def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: Reconcil
     settings = _settings(cluster, deps)
     pools = deps.backend.legacy_pools(settings)
     jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]
-    known = deps.store.slices(cluster, {slice_id(job) for job in jobs if job is not None})
+    known = deps.store.having(cluster, {claim_id(job) for job in jobs if job is not None})
     records = {id_: stored.value for id_, stored in known.items()}
     adoptions = plan_adoptions(pools, workloads, records, settings, deps.clock.now())
     return _plan(adoptions, workloads, known, settings, deps)
@@ -48,7 +49,7 @@ def survey_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: Rec
     settings = _settings(cluster, deps)
     now = deps.clock.now()
     ids = [declared_by(group.ref.owner, cluster) for group in groups]
-    known = deps.store.slices(cluster, ids)
+    known = deps.store.having(cluster, ids)
     planned = (
         planned_adoption(group, known[id_].value if id_ in known else None, settings, now)
         for group, id_ in zip(groups, ids, strict=True)
@@ -78,13 +79,13 @@ def _confirmed(planned: Adoption, settings: ClusterSettings, deps: ReconcileDeps
 def _carried_out(survey: Callable[[], AdoptionPlan], cluster: ClusterId, deps: ReconcileDeps) -> AdoptionPlan:
     def once() -> AdoptionPlan:
         plan = survey()
-        for change in plan.changes:
-            deps.store.commit(change)
+        for changes in plan.changes:
+            deps.store.commit(*changes)
         return plan
 
     plan = retry_on_conflict(once, deps.clock)
     deps.publisher.request_reconcile(
-        cluster, [adoption.record.id for adoption in plan.adoptions if adoption.record is not None]
+        cluster, [adoption.record.name for adoption in plan.adoptions if adoption.record is not None]
     )
     return plan
 
@@ -99,16 +100,25 @@ def _settings(cluster: ClusterId, deps: ReconcileDeps) -> ClusterSettings:
 def _plan(
     adoptions: tuple[Adoption, ...],
     workloads: Sequence[LiveWorkload],
-    known: Mapping[SliceId, Stored[SliceRecord]],
+    known: Mapping[ClaimId, Stored[SliceRecord]],
     settings: ClusterSettings,
     deps: ReconcileDeps,
 ) -> AdoptionPlan:
-    """Return the plan; it writes workloads before slices, so that each slice has a workload that can be asked about."""
+    """Return the plan; it writes a workload with its slices, so that each slice has one that can be asked about."""
     parents = deps.store.workloads(settings.cluster, [workload.ref.owner.uid for workload in workloads])
     stored = {uid: each.value for uid, each in parents.items()}
     records = placeholders(adoptions, workloads, stored, deps.clock.now())
-    changes = [Change(parents.get(record.owner.uid), record) for record in records]
-    changes += [
-        Change(known.get(adoption.record.id), adoption.record) for adoption in adoptions if adoption.record is not None
-    ]
+    adopted = [adoption.record for adoption in adoptions if adoption.record is not None]
+    changes = (
+        (
+            Change(parents.get(record.owner.uid), record),
+            *(
+                change
+                for each in adopted
+                if each.owner.uid == record.owner.uid
+                for change in moved(known.get(each.maker), each)
+            ),
+        )
+        for record in records
+    )
     return AdoptionPlan(adoptions, tuple(changes))

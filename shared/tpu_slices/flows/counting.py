@@ -85,7 +85,7 @@ def _reported(workload: WorkloadRecord, last: SliceRecord, deps: IntakeDeps) -> 
     """Return a workload with its report, if with this slice all are ready and that was not told; None: the sweep's."""
     if any(told_at is not None for told_at in workload.demand.values()):
         return None
-    slices = deps.store.slices(workload.cluster, workload.demand.keys() - {last.id})
+    slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.maker})
     records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
     made = report(workload, records, QueueState(), now, slices.unreadable)
     is_due = made.reason is ReportReason.READY and is_news(made, workload, now)

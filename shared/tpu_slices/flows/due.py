@@ -33,7 +33,7 @@ def request_due(cluster: ClusterId, deps: ReconcileDeps, failures: Failures) -> 
     """
     now = deps.clock.now()
     slices = deps.store.due_slices(cluster, now, PAGE)
-    deps.publisher.request_reconcile(cluster, sorted(stored.value.id for stored in slices))
+    deps.publisher.request_reconcile(cluster, sorted(stored.value.name for stored in slices))
     stuck = [stored for stored in slices if now - (stored.value.next_reconcile_at or now) >= NO_EFFECT_AFTER]
     moved_on = [Change(stored, replace(stored.value, next_reconcile_at=now + MOVED_ON_BY)) for stored in stuck]
     for first in range(0, len(moved_on), _BATCH):

@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import ClusterId, SliceId, unclaimed_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, is_claim_id, is_slice_id
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change, SliceStore, Stored
+from tpu_slices.ports.store import Change, Names, SliceStore
 
 Edit = Callable[[SliceRecord], SliceRecord]
 
@@ -24,13 +24,10 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
     By the id of a claim also those that it had before and that still stand; by a node pool's name only what has it.
     GONE ones only if there are no others. Raise Permanent if there is none, or if that of this id cannot be read.
     """
-    if "/" not in name:
-        claim = SliceId(name.rpartition("-")[0])
-        by_id = store.slices(cluster, (SliceId(name), claim))
-        if named := by_id.get(SliceId(name)):
-            return _with_earlier(named.value, store)
-        if (having := by_id.get(claim)) and name == unclaimed_id(claim, having.value.attempt):
-            return (having.value,)
+    if is_slice_id(name) and (stored := store.slices(cluster, [name]).get(name)):
+        return (stored.value,)
+    if is_claim_id(name) and (having := store.having(cluster, [name]).get(name)):
+        return _with_earlier(having.value, store)
     found = tuple(stored.value for stored in store.every_slice(cluster) if name in _names(stored.value))
     kept = tuple(record for record in found if record.phase is not Phase.GONE)
     if not found:
@@ -83,11 +80,11 @@ def force_release(record: SliceRecord, now: datetime) -> SliceRecord:
     return replace(record, release_requested=True, release_forced=True, note=note)
 
 
-def edit(cluster: ClusterId, slice_: SliceId, change: Edit, deps: IntakeDeps) -> bool:
+def edit(cluster: ClusterId, slice_: ClaimId | SliceId, change: Edit, deps: IntakeDeps) -> bool:
     """Edit a slice's record and request a reconcile; return False if the record is so already or does not exist."""
 
     def once() -> bool:
-        stored: Stored[SliceRecord] | None = deps.store.slices(cluster, [slice_]).get(slice_)
+        stored = deps.store.together(cluster, Names.of(slice_)).slice
         if stored is None or change(stored.value) == stored.value:
             return False
         deps.store.commit(Change(stored, replace(change(stored.value), next_reconcile_at=deps.clock.now())))
@@ -102,7 +99,7 @@ def edit(cluster: ClusterId, slice_: SliceId, change: Edit, deps: IntakeDeps) ->
 def wake(cluster: ClusterId, deps: IntakeDeps) -> int:
     """Request a reconcile of every slice that is not settled, as after a pause; return their number."""
     unsettled = [
-        stored.value.id for stored in deps.store.kept_slices(cluster) if stored.value.next_reconcile_at is not None
+        stored.value.name for stored in deps.store.kept_slices(cluster) if stored.value.next_reconcile_at is not None
     ]
     deps.publisher.request_reconcile(cluster, unsettled)
     return len(unsettled)

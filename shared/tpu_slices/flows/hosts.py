@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import Family, HostsChanged, Listed, Occupant, WorkloadState
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, unclaimed_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.inventory import to_be_repeated
 from tpu_slices.domain.reconciling.occupancy import NewCount
@@ -28,12 +28,13 @@ def hosts_changed(
 ) -> Reconciled | None:
     """Record a report and request reconciles, or return what is decided with it.
 
-    One of a pool without a record is left to the inventory check, which finds the pool. `stored`: the slice's record.
+    One of a pool that has no record, or is gone by that, is left to the inventory check, which finds the pool.
+    `stored`: the slice's record.
     """
-    if stored is None or stored.value.attempt != fact.attempt:
+    if stored is None or stored.value.current.gone:
         return None
     if occupancy.lets_deletion_go_on(stored.value, fact) and _is_over(stored.value, deps):
-        deps.publisher.pass_on(cluster, stored.value.id, fact)
+        deps.publisher.pass_on(cluster, stored.value.name, fact)
         return None
     now = deps.clock.now()
     after = occupancy.counted(stored.value.current.hosts, fact, now)
@@ -46,9 +47,9 @@ def hosts_changed(
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
         return None
-    looked_at = {stored.value.id, *_affected(changes)}
+    looked_at: set[ClaimId | SliceId] = {stored.value.name, *_affected(changes)}
     if count is not None and count.can_wait:
-        looked_at.remove(stored.value.id)
+        looked_at.remove(stored.value.name)
     deps.publisher.request_reconcile(cluster, sorted(looked_at))
     return None
 
@@ -71,15 +72,6 @@ def _save(stored: Stored[SliceRecord], counted: Counted, deps: IntakeDeps) -> Re
     deps.store.commit(*counted.changes)
     announce(counted.decision.record, stored.value.transition_count, deps)
     return Reconciled(stored.value, counted.decision, counted.decision.record, counted.reported)
-
-
-def slice_with(claim: SliceId, attempt: int, cluster: ClusterId, deps: IntakeDeps) -> Stored[SliceRecord] | None:
-    """Return the record of a claim's slice of a number; that of the claim if it knows of none."""
-    stored = deps.store.slices(cluster, [claim]).get(claim)
-    if stored is not None and attempt not in stored.value.claim.earlier:
-        return stored
-    id_ = unclaimed_id(claim, attempt)
-    return deps.store.slices(cluster, [id_]).get(id_) or stored
 
 
 def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
@@ -115,12 +107,12 @@ def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
     return not unlike
 
 
-def _affected(changes: Iterable[Change]) -> Iterator[SliceId]:
+def _affected(changes: Iterable[Change]) -> Iterator[ClaimId | SliceId]:
     """Yield the slices that changed, and those of workloads that were resumed."""
     for change in changes:
         before, after = change.before and change.before.value, change.after
         if isinstance(after, SliceRecord):
-            yield after.id
+            yield after.name
         elif isinstance(before, WorkloadRecord) and isinstance(after, WorkloadRecord) and after.state != before.state:
             yield from after.demand
 
@@ -139,23 +131,23 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
     if count.is_news:
         yield Change(stored, occupancy.with_hosts(count))
     cluster, guests = stored.value.cluster, count.guests
-    others = deps.store.slices(cluster, guests)
-    for slice_, occupant in guests.items():
-        if slice_ in others.unreadable:
+    others = deps.store.having(cluster, guests)
+    for claim, occupant in guests.items():
+        if claim in others.unreadable:
             continue
-        known = others.get(slice_)
+        known = others.get(claim)
         guest = known.value if known else SliceRecord.of(occupant.workload_job(cluster), count.now)
         after = occupancy.with_place(guest, count, occupant)
         if after is not None and (known is not None or occupant in count.after.occupants):
             yield Change(known, after)
-    records = {slice_: each.value for slice_, each in others.items()}
+    records = {claim: each.value for claim, each in others.items()}
     settled = list(occupancy.settled_demand(count, records))
     workloads = deps.store.workloads(cluster, {uid for uid, _ in settled})
     yield from _workloads(settled, count.arrivals, workloads, count.now)
 
 
 def _workloads(
-    settled: Iterable[tuple[WorkloadUid, SliceId]],
+    settled: Iterable[tuple[WorkloadUid, ClaimId]],
     arrivals: Iterable[Occupant],
     workloads: Mapping[WorkloadUid, Stored[WorkloadRecord]],
     now: datetime,

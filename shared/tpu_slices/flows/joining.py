@@ -8,7 +8,7 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import Outcome, Refused
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, slice_id
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.reconciling.joining import awaits
 from tpu_slices.domain.records.slices import SliceRecord
@@ -24,7 +24,7 @@ class HandedOn:
     """What became of a token, logged as one line."""
 
     cluster: ClusterId
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     outcome: Outcome | None
     """None: its hosts do not wait for it any more."""
@@ -39,10 +39,11 @@ def hand_on(token: JoinToken, cluster: ClusterId, deps: ReconcileDeps) -> Handed
 
 
 def _hand_on(token: JoinToken, cluster: ClusterId, deps: ReconcileDeps) -> HandedOn:
-    read = deps.store.together(cluster, Names(settings=True, slices=[token.slice_id]))
+    id_ = slice_id(token.slice_id, token.attempt)
+    read = deps.store.together(cluster, Names(settings=True, slices=[id_]))
     if read.settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
-    stored, now = read.slices.get(token.slice_id), deps.clock.now()
+    stored, now = read.slices.get(id_), deps.clock.now()
     if stored is None or not awaits(stored.value, token, now, read.settings):
         return HandedOn(cluster, token.slice_id, token.attempt, None)
     outcome = deps.backend.join(order_of(stored.value, read.settings), token)

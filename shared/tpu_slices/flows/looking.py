@@ -17,7 +17,7 @@ from tpu_slices.domain.model.observations import (
     Witness,
 )
 from tpu_slices.domain.model.reasons import IN_LINE
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid, unclaimed_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import Decision
@@ -52,8 +52,6 @@ class Told:
     """Whether an operation on one of the slice's pools ended."""
     created: str | None = None
     """That operation, if it created a pool and did not fail."""
-    attempt: int | None = None
-    """The number of the slice that it was on, which its claim may have no more; None: it is the one named."""
     answer: HostsChanged | None = None
     """What the relay answered about the slice's hosts, and is not on record."""
     waiting: WorkloadUid | None = None
@@ -96,16 +94,13 @@ class Looked:
         return decide(self.record, self.seen, self.at, self.settings, known)
 
 
-def look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -> Looked | None:
+def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: ReconcileDeps) -> Looked | None:
     """Return the slice and what is known beside it, without its pools; None if there is no slice."""
     read = deps.store.together(cluster, _names(slice_, told))
     settings = told.settings or read.settings
     if settings is None:
         raise Permanent(f'no settings for cluster "{cluster}": write clusters/{cluster}')
-    stored, heartbeat = read.slices.get(slice_), read.heartbeat
-    if told.attempt is not None and (stored is None or told.attempt in stored.value.claim.earlier):
-        id_ = unclaimed_id(slice_, told.attempt)
-        stored = deps.store.slices(cluster, [id_]).get(id_) or stored
+    stored, heartbeat = read.slice, read.heartbeat
     if stored is None:
         return None
     counted = with_report(stored.value, told.answer, deps.clock.now()) if told.answer else stored.value
@@ -131,9 +126,9 @@ def look(cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps) -
     return replace(looked, listed_at=listed_at)
 
 
-def _names(slice_: SliceId, told: Told) -> Names:
+def _names(slice_: ClaimId | SliceId, told: Told) -> Names:
     """Return what is read first: with a slice that pods wait for, what its creation needs."""
-    first = Names(settings=told.settings is None, slices=[slice_], heartbeat=True, slots=told.slots)
+    first = Names.of(slice_, settings=told.settings is None, heartbeat=True, slots=told.slots)
     return first if told.waiting is None else replace(first, workloads=[told.waiting], limiter=True, brake=True)
 
 
@@ -145,13 +140,13 @@ def _beside(record: SliceRecord, read: Together, told: Told, deps: ReconcileDeps
     return deps.store.together(record.cluster, Names(workloads=users, limiter=creates, brake=creates))
 
 
-def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDeps) -> SliceId | None:
+def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDeps) -> ClaimId | None:
     """Return the slice that is left for a Job whose hosts others took: that of one of them, or of who took theirs."""
-    taken, met = [record], {record.id}
+    taken, met = [record], {record.maker}
     for _ in range(_MOST_EXCHANGED):
         guests = {id_ for each in taken for id_ in slices_of_guests(each)} - met
-        found = [each.value for each in deps.store.slices(record.cluster, guests).values()] if guests else []
-        left = next((each.id for each in found if is_left(each, record, now, limits)), None)
+        found = [each.value for each in deps.store.having(record.cluster, guests).values()] if guests else []
+        left = next((each.maker for each in found if is_left(each, record, now, limits)), None)
         if left is not None or not found:
             return left
         taken, met = found, met | guests

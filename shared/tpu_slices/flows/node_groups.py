@@ -7,7 +7,7 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Answer, SliceDeclared, WorkloadChanged
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, slice_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, WorkloadJob, claim_id
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.demand import declared
 from tpu_slices.domain.records.slices import SliceRecord
@@ -17,9 +17,9 @@ from tpu_slices.ports.publisher import NodeGroupUpdate
 from tpu_slices.ports.store import Change, Together
 
 
-def declared_by(owner: Owner, cluster: ClusterId) -> SliceId:
+def declared_by(owner: Owner, cluster: ClusterId) -> ClaimId:
     """Return the slice that a TPUNodeGroup declares."""
-    return slice_id(WorkloadJob.declared(cluster, owner))
+    return claim_id(WorkloadJob.declared(cluster, owner))
 
 
 def node_group_told(
@@ -31,7 +31,7 @@ def node_group_told(
 ) -> None:
     """Record a TPUNodeGroup and its slice, and request a reconcile, which tells how far the slice is."""
     id_ = declared_by(fact.workload.owner, settings.cluster)
-    known, stored = read.workloads.get(fact.workload.owner.uid), read.slices.get(id_)
+    known, stored = read.workloads.get(fact.workload.owner.uid), read.having.get(id_)
     change = declared(fact, known.value if known else None, stored.value if stored else None, told_at, settings)
     if change is None:
         return
@@ -48,5 +48,5 @@ def tell_node_group(record: SliceRecord, known: Known, deps: ReconcileDeps) -> N
     """
     if record.owner.kind.declares and record.reason is not Reason.ADOPTED and not record.unclaimed:
         status = status_of(record, known.workloads.get(record.owner.uid))
-        update = NodeGroupUpdate(owner=record.owner, slice_id=record.id, status=status, at=deps.clock.now())
+        update = NodeGroupUpdate(owner=record.owner, slice_id=record.maker, status=status, at=deps.clock.now())
         deps.publisher.announce_node_group(record.cluster, update)

@@ -24,11 +24,11 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
 )
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClusterId, SliceId, slice_id
+from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, claim_id, slice_id
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows.hosts import hosts_changed, slice_with
+from tpu_slices.flows.hosts import hosts_changed
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
 from tpu_slices.flows.outcomes import Reconciled
@@ -59,7 +59,7 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
     match fact:
         case SliceDeclared() | WorkloadChanged() | Answer() if fact.workload.owner.kind.declares:
             owner = fact.workload.owner
-            names = Names(settings=True, workloads=[owner.uid], slices=[declared_by(owner, cluster)])
+            names = Names(settings=True, workloads=[owner.uid], claims=[declared_by(owner, cluster)])
             read = deps.store.together(cluster, names)
             node_group_told(fact, told_at, _check_known(cluster, read.settings), read, deps)
         case SliceDeclared(workload=workload):
@@ -70,7 +70,8 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
                 _check_known(cluster, deps.store.settings(cluster))
             _changed(fact, known, cluster, deps)
         case HostsChanged():
-            stored = slice_with(fact.slice_id, fact.attempt, cluster, deps)
+            id_ = slice_id(fact.slice_id, fact.attempt)
+            stored = deps.store.slices(cluster, [id_]).get(id_)
             if stored is None:
                 _check_known(cluster, deps.store.settings(cluster))
             return hosts_changed(fact, stored, cluster, deps)
@@ -80,7 +81,7 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
                 _check_known(cluster, deps.store.settings(cluster))
             heard(fact, last, told_at, cluster, deps)
         case SlicesWanted(workload=workload):
-            names = Names(settings=True, workloads=[workload.owner.uid], slices=_waiting(fact, cluster))
+            names = Names(settings=True, workloads=[workload.owner.uid], claims=_waiting(fact, cluster))
             read = deps.store.together(cluster, names)
             _slices_wanted(fact, told_at, _check_known(cluster, read.settings), read, deps)
         case _:
@@ -109,8 +110,8 @@ def _of_the_relay(fact: _OfTheRelay, told_at: datetime, cluster: ClusterId, deps
             assert_never(fact)
 
 
-def _waiting(fact: SlicesWanted, cluster: ClusterId) -> list[SliceId]:
-    return [slice_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
+def _waiting(fact: SlicesWanted, cluster: ClusterId) -> list[ClaimId]:
+    return [claim_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
 
 
 def _slices_wanted(
@@ -121,7 +122,7 @@ def _slices_wanted(
     fact = _without_outdated(fact, known.value if known else None, told_at, cluster, deps)
     waiting = _waiting(fact, cluster)
     named = {*waiting, *(known.value.demand if known else ())}
-    slices, needed = _with_displaced(fact, read.slices, named, cluster, deps)
+    slices, needed = _with_displaced(fact, read.having, named, cluster, deps)
     records = {id_: stored.value for id_, stored in slices.items()}
     change = demand.wanted(fact, known.value if known else None, records, told_at, settings)
     if change is None:
@@ -140,11 +141,11 @@ def _slices_wanted(
 
 def _with_displaced(
     fact: SlicesWanted,
-    slices: Found[SliceId, SliceRecord],
-    names: Collection[SliceId],
+    slices: Found[ClaimId, SliceRecord],
+    names: Collection[ClaimId],
     cluster: ClusterId,
     deps: IntakeDeps,
-) -> tuple[Found[SliceId, SliceRecord], set[SliceId]]:
+) -> tuple[Found[ClaimId, SliceRecord], set[ClaimId]]:
     """Return the slices of these names, with those that the leaders need, and the names of these; some are read.
 
     A leader whose slice a sibling took needs the one that the sibling left. The workload's record may not name that: it
@@ -153,11 +154,11 @@ def _with_displaced(
     read = set(_waiting(fact, cluster))
     while True:
         records = {id_: stored.value for id_, stored in slices.items()}
-        needed = {slice_id(each.job) for each in demand.demands(fact, cluster, records)}
+        needed = {claim_id(each.job) for each in demand.demands(fact, cluster, records)}
         missing = {*names, *needed} - read
         if not missing:
             return slices, needed
-        slices |= deps.store.slices(cluster, missing)
+        slices |= deps.store.having(cluster, missing)
         read |= missing
 
 
@@ -174,12 +175,12 @@ def _without_outdated(
     confirmed_at = heartbeat.value.demand_confirmed_at if heartbeat is not None else None
     if confirmed_at is None or confirmed_at - told_at <= UNDER_WAY:
         return fact
-    awaited = set(known.in_demand) if known is not None else set[SliceId]()
-    still = (each for each in fact.waiting if slice_id(demand.job_of(cluster, fact.workload, each)) in awaited)
+    awaited = set(known.in_demand) if known is not None else set[ClaimId]()
+    still = (each for each in fact.waiting if claim_id(demand.job_of(cluster, fact.workload, each)) in awaited)
     return replace(fact, waiting=tuple(still))
 
 
-def _has_news(id_: SliceId, change: demand.Demand, records: Mapping[SliceId, SliceRecord], now: datetime) -> bool:
+def _has_news(id_: ClaimId, change: demand.Demand, records: Mapping[ClaimId, SliceRecord], now: datetime) -> bool:
     """Return whether a waiting leader may change what is decided about a slice."""
     if id_ in change.slices or id_ not in records:
         return True

@@ -10,7 +10,7 @@ from tpu_slices.domain.model.observations import (
     Witness,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.decisions import Decision
@@ -24,10 +24,12 @@ from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.unclaimed import forget, regain
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.store import Change, Stored
+from tpu_slices.ports.store import Change, Stored, moved
 
 
-def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING) -> Reconciled | None:
+def reconcile(
+    cluster: ClusterId, slice_: ClaimId | SliceId, deps: ReconcileDeps, told: Told = NOTHING
+) -> Reconciled | None:
     """Reconcile one slice; return None if it does not exist, or is GONE and settled.
 
     Those to which it hands slots on are requested. Permanent: unknown cluster. Temporary: the request is redelivered.
@@ -38,7 +40,7 @@ def reconcile(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: To
 
 
 def reconcile_in_turn(
-    cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told = NOTHING
+    cluster: ClusterId, slice_: ClaimId | SliceId, deps: ReconcileDeps, told: Told = NOTHING
 ) -> Iterator[Reconciled]:
     """Reconcile one slice, and then who gets a slot that it hands on: that is idle for the time of a message less.
 
@@ -52,7 +54,7 @@ def reconcile_in_turn(
     if not served:
         return
     try:
-        follows = reconcile(cluster, served[0].id, deps, Told(waiting=served[0].owner.uid))
+        follows = reconcile(cluster, served[0].name, deps, Told(waiting=served[0].owner.uid))
     except Exception:  # noqa: BLE001 - it is told by the message of the slice that it is about
         _request(cluster, served[:1], deps)
     else:
@@ -60,7 +62,7 @@ def reconcile_in_turn(
 
 
 def _reconciled(
-    cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps
+    cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: ReconcileDeps
 ) -> tuple[Reconciled | None, list[SliceRecord]]:
     """Return what came of it, and who is to be reconciled for that."""
     served: list[SliceRecord] = []
@@ -73,7 +75,7 @@ def _reconciled(
 
 def _request(cluster: ClusterId, slices: Sequence[SliceRecord], deps: ReconcileDeps) -> None:
     if slices:
-        deps.publisher.request_reconcile(cluster, [each.id for each in slices])
+        deps.publisher.request_reconcile(cluster, [each.name for each in slices])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ class Explained:
     vendor: Vendor
 
 
-def explain(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps) -> Explained | None:
+def explain(cluster: ClusterId, slice_: ClaimId | SliceId, deps: ReconcileDeps) -> Explained | None:
     """Return what `reconcile` would decide now, or None if there is no such cluster or slice. Changes nothing."""
     settings = deps.store.settings(cluster)
     looked = look(cluster, slice_, Told(settings), deps) if settings is not None else None
@@ -121,7 +123,7 @@ class _Remembered:
 
 
 def _once(
-    cluster: ClusterId, slice_: SliceId, told: Told, deps: ReconcileDeps, served: list[SliceRecord]
+    cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: ReconcileDeps, served: list[SliceRecord]
 ) -> Reconciled | None:
     """Reconcile the slice as it is now; add to `served` who is to be reconciled for that."""
     looked = look(cluster, slice_, told, deps)
@@ -187,8 +189,8 @@ def _remember(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord])
         return _Remembered(looked.stored, settling)
     record = record.with_changes(announced_count=decided.before.transition_count)
     guards = looked.guards if decision.creates else ()
-    let_go = () if decision.let_go is None else (Change(None, decision.let_go),)
-    revision, *_ = deps.store.commit(Change(looked.stored, record), *let_go, *decided.slots_taken, *guards)
+    changes = moved(looked.stored, record, decision.let_go)
+    revision, *_ = deps.store.commit(*changes, *decided.slots_taken, *guards)
     served += [] if decision.let_go is None else [decision.let_go]
     return _Remembered(Stored(record, revision), settling)
 
@@ -200,8 +202,8 @@ def _note(
     looked, settings, saved = decided.looked, decided.looked.settings, remembered.stored.value
     after, left = done.record, done.left
     served += remembered.settling.saved(looked.seen)
-    if kept_there := kept_for(decided.before, decided.decision.record):
-        deps.publisher.request_reconcile(settings.cluster, kept_there)
+    if (kept_there := kept_for(decided.before, decided.decision.record)) is not None:
+        deps.publisher.request_reconcile(settings.cluster, [kept_there])
     announce(after, decided.before.transition_count, deps)
     tell_node_group(after, looked.known, deps)
     if (expected := nodes_expected(after, settings)) is not None:
@@ -209,7 +211,7 @@ def _note(
     if after != saved:
         after = after.with_changes(announced_count=after.transition_count)
         settling = slots.Settling(saved, after, settings, deps, let_go=left)
-        deps.store.commit(Change(remembered.stored, after), *([] if left is None else [Change(None, left)]))
+        deps.store.commit(*moved(remembered.stored, after, left))
         served += settling.saved(looked.seen)
         served += [] if left is None else [left]
     return Reconciled(decided.before, decided.decision, after)

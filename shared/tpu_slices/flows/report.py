@@ -11,7 +11,7 @@ from functools import cache, partial
 from types import MappingProxyType
 
 from tpu_slices.domain.model.reasons import IN_LINE
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
 from tpu_slices.domain.reconciling.inventory import silent_since
@@ -143,11 +143,11 @@ class _Reporting:
 
 def report_of(workload: WorkloadRecord, states: QueueStates, deps: ReconcileDeps) -> Report:
     """Return the current report of a JobSet."""
-    return _report_from(workload, deps.store.slices(workload.cluster, workload.demand), states, deps)
+    return _report_from(workload, deps.store.having(workload.cluster, workload.demand), states, deps)
 
 
 def _report_from(
-    workload: WorkloadRecord, slices: Found[SliceId, SliceRecord], states: QueueStates, deps: IntakeDeps
+    workload: WorkloadRecord, slices: Found[ClaimId, SliceRecord], states: QueueStates, deps: IntakeDeps
 ) -> Report:
     readable = [stored.value for stored in slices.values()]
     queue = states.beside(workload.cluster, readable)
@@ -208,7 +208,7 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     lost when its JobSet was suspended or resumed, is reconciled: what would be said of it may be over.
     """
     workload, now = stored.value, deps.clock.now()
-    slices = deps.store.slices(workload.cluster, workload.demand)
+    slices = deps.store.having(workload.cluster, workload.demand)
     if overtaken := [id_ for id_, each in slices.items() if is_overtaken(each.value, workload)]:
         deps.publisher.request_reconcile(workload.cluster, sorted(overtaken))
     made = _report_from(workload, slices, states, deps)

@@ -124,9 +124,7 @@ class Settling:
 
     @property
     def _ours(self) -> frozenset[int]:
-        own = (self.before.maker, self.before.attempt)
-        of = ((slot.value.number, (slot.value.slice_id, slot.value.attempt)) for slot in self.taken or ())
-        return frozenset(number for number, name in of if name == own)
+        return frozenset(slot.value.number for slot in self.taken or () if slot.value.id == self.before.id)
 
     @property
     def _concerns_slots(self) -> bool:
@@ -243,7 +241,7 @@ def _tell_waiting(pools: Iterable[CapacityPool], cluster: ClusterId, deps: Recon
     """
     for pool in pools:
         waiting = deps.store.creations_awaiting_slot(cluster, f"{pool} ", MOST_TOLD)
-        told = [each.value.id for each in waiting if _capacity_pool(each) == pool]
+        told = [each.value.name for each in waiting if _capacity_pool(each) == pool]
         if told:
             deps.publisher.request_reconcile(cluster, told)
 
@@ -264,8 +262,7 @@ def limiter_of(
 class _Turn:
     """Who waits for slots, as it was read once."""
 
-    waiting: Mapping[tuple[SliceId, int], Stored[SliceRecord]]
-    """By the claim that they were made for, and their number."""
+    waiting: Mapping[SliceId, Stored[SliceRecord]]
     running: list[Slot]
     limiter: ConcurrencyLimiter
     settings: ClusterSettings
@@ -282,7 +279,7 @@ class _Turn:
             number = next((each for each in free if each in left), free[0])
             slot, record = (
                 Slot.of(candidate, number, cluster, self.now),
-                self.waiting[candidate.slice_id, candidate.attempt],
+                self.waiting[candidate.id],
             )
             candidates.remove(candidate)
             try:
@@ -319,8 +316,7 @@ def _turn(
         able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
         walk = _Walk(cluster, free + more, lambda pool: able.get(pool, True), deps)
         waiting += walk.creations(_last_queue(slot.value for slot in read.taken))
-    by_name = {(each.value.maker, each.value.attempt): each for each in waiting}
-    return _Turn(by_name, running, limiter, settings, now)
+    return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now)
 
 
 def _with_slot(record: SliceRecord, number: int, now: datetime) -> SliceRecord:

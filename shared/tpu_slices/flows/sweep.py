@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -11,7 +11,7 @@ from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.inventory import (
     CHECK_AGAIN_AFTER,
     INVENTORY_CHECK_EVERY,
@@ -22,7 +22,7 @@ from tpu_slices.domain.reconciling.inventory import (
 )
 from tpu_slices.domain.reconciling.limiter import has_ended, is_used
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
-from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
 from tpu_slices.flows.budget import counted
@@ -184,24 +184,21 @@ def _settles_slots(of: SweptCluster) -> Did:
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
     doubtful = [slot for slot in taken if not is_used(slot.value, operations)]
-    names = [id_ for slot in doubtful for id_ in ids_of(slot.value.slice_id, slot.value.attempt)]
-    records = deps.store.slices(settings.cluster, names)
-    known = {id_: stored.value for id_, stored in records.items()}
-    finished: list[SliceId] = []
+    records = deps.store.slices(settings.cluster, [slot.value.id for slot in doubtful])
+    finished: list[ClaimId | SliceId] = []
     left: list[int] = []
     for slot in doubtful:
-        if not records.unreadable.keys().isdisjoint(ids_of(slot.value.slice_id, slot.value.attempt)):
+        if slot.value.id in records.unreadable:
             continue  # it may still be that slice's
-        holder = record_of(slot.value.slice_id, slot.value.attempt, known)
-        stored = records[holder.id] if holder is not None else None
+        stored = records.get(slot.value.id)
         if slots.is_left(slot, stored, settings.limits, deps):
             left.append(slot.value.number)
         elif stored is not None and has_ended(slot.value, stored.value, operations):
-            finished.append(stored.value.id)
+            finished.append(stored.value.name)
     if finished:
         deps.publisher.request_reconcile(settings.cluster, finished, ended=True)
     if served := slots.hand_on(taken, left, settings, deps):
-        deps.publisher.request_reconcile(settings.cluster, [each.id for each in served])
+        deps.publisher.request_reconcile(settings.cluster, [each.name for each in served])
     return Did(requested=len(finished))
 
 
@@ -237,27 +234,28 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
     others = deps.store.slices(cluster, _others(pools, {id_: each.value for id_, each in kept.items()}))
     kept.update(others)
+    makers = {each.value.maker for each in kept.values()} | {pool.slice_id for pool in pools}
+    claims = deps.store.having(cluster, makers - {each.value.claimed_by for each in kept.values()})
+    kept.update((each.value.id, each) for each in claims.values())
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools if pool.job}
     demanding = deps.store.demand_digests(cluster).keys()
     unready = {stored.value.owner.uid for stored in kept.values() if stored.value.reason not in SERVED}
     settled = frozenset(uids.intersection(active) - demanding - unready)
     workloads = deps.store.workloads(cluster, (uids | demanding) - settled)
     demanded = {slice_ for stored in workloads.values() for slice_ in stored.value.in_demand}
-    gone = deps.store.slices(cluster, demanded - kept.keys() - others.unreadable.keys())
-    kept.update(gone)
+    have_one = {each.value.claimed_by for each in kept.values()}
+    gone = deps.store.having(cluster, demanded - have_one - claims.unreadable.keys())
+    kept.update((each.value.id, each) for each in gone.values())
     records = Records(
         workloads={uid: stored.value for uid, stored in workloads.items()},
         slices={id_: stored.value for id_, stored in kept.items()},
         active=settled,
-        unreadable=frozenset({*others.unreadable, *gone.unreadable, *workloads.unreadable}),
+        unreadable=frozenset({*others.unreadable, *claims.unreadable, *gone.unreadable, *workloads.unreadable}),
     )
     findings = check_inventory(records, pools, deps.clock.now())
     for placeholder in findings.placeholders:  # unless the workload itself was told meanwhile
         _is_written(Change(None, placeholder), deps)
-    recovered = tuple(each for each in findings.recovered if _is_written(Change(None, each), deps))
-    for each in findings.doubled:
-        has_it = kept[each.maker]
-        _is_written(Change(kept[each.id], None), deps, Change(has_it, has_it.value))
+    recovered = tuple(_recovered(findings.recovered, deps))
     strays = tuple(each for each in findings.strays if _is_written(Change(None, each), deps))
     mended = tuple((before, to) for before, to in findings.mended if _is_written(Change(kept[before.id], to), deps))
     _request_found(findings, cluster, deps)
@@ -269,11 +267,23 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
 
 
 def _others(pools: Sequence[PoolSeen], kept: Mapping[SliceId, SliceRecord]) -> set[SliceId]:
-    """Return what is read by name: of pools that are not among the kept ones, earlier slices, and whose these were."""
-    of_pools = (each for each in pools if record_of(each.slice_id, each.attempt, kept) is None)
-    named = {id_ for each in of_pools for id_ in ids_of(each.slice_id, each.attempt)}
+    """Return what is read by name: slices of pools, and earlier ones, that are not among the kept ones."""
     earlier = {id_ for each in kept.values() for id_ in each.earlier}
-    return (named | earlier | {each.maker for each in kept.values()}) - kept.keys()
+    return ({pool.id for pool in pools} | earlier) - kept.keys()
+
+
+def _recovered(found: Iterable[SliceRecord], deps: ReconcileDeps) -> Iterator[SliceRecord]:
+    """Write records of claims that have none; yield those that were written.
+
+    With the records of their workloads, as they are: `receive` writes these when it makes a claim's first record, and
+    no claim may have two. One that cannot be read is written by nobody.
+    """
+    for each in found:
+        uid = each.owner.uid
+        own = deps.store.workloads(each.cluster, [uid])
+        guards = (Change(stored, stored.value) for stored in own.values())
+        if (own or own.unreadable) and _is_written(Change(None, each), deps, *guards):
+            yield each
 
 
 def _is_written(change: Change, deps: ReconcileDeps, *guards: Change) -> bool:
@@ -288,7 +298,7 @@ def _is_written(change: Change, deps: ReconcileDeps, *guards: Change) -> bool:
 def _request_found(findings: InventoryFindings, cluster: ClusterId, deps: ReconcileDeps) -> None:
     found: list[SliceRecord] = [*findings.recovered, *findings.strays, *(after for _, after in findings.mended)]
     if found:
-        deps.publisher.request_reconcile(cluster, [record.id for record in found])
+        deps.publisher.request_reconcile(cluster, [record.name for record in found])
 
 
 BEFORE_REPORTS = (

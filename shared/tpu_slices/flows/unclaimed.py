@@ -22,7 +22,7 @@ def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
     record = looked.record
     if not may_be_regained(record) or looked.settings.paused is not None:
         return []
-    stored = deps.store.slices(record.cluster, [record.maker]).get(record.maker)
+    stored = deps.store.having(record.cluster, [record.maker]).get(record.maker)
     if stored is None:
         return []
     own = looked.known.workloads.get(record.owner.uid)
@@ -31,16 +31,15 @@ def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
     if found is None:
         return []
     claim, meanwhile = found
-    others = () if meanwhile is None else (Change(None, meanwhile),)
     settling = slots.Settling(stored.value, claim, looked.settings, deps, let_go=meanwhile)
-    deps.store.commit(Change(stored, claim), Change(looked.stored, None), *others)
+    deps.store.commit(Change(looked.stored, claim), Change(stored, meanwhile))
     return [claim, *settling.saved(looked.seen)]
 
 
 def forget(looked: Looked, decision: Decision, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:
     """Forget a slice that no claim has, and that is gone; a claim that waited for that is reconciled."""
     stored, record = looked.stored, decision.record
-    claim = deps.store.slices(record.cluster, [record.maker]).get(record.maker)
+    claim = deps.store.having(record.cluster, [record.maker]).get(record.maker)
     settling = slots.Settling(stored.value, record, looked.settings, deps, looked.slots)
     changes = [Change(stored, None)]
     if claim is not None and record.attempt in claim.value.claim.earlier:

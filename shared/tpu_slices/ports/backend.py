@@ -9,7 +9,7 @@ from typing import Protocol
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import LegacyPool, Observation, OperationSeen, Outcome, PoolSeen
-from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec, WorkloadJob, pool_name
+from tpu_slices.domain.model.slices import ClaimId, PoolName, SliceSpec, WorkloadJob, pool_name
 
 CLOCKS_DIFFER_BY = timedelta(minutes=1)
 """At most, the vendor's and ours; to delete a pool and to make another one takes longer."""
@@ -23,7 +23,7 @@ class PoolOrder:
     """`projects/P/locations/L/clusters/C`; with `settings.compute`: `projects/P/locations/L`."""
     cluster_gke_id: str | None
     """GKE's id of the cluster; None: not checked."""
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     legacy_pool: str | None = None
     """The name of the pool if TPU Provisioner made it, or TPU operator."""

@@ -11,7 +11,7 @@ from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.questions import AnyQuestion
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.records.slices import Transition
 from tpu_slices.domain.records.workloads import Report
 
@@ -21,7 +21,7 @@ class SliceUpdate:
     """A transition of a slice, announced to its cluster's relay, which posts it as a Kubernetes Event."""
 
     job: WorkloadJob
-    slice_id: SliceId
+    slice_id: ClaimId
     pool: str
     transition_number: int
     """The number of the transition of this slice; together with the slice id, the Event's name."""
@@ -53,7 +53,7 @@ class NodeGroupUpdate:
     """The status of a TPUNodeGroup, announced to its cluster's relay, which writes it, with each decision."""
 
     owner: Owner
-    slice_id: SliceId
+    slice_id: ClaimId
     status: NodeGroupStatus
     at: datetime
 
@@ -67,17 +67,17 @@ class Publisher(Protocol):
     def request_reconcile(
         self,
         cluster: ClusterId,
-        slices: Collection[SliceId],
+        slices: Collection[ClaimId | SliceId],
         waiting: WorkloadUid | None = None,
         *,
         ended: bool = False,
     ) -> None:
-        """Request a reconcile of these slices.
+        """Request a reconcile of these slices, each by its id or by the claim that has it.
 
         `waiting`: whose pods wait for them, if that is why. `ended`: an operation on a pool of each has ended.
         """
 
-    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
         """Request a reconcile of the slice that an answer of the relay is about, with the answer."""
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:

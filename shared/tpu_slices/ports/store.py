@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, NewType, Protocol, TypeVar
+from typing import Any, Generic, NewType, Protocol, Self, TypeVar
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
@@ -70,12 +70,22 @@ class Names:
 
     settings: bool = False
     slices: Collection[SliceId] = ()
+    claims: Collection[ClaimId] = ()
+    """The slices that these have."""
     workloads: Collection[WorkloadUid] = ()
     heartbeat: bool = False
     limiter: bool = False
     brake: bool = False
     slots: bool = False
 
+    @classmethod
+    def of(cls, slice_: ClaimId | SliceId, **others: Any) -> Self:
+        """Return what reads a slice by its id, or by the claim that has it."""
+        return cls(slices=[slice_], **others) if is_slice_id(slice_) else cls(claims=[ClaimId(slice_)], **others)
+
+
+CLAIMS_AT_ONCE = 30
+"""Firestore's limit of the values that one query compares with."""
 
 READ_FIRST = Names(settings=True, heartbeat=True)
 """What a sweep, and a report on a workload, knows of a cluster."""
@@ -87,11 +97,19 @@ class Together:
 
     settings: ClusterSettings | None
     slices: Found[SliceId, SliceRecord]
+    having: Found[ClaimId, SliceRecord]
     workloads: Found[WorkloadUid, WorkloadRecord]
     heartbeat: Stored[RelayHeartbeat] | None
     limiter: Stored[ConcurrencyLimiter] | None
     brake: Stored[Brake] | None
     slots: tuple[Stored[Slot], ...] | None
+
+    @property
+    def slice(self) -> Stored[SliceRecord] | None:
+        """The only slice that was asked for; Permanent: it cannot be read."""
+        for problem in (*self.slices.unreadable.values(), *self.having.unreadable.values()):
+            raise Permanent(problem)
+        return next(iter((*self.slices.values(), *self.having.values())), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +120,18 @@ class Change:
     after: Record | None
 
 
+def moved(
+    before: Stored[SliceRecord] | None, after: SliceRecord, left: SliceRecord | None = None
+) -> tuple[Change, ...]:
+    """Return the changes by which a claim has a slice, that of `after`, the first; `before`: which it had.
+
+    `left`: what is on record of that from then on, if it is another one; None: nothing.
+    """
+    if before is None or before.value.id == after.id:
+        return (Change(before, after),)
+    return (Change(None, after), Change(before, left))
+
+
 class SliceStore(Protocol):
     """The records. Reads see the latest write; every method raises Temporary if the store cannot be reached.
 
@@ -110,7 +140,7 @@ class SliceStore(Protocol):
     """
 
     def together(self, cluster: ClusterId, names: Names) -> Together:
-        """Return what these names stand for, read in one call, and the slots in another one meanwhile.
+        """Return what these names stand for, read in one call, and slots and what claims have in others meanwhile.
 
         With settings or the brake, raise Permanent as `settings` and `brake` do.
         """
@@ -133,6 +163,9 @@ class SliceStore(Protocol):
 
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Found[SliceId, SliceRecord]:
         """Return these slices' records, read in one call."""
+
+    def having(self, cluster: ClusterId, claims: Collection[ClaimId]) -> Found[ClaimId, SliceRecord]:
+        """Return the records of the slices that these claims have, read in one call for each CLAIMS_AT_ONCE."""
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         """Return every cluster that has a slice which is not GONE, with settings or without: one read for each."""

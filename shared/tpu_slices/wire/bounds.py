@@ -29,13 +29,15 @@ from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     SLICES_PER_WORKLOAD,
+    ClaimId,
     ClusterId,
     Owner,
     SliceId,
     SliceSpec,
     WorkloadUid,
     cluster_id,
-    is_record_id,
+    is_claim_id,
+    is_slice_id,
 )
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.claims import Claim
@@ -115,7 +117,9 @@ _COUNT = _number(1_000_000_000)
 _QUESTIONS = _number(1_000 * MOST_BELIEVED)
 _TYPES: Mapping[Any, Bound] = {
     ClusterId: Bound(_is_cluster_id, "the ID of a cluster"),
-    SliceId: Bound(is_record_id, "the ID of a slice"),
+    ClaimId: Bound(is_claim_id, "the ID of a claim"),
+    SliceId: Bound(is_slice_id, "the ID of a slice"),
+    ClaimId | SliceId: Bound(lambda value: is_claim_id(value) or is_slice_id(value), "the ID of a claim or a slice"),
     WorkloadUid: _name(63),
     str: _text(TEMPLATE_BYTES),
     int: _number(_MOST),

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.observations import Visible
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec, unclaimed_id
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec
 from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
@@ -156,7 +156,7 @@ def decode(kind: type[R], document: Mapping[str, Any]) -> R:
         record = adapter.validate_python(document)
     except ValidationError as invalid:
         raise Permanent(f"{kind.__name__}: {first_error(invalid)}") from invalid
-    if (beyond := beyond_bounds(record) or _impossible_attempt(record)) is not None:
+    if (beyond := beyond_bounds(record) or _impossible(record)) is not None:
         raise Permanent(f"{kind.__name__}: {beyond}")
     return record
 
@@ -281,8 +281,8 @@ def _derived(record: Record) -> Fields:
     hosts = record.made_as.hosts if record.made_as else "?"
     return {
         "hosts_usable": f"{record.current.hosts.usable} of {hosts}",
+        "id": record.id,
         "job_name": record.job.job_name,
-        "claimed_by": None if record.unclaimed else record.maker,
         "pool": _pool(record),
         CHIPS_BOUGHT: record.chips_bought,
         CHIPS_HELD: record.chips_held,
@@ -353,18 +353,20 @@ def _without_invalid_report(document: Any) -> Any:
     return document if valid else {**document, "report": None}
 
 
-def _impossible_attempt(record: Record) -> str | None:
-    """Return which attempt of a slice no pool can have: 0 is that of an adopted pool only."""
+def _impossible(record: Record) -> str | None:
+    """Return what no slice can be: only that of an adopted pool has the number 0, and one that none has goes."""
     if not isinstance(record, SliceRecord):
         return None
+    if record.claimed_by not in {None, record.maker}:
+        whose = "cluster, owner, replicated_job and job_index"
+        return f"claimed_by: must follow from {whose}, or be null if it is let go: correct what was edited"
+    if record.unclaimed and not (record.let_go and not record.wanted):
+        return "claimed_by: must not be null, as neither let_go nor desire says that it goes"
     number, stands = record.attempt, record.current.create_requested_at is not None
     if number > LAST_ATTEMPT and stands:
         return f"current.number: must be at most {LAST_ATTEMPT}, as there is a pool of it"
     if number == 0 and record.legacy_pool is None:
         return "current.number: must be at least 1, as legacy_pool is not set"
-    if record.id not in {record.maker, unclaimed_id(record.maker, number)}:
-        whose = "cluster, owner, replicated_job and job_index, with or without current.number"
-        return f"id: must follow from {whose}: correct what was edited"
     return None
 
 

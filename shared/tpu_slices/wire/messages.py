@@ -32,7 +32,7 @@ from tpu_slices.domain.model.questions import (
     Question,
     RepeatQuestion,
 )
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.bounds import beyond_bounds
@@ -59,10 +59,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileRequest:
-    """A request to reconcile this slice."""
+    """A request to reconcile a slice, named by its id or by the claim that has it."""
 
     cluster: ClusterId
-    slice_id: SliceId
+    slice_id: ClaimId | SliceId
     answer: HostsChanged | None = None
     """What the relay answered about the slice's hosts: it is recorded with the decision that it leads to."""
     waiting: WorkloadUid | None = None
@@ -118,13 +118,13 @@ def decode_fact(data: bytes, attributes: Mapping[str, str]) -> Fact:
 
 
 def encode_reconcile_request(
-    cluster: ClusterId, slice_: SliceId, waiting: WorkloadUid | None = None, *, ended: bool = False
+    cluster: ClusterId, slice_: ClaimId | SliceId, waiting: WorkloadUid | None = None, *, ended: bool = False
 ) -> Message:
     """Return a message for one slice, so that Pub/Sub distributes, retries and dead-letters slices one by one."""
     return _encode(ReconcileRequest(cluster, slice_, waiting=waiting, ended=ended), cluster=cluster, slice=slice_)
 
 
-def encode_answer(cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> Message:
+def encode_answer(cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> Message:
     return _encode(ReconcileRequest(cluster, slice_, answer), cluster=cluster, slice=slice_)
 
 

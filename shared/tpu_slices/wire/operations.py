@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import PoolName, SliceId, attempt_named
+from tpu_slices.domain.model.slices import ClaimId, PoolName, attempt_named
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.validation import first_error
 
@@ -28,7 +28,7 @@ class EndedOperation:
     cluster_path: str | None
     """`projects/P/locations/L/clusters/C`; None: that of a self-managed cluster, and the entry does not say which."""
     pool: PoolName
-    slice_id: SliceId
+    slice_id: ClaimId
     """The claim that the pool was made for."""
     attempt: int
     operation: str | None

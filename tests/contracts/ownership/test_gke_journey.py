@@ -78,7 +78,7 @@ def test_labels_that_are_replaced_under_a_job_are_put_back_and_the_pool_goes_whe
     assert Reason.LABELS_REPLACED in {each.reason for each in record.transitions}
     assert world.place.nodes().keys() == nodes.keys()
     for node in world.place.nodes().values():
-        assert node["metadata"]["labels"]["google.com/tpu-slice-id"] == record.id
+        assert node["metadata"]["labels"]["google.com/tpu-slice-id"] == record.maker
         assert node["metadata"]["labels"]["team"] == "a"
     world.ends(jobset)
     world.lives(5)

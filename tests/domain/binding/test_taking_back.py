@@ -125,7 +125,7 @@ def test_a_claim_that_cannot_have_its_slice_again_has_the_next_and_that_goes_by_
 ) -> None:
     after = bound(record, found)
     assert after.let_go is not None
-    assert (after.let_go.id, after.let_go.attempt, after.let_go.fits) == (f"{record.id}-1", 1, fits)
+    assert (after.let_go.id, after.let_go.attempt, after.let_go.fits) == (record.id, 1, fits)
     assert (after.case.record.attempt, after.case.record.claim.earlier, after.case.record.goes) == (2, (1,), False)
     assert after.waits is not None
 
@@ -248,11 +248,11 @@ def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
     assert found is not None
     after, meanwhile = found
     assert meanwhile is not None
-    assert (after.id, after.attempt, after.claim.earlier, after.claim.tried) == (claim.id, 1, (2,), 2)
+    assert (after.name, after.attempt, after.claim.earlier, after.claim.tried) == (claim.name, 1, (2,), 2)
     assert (after.current.hosts.occupants, after.goes) == ((OWN,), False)
     assert (after.claim.rejection, after.claim.rebuild_allowed, after.slot_awaited) == (None, False, None)
     assert (after.next_reconcile_at, after.look_at) == (NOW, NOW)
-    assert (meanwhile.id, meanwhile.attempt, meanwhile.current.slot) == (f"{claim.id}-2", 2, 4)
+    assert (meanwhile.id, meanwhile.attempt, meanwhile.current.slot) == (f"{claim.maker}-2", 2, 4)
 
 
 def test_the_other_slices_that_the_claim_had_stay_on_its_record() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.builders import NOW, a_job, a_spec, self_managed
 from tpu_slices.adapters.startup import STARTUP_SCRIPT, startup_script
 from tpu_slices.domain.model.joining import JoinToken, Kubeadm
-from tpu_slices.domain.model.slices import Taint, pool_name, slice_id
+from tpu_slices.domain.model.slices import Taint, claim_id, pool_name
 from tpu_slices.domain.planning import joining
 from tpu_slices.domain.planning.joining import (
     changed_items,
@@ -31,7 +31,7 @@ JOB = a_job()
 POOLS = self_managed().pools
 KUBEADM = Kubeadm("1.36", "10.0.0.2:6443")
 TOKEN = JoinToken(
-    slice_id=slice_id(JOB),
+    slice_id=claim_id(JOB),
     attempt=2,
     token="abcdef.0123456789abcdef",
     ca_hashes=("sha256:aa", "sha256:bb"),
@@ -44,7 +44,7 @@ def test_a_host_registers_with_the_labels_that_it_would_have_on_gke() -> None:
     assert labels["cloud.google.com/gke-tpu-accelerator"] == "tpu-v6e-slice"
     assert labels["cloud.google.com/gke-tpu-topology"] == "4x4"
     assert labels["cloud.google.com/gke-accelerator-count"] == "4"
-    assert labels["cloud.google.com/gke-nodepool"] == pool_name(slice_id(JOB), 2)
+    assert labels["cloud.google.com/gke-nodepool"] == pool_name(claim_id(JOB), 2)
     assert labels["topology.kubernetes.io/zone"] == "us-central2-b"
     assert labels["topology.kubernetes.io/region"] == "us-central2"
     assert labels.items() >= labels_of(JOB, 2, a_spec()).items()

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from tests.builders import a_job, a_spec
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
+    ClaimId,
     ClusterId,
     Owner,
     OwnerKind,
-    SliceId,
     WorkloadJob,
     WorkloadUid,
     attempt_named,
+    claim_id,
     fingerprint,
-    is_record_id,
+    is_claim_id,
+    is_slice_id,
     pool_name,
     same_request,
     slice_id,
@@ -46,17 +48,17 @@ jobs = st.builds(
 )
 
 
-def digest(id_: SliceId) -> str:
+def digest(id_: ClaimId) -> str:
     return id_.rpartition("-")[2]
 
 
-def readable(id_: SliceId) -> str:
+def readable(id_: ClaimId) -> str:
     return id_.removeprefix("tpu-").rpartition("-")[0]
 
 
 @given(jobs, attempts)
 def test_every_pool_name_is_valid_for_gke(job: WorkloadJob, attempt: int) -> None:
-    name = pool_name(slice_id(job), attempt)
+    name = pool_name(claim_id(job), attempt)
     assert GKE_NAME.fullmatch(name)
     assert len(name) <= GKE_LENGTH
 
@@ -64,20 +66,20 @@ def test_every_pool_name_is_valid_for_gke(job: WorkloadJob, attempt: int) -> Non
 @given(jobs, attempts)
 def test_a_pool_name_is_valid_whatever_the_jobset_is_called(job: WorkloadJob, attempt: int) -> None:
     strange = replace(job, owner=replace(job.owner, name="Ünï--Code.__" * 5), replicated_job="-.-")
-    name = pool_name(slice_id(strange), attempt)
+    name = pool_name(claim_id(strange), attempt)
     assert GKE_NAME.fullmatch(name)
     assert len(name) <= GKE_LENGTH
 
 
 @given(jobs)
 def test_the_same_job_has_the_same_slice_id(job: WorkloadJob) -> None:
-    assert slice_id(job) == slice_id(replace(job))
+    assert claim_id(job) == claim_id(replace(job))
 
 
 @given(jobs, jobs)
 def test_slice_ids_of_two_jobs_differ(one: WorkloadJob, other: WorkloadJob) -> None:
     assume((one.cluster, one.owner.uid, one.replicated_job, one.job_index) != _identity(other))
-    assert digest(slice_id(one)) != digest(slice_id(other))
+    assert digest(claim_id(one)) != digest(claim_id(other))
 
 
 def _identity(job: WorkloadJob) -> tuple[str, str, str, int]:
@@ -94,28 +96,28 @@ def _identity(job: WorkloadJob) -> tuple[str, str, str, int]:
     ],
 )
 def test_each_part_of_the_identity_changes_the_digest(changes: dict[str, object]) -> None:
-    assert digest(slice_id(a_job(**changes))) != digest(slice_id(a_job()))
+    assert digest(claim_id(a_job(**changes))) != digest(claim_id(a_job()))
 
 
 def test_a_recreated_jobset_has_other_slice_ids() -> None:
-    assert slice_id(a_job(uid=WorkloadUid("uid-reborn"))) != slice_id(a_job())
+    assert claim_id(a_job(uid=WorkloadUid("uid-reborn"))) != claim_id(a_job())
 
 
 def test_parts_of_an_identity_cannot_run_into_each_other() -> None:
-    assert slice_id(a_job(replicated_job="a1", job_index=1)) != slice_id(a_job(replicated_job="a", job_index=11))
-    assert slice_id(a_job(cluster=ClusterId("ab"), uid=WorkloadUid("c"))) != slice_id(
+    assert claim_id(a_job(replicated_job="a1", job_index=1)) != claim_id(a_job(replicated_job="a", job_index=11))
+    assert claim_id(a_job(cluster=ClusterId("ab"), uid=WorkloadUid("c"))) != claim_id(
         a_job(cluster=ClusterId("a"), uid=WorkloadUid("bc"))
     )
 
 
 def test_the_digest_does_not_depend_on_namespace_and_name() -> None:
     """A UID is unique in its cluster: the namespace adds nothing, and the JobSet's name is for readers."""
-    assert digest(slice_id(a_job(namespace="other", name="other"))) == digest(slice_id(a_job()))
+    assert digest(claim_id(a_job(namespace="other", name="other"))) == digest(claim_id(a_job()))
 
 
 @given(jobs)
 def test_a_digest_has_thirteen_base32_characters(job: WorkloadJob) -> None:
-    assert re.fullmatch(r"[a-z2-7]{13}", digest(slice_id(job)))
+    assert re.fullmatch(r"[a-z2-7]{13}", digest(claim_id(job)))
 
 
 @pytest.mark.parametrize(
@@ -129,26 +131,26 @@ def test_a_digest_has_thirteen_base32_characters(job: WorkloadJob) -> None:
     ],
 )
 def test_a_slice_id_is_readable(jobset: str, replicated_job: str, index: int, expected: str) -> None:
-    assert readable(slice_id(a_job(name=jobset, replicated_job=replicated_job, job_index=index))) == expected
+    assert readable(claim_id(a_job(name=jobset, replicated_job=replicated_job, job_index=index))) == expected
 
 
 @given(jobs, attempts, attempts)
 def test_each_attempt_has_its_own_pool_name(job: WorkloadJob, one: int, other: int) -> None:
-    id_ = slice_id(job)
+    id_ = claim_id(job)
     assert (pool_name(id_, one) == pool_name(id_, other)) == (one == other)
     assert pool_name(id_, one).startswith(id_)
 
 
 @given(jobs, jobs, attempts, attempts)
 def test_pools_of_two_slices_never_share_a_name(one: WorkloadJob, other: WorkloadJob, first: int, second: int) -> None:
-    assume(slice_id(one) != slice_id(other))
-    assert pool_name(slice_id(one), first) != pool_name(slice_id(other), second)
+    assume(claim_id(one) != claim_id(other))
+    assert pool_name(claim_id(one), first) != pool_name(claim_id(other), second)
 
 
 @pytest.mark.parametrize("attempt", [0, -1, LAST_ATTEMPT + 1])
 def test_an_attempt_out_of_range_is_an_error(attempt: int) -> None:
     with pytest.raises(ValueError, match="is not within 1 to 9999"):
-        pool_name(slice_id(a_job()), attempt)
+        pool_name(claim_id(a_job()), attempt)
 
 
 @given(st.lists(st.text(alphabet="ab=", max_size=4), max_size=4), st.lists(st.text(alphabet="ab=", max_size=4)))
@@ -187,20 +189,24 @@ def test_a_jobs_name_is_the_one_that_the_jobset_controller_gives_it() -> None:
 
 @given(jobs, attempts)
 def test_a_pools_name_tells_its_slice_and_attempt(job: WorkloadJob, attempt: int) -> None:
-    assert attempt_named(pool_name(slice_id(job), attempt)) == (slice_id(job), attempt)
+    assert attempt_named(pool_name(claim_id(job), attempt)) == (claim_id(job), attempt)
 
 
 @pytest.mark.parametrize("name", ["", "default-pool", "tpu-llama-0-aaaaaaaaaaaaa", "-0", "-01", "-10000", "-x", "-²"])
 def test_any_other_name_tells_none(name: str) -> None:
-    assert attempt_named(f"{slice_id(a_job())}{name}" if name.startswith("-") else name) is None
+    assert attempt_named(f"{claim_id(a_job())}{name}" if name.startswith("-") else name) is None
 
 
-@pytest.mark.parametrize("suffix", ["", "-0", "-1", "-9999"])
-def test_a_record_is_named_by_a_claim_or_by_that_and_a_number(suffix: str) -> None:
-    assert is_record_id(f"{slice_id(a_job())}{suffix}")
+@pytest.mark.parametrize("number", [0, 1, LAST_ATTEMPT, LAST_ATTEMPT + 1])
+def test_a_slice_is_named_by_its_claim_and_a_number(number: int) -> None:
+    claim = claim_id(a_job())
+    assert (is_claim_id(claim), is_slice_id(claim)) == (True, False)
+    assert (is_claim_id(slice_id(claim, number)), is_slice_id(slice_id(claim, number))) == (False, True)
 
 
-@pytest.mark.parametrize("suffix", ["-", "--1", "-01", "-10000", "-1-1", "-x", "-\u0661", "-" + "9" * 5_000], ids=repr)
-def test_what_names_no_record_is_refused_however_long_it_is(suffix: str) -> None:
+@pytest.mark.parametrize("suffix", ["-", "--1", "-01", "-100000", "-1-1", "-x", "-\u0661", "-" + "9" * 5_000], ids=repr)
+def test_what_names_neither_is_refused_however_long_it_is(suffix: str) -> None:
     """Python turns no text of more than 4,300 digits into a number."""
-    assert not is_record_id(f"{slice_id(a_job())}{suffix}")
+    text = f"{claim_id(a_job())}{suffix}"
+    assert not is_claim_id(text)
+    assert not is_slice_id(text)

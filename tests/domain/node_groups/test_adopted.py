@@ -25,7 +25,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Visible,
 )
-from tpu_slices.domain.model.slices import WorkloadJob, slice_id
+from tpu_slices.domain.model.slices import WorkloadJob, claim_id
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.reconciling.adoption import Adoption
 from tpu_slices.domain.reconciling.group_adoption import confirmed_adoption, planned_adoption
@@ -50,7 +50,7 @@ def of(manifest: Json) -> Adoption:
 def test_a_slice_that_is_whole_is_adopted_as_attempt_0_under_its_own_name() -> None:
     record = planned(GROUP, POLICY, TEMPLATE, INSTANCES).record
     assert record is not None
-    assert (record.job, record.id) == (JOB, slice_id(JOB))
+    assert (record.job, record.maker) == (JOB, claim_id(JOB))
     assert (record.attempt, record.claim.tried, record.pool) == (0, 0, "trainers-mig-1ec0000c")
     assert (record.current.create_requested_at, record.next_reconcile_at) == (NOW, NOW)
 

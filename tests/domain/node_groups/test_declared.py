@@ -13,13 +13,13 @@ from tests.domain.reporting.test_node_groups import a_group, a_group_record
 from tests.node_groups import Json, changed, two_hosts
 from tpu_slices.domain.model.facts import Answer, SliceDeclared, WorkloadChanged, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.reconciling.demand import Demand, declared, with_current_desire
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.wire.node_groups import group_of
 
-ID = slice_id(JOB)
+ID = claim_id(JOB)
 
 
 def ref(generation: int = 1) -> WorkloadRef:

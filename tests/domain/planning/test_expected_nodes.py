@@ -37,7 +37,7 @@ def test_they_are_the_instances_of_the_pools_group_in_its_zone() -> None:
     expected = nodes_expected(record, self_managed())
     assert expected is not None
     assert expected.instances == f"gce://demo-project/us-central1-c/{record.pool}-"
-    assert (expected.slice_id, expected.attempt) == (record.id, 1)
+    assert (expected.slice_id, expected.attempt) == (record.maker, 1)
 
 
 def test_they_get_the_labels_that_a_host_has_which_joined_by_our_script() -> None:
@@ -50,7 +50,7 @@ def test_they_get_the_labels_that_a_host_has_which_joined_by_our_script() -> Non
     assert labels["cloud.google.com/gke-accelerator-count"] == "4"
     assert labels["cloud.google.com/gke-nodepool"] == record.pool
     assert labels["google.com/nodepool-manager"] == "tpu-provisioner"
-    assert (labels["google.com/tpu-slice-id"], labels["google.com/tpu-slice-attempt"]) == (record.id, "1")
+    assert (labels["google.com/tpu-slice-id"], labels["google.com/tpu-slice-attempt"]) == (record.maker, "1")
     assert labels["cloud.google.com/tpu-node-group-name"] == "my-group"
     assert all(labels.values())
     assert "iam.gke.io/gke-metadata-server-enabled" not in labels

@@ -19,8 +19,8 @@ from tpu_slices.domain.model.slices import (
     OwnerKind,
     WorkloadJob,
     WorkloadUid,
+    claim_id,
     pool_name,
-    slice_id,
 )
 from tpu_slices.domain.planning.pool_descriptions import (
     KEY,
@@ -33,7 +33,7 @@ from tpu_slices.domain.planning.pool_descriptions import (
 
 MOST_CHARACTERS = 2048
 JOB, SPEC = a_job(), a_spec()
-NAME = pool_name(slice_id(JOB), 3)
+NAME = pool_name(claim_id(JOB), 3)
 DESCRIPTION = description_of(JOB, 3, SPEC)
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
 jobs = st.builds(
@@ -49,10 +49,10 @@ jobs = st.builds(
 
 @given(jobs, st.integers(1, LAST_ATTEMPT))
 def test_every_description_proves_the_slice_and_is_read_back(job: WorkloadJob, attempt: int) -> None:
-    description, name = description_of(job, attempt, SPEC), pool_name(slice_id(job), attempt)
+    description, name = description_of(job, attempt, SPEC), pool_name(claim_id(job), attempt)
     assert missing_proof(description, job) is None
     assert pool_seen(name, description, job.cluster) == PoolSeen(
-        name=name, slice_id=slice_id(job), attempt=attempt, job=job
+        name=name, slice_id=claim_id(job), attempt=attempt, job=job
     )
     assert (fingerprint_of(description), zone_of(description)) == (SPEC.fingerprint, SPEC.zone)
     assert len(description) <= MOST_CHARACTERS
@@ -61,7 +61,7 @@ def test_every_description_proves_the_slice_and_is_read_back(job: WorkloadJob, a
 
 @given(jobs, jobs)
 def test_no_description_proves_another_slice(job: WorkloadJob, other: WorkloadJob) -> None:
-    assert (missing_proof(description_of(job, 1, SPEC), other) is None) is (slice_id(job) == slice_id(other))
+    assert (missing_proof(description_of(job, 1, SPEC), other) is None) is (claim_id(job) == claim_id(other))
 
 
 def test_a_description_with_the_longest_names_fits() -> None:
@@ -82,7 +82,7 @@ def edited(**changes: Any) -> str:
         ("[]", f"is not a line of JSON with {KEY}."),
         ('{"other-tool": {}}', f"is not a line of JSON with {KEY}."),
         (edited(cluster="other"), 'has "other" as cluster, not "demo".'),
-        (edited(slice="tpu-x"), f'has "tpu-x" as slice, not "{slice_id(JOB)}".'),
+        (edited(slice="tpu-x"), f'has "tpu-x" as slice, not "{claim_id(JOB)}".'),
         (edited(owner="me"), 'has "None" as owner.uid, not "uid-llama".'),
         (edited(owner={"uid": "uid-2"}), 'has "uid-2" as owner.uid, not "uid-llama".'),
     ],

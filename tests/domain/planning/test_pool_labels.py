@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import a_job, a_spec
 from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
-from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, pool_name, slice_id
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, claim_id, pool_name
 from tpu_slices.domain.planning.pool_labels import label_value, labels_of, legacy_pool, missing_proof, pool_seen
 
 LONGEST = a_job(
@@ -51,18 +51,18 @@ def test_each_of_three_labels_is_needed_for_the_proof(key: str) -> None:
 
 def test_a_pools_labels_name_its_slice_attempt_and_job() -> None:
     job = a_job()
-    name = pool_name(slice_id(job), 12)
+    name = pool_name(claim_id(job), 12)
     seen = pool_seen(name, labels_of(job, 12, a_spec()), ClusterId("demo"))
-    assert seen == PoolSeen(name=name, slice_id=slice_id(job), attempt=12, job=job)
+    assert seen == PoolSeen(name=name, slice_id=claim_id(job), attempt=12, job=job)
 
 
 def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
     job = LONGEST
-    seen = pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("demo"))
+    seen = pool_seen(pool_name(claim_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("demo"))
     assert seen is not None
     assert seen.job is not None
     assert (seen.slice_id, seen.job.owner.uid, seen.job.job_index) == (
-        slice_id(job),
+        claim_id(job),
         LONGEST.owner.uid,
         LONGEST.job_index,
     )
@@ -86,22 +86,22 @@ def test_a_shortened_jobset_name_still_belongs_to_its_slice() -> None:
 def test_labels_that_contradict_each_other_do_not_say_what_a_pool_was_made_for(change: dict[str, str | None]) -> None:
     job = a_job()
     labels = {key: value for key, value in {**labels_of(job, 1, a_spec()), **change}.items() if value is not None}
-    assert pool_seen(pool_name(slice_id(job), 1), labels, ClusterId("demo")) == nameless(job)
+    assert pool_seen(pool_name(claim_id(job), 1), labels, ClusterId("demo")) == nameless(job)
 
 
 def test_labels_for_another_cluster_do_not_say_it_either() -> None:
     job = a_job()
-    assert pool_seen(pool_name(slice_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("staging")) == nameless(job)
+    assert pool_seen(pool_name(claim_id(job), 1), labels_of(job, 1, a_spec()), ClusterId("staging")) == nameless(job)
 
 
-@pytest.mark.parametrize("name", ["default-pool", "tpu-llama", slice_id(a_job())])
+@pytest.mark.parametrize("name", ["default-pool", "tpu-llama", claim_id(a_job())])
 def test_a_pool_without_labels_and_a_name_of_ours_is_not_ours(name: str) -> None:
     assert pool_seen(name, {}, ClusterId("demo")) is None
 
 
 def nameless(job: WorkloadJob) -> PoolSeen:
     """Return the first pool of a Job's slice as it is seen by its name alone."""
-    return PoolSeen(name=pool_name(slice_id(job), 1), slice_id=slice_id(job), attempt=1, job=None)
+    return PoolSeen(name=pool_name(claim_id(job), 1), slice_id=claim_id(job), attempt=1, job=None)
 
 
 LEGACY_LABELS = {

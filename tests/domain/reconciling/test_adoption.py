@@ -10,7 +10,7 @@ from tests.builders import NOW, a_job, a_jobset, a_jobset_ref, a_record, a_reque
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -26,7 +26,7 @@ def a_live_jobset(**changes: Any) -> LiveWorkload:
 
 
 def adoption_of(pool: LegacyPool, *records: SliceRecord, **changes: Any) -> Adoption:
-    known = {record.id: record for record in records}
+    known = {record.maker: record for record in records}
     (adoption,) = plan_adoptions([pool], [a_live_jobset(**changes)], known, settings(), NOW)
     return adoption
 
@@ -34,7 +34,7 @@ def adoption_of(pool: LegacyPool, *records: SliceRecord, **changes: Any) -> Adop
 def test_a_pool_of_a_live_jobset_is_adopted_as_it_is() -> None:
     record = adoption_of(a_pool()).record
     assert record is not None
-    assert (record.job, record.id) == (a_job(job_index=1), slice_id(a_job(job_index=1)))
+    assert (record.job, record.maker) == (a_job(job_index=1), claim_id(a_job(job_index=1)))
     assert (record.attempt, record.pool, record.current.create_requested_at) == (0, "llama-4f2a1", NOW)
     assert record.spec is not None
     assert record.spec.hosts == a_spec().hosts
@@ -96,14 +96,14 @@ def test_an_unknown_jobset_gets_a_placeholder_with_its_adopted_slices() -> None:
     )
     (jobset,) = placeholders(adoptions, [a_live_jobset(), a_live_jobset(ref=a_jobset_ref(uid="other"))], {}, NOW)
     assert (jobset.owner.uid, jobset.state) == ("uid-llama", WorkloadState.ACTIVE)
-    assert set(jobset.demand) == {slice_id(a_job()), slice_id(a_job(job_index=1))}
+    assert set(jobset.demand) == {claim_id(a_job()), claim_id(a_job(job_index=1))}
 
 
 def test_a_known_jobset_keeps_its_record_and_gets_the_adopted_slice() -> None:
     known = a_jobset(generation=7)
     (jobset,) = placeholders([adoption_of(a_pool())], [a_live_jobset()], {known.owner.uid: known}, NOW)
     assert jobset.generation == 7
-    assert jobset.demand == {**known.demand, slice_id(a_job(job_index=1)): None}
+    assert jobset.demand == {**known.demand, claim_id(a_job(job_index=1)): None}
 
 
 def test_a_job_is_found_by_name_among_any_number() -> None:

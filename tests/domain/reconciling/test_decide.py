@@ -54,7 +54,7 @@ from tpu_slices.domain.model.observations import (
     Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, unclaimed_id
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, slice_id
 from tpu_slices.domain.reconciling.binding import without_gone
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
@@ -695,7 +695,7 @@ def test_the_name_of_a_slice_that_failed_is_never_used_again() -> None:
     decision = decided(requested(**JUST), Broken(STOCKOUT))
     assert (decision.record.attempt, decision.record.claim.tried, decision.record.claim.earlier) == (2, 2, (1,))
     assert decision.let_go is not None
-    assert (decision.let_go.id, decision.let_go.attempt) == (unclaimed_id(decision.record.id, 1), 1)
+    assert (decision.let_go.id, decision.let_go.unclaimed) == (slice_id(decision.record.maker, 1), True)
 
 
 def test_a_failed_attempt_waits_longer_each_time() -> None:

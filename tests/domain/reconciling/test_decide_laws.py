@@ -158,7 +158,7 @@ def test_every_pool_that_may_exist_stays_on_record(case: Situation) -> None:
 @given(situations(every_record.map(without_claim)))
 def test_a_slice_that_no_claim_has_is_gone_only_once_no_pool_of_it_may_exist(case: Situation) -> None:
     decision = decided(case)
-    assert (decision.record.id, decision.record.attempt) == (case.record.id, case.record.attempt)
+    assert (decision.record.name, decision.record.attempt) == (case.record.name, case.record.attempt)
     assert decision.let_go is None
     assert decision.record.phase is not Phase.GONE or not may_exist(case)
 
@@ -168,7 +168,7 @@ def test_a_slice_leaves_its_claim_as_it_is_and_goes(case: Situation) -> None:
     let_go = decided(case).let_go
     if let_go is not None:
         before = case.record
-        assert (let_go.maker, let_go.attempt, let_go.pool) == (before.id, before.attempt, before.pool)
+        assert (let_go.maker, let_go.attempt, let_go.pool) == (before.maker, before.attempt, before.pool)
         assert let_go.current.hosts == before.current.hosts
         assert let_go.slots <= before.slots
         assert let_go.goes

@@ -25,7 +25,7 @@ from tests.builders import (
 )
 from tests.domain.cases import REJECTION
 from tpu_slices.domain.model.facts import Answer, SlicesWanted, WorkloadChanged, WorkloadState
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.reconciling.demand import TOMBSTONE_TTL, changed, legitimate, wanted
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
@@ -45,7 +45,7 @@ def apply_demand(fact: SlicesWanted, known: WorkloadRecord | None = None) -> Wor
 def test_leaders_of_an_unknown_jobset_create_its_record_and_demand() -> None:
     demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
     assert demand is not None
-    assert set(demand.workload.demand) == set(demand.slices) == {slice_id(a_job()), slice_id(a_job(job_index=2))}
+    assert set(demand.workload.demand) == set(demand.slices) == {claim_id(a_job()), claim_id(a_job(job_index=2))}
     assert (demand.workload.state, demand.workload.next_report_at) == (WorkloadState.ACTIVE, NOW)
     assert {record.spec for record in demand.slices.values()} == {a_spec()}
 
@@ -67,16 +67,16 @@ def test_demand_counts_unless_it_is_outdated(known: WorkloadRecord, outdated: bo
     record = apply_demand(at_generation(2), known)
     assert (record is None) is outdated
     if record is not None:
-        assert (record.state, record.generation, record.demand[slice_id(a_job())]) == (WorkloadState.ACTIVE, 2, LATER)
+        assert (record.state, record.generation, record.demand[claim_id(a_job())]) == (WorkloadState.ACTIVE, 2, LATER)
 
 
 def test_a_resumed_jobset_with_another_request_changes_the_specs_of_its_slices() -> None:
     suspended = a_jobset(generation=1, state=WorkloadState.SUSPENDED)
     record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(2), requests=(a_request(topology="4x8"),))
-    demand = wanted(fact, suspended, {record.id: record}, LATER, settings())
+    demand = wanted(fact, suspended, {record.maker: record}, LATER, settings())
     assert demand is not None
-    after = demand.slices[record.id]
+    after = demand.slices[record.maker]
     assert after.spec is not None
     assert (str(after.spec.topology), after.claim.rebuild_allowed) == ("4x8", True)
 
@@ -99,52 +99,52 @@ def test_however_a_resume_is_reported_another_request_changes_the_spec(
         change = WorkloadChanged(workload=a_jobset_ref(generation=generation), state=state)
         known = changed(change, known, NOW + MINUTE, CLUSTER)
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
-    demand = wanted(fact, known, {record.id: record}, LATER, settings())
+    demand = wanted(fact, known, {record.maker: record}, LATER, settings())
     assert demand is not None
-    assert demand.slices[record.id].claim.rebuild_allowed
+    assert demand.slices[record.maker].claim.rebuild_allowed
 
 
 def test_leaders_reported_one_after_the_other_all_change_the_specs_of_their_slices() -> None:
     records = [a_record(job=a_job(job_index=index), create_requested_at=NOW) for index in (0, 1)]
-    known = a_jobset(generation=2, state=WorkloadState.SUSPENDED, demand=dict.fromkeys([r.id for r in records], NOW))
+    known = a_jobset(generation=2, state=WorkloadState.SUSPENDED, demand=dict.fromkeys([r.maker for r in records], NOW))
     known = replace(known, state_since=NOW + MINUTE)
     for index, record in enumerate(records):
         fact = leaders_wait(index, workload=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
-        demand = wanted(fact, known, {record.id: record}, LATER, settings())
+        demand = wanted(fact, known, {record.maker: record}, LATER, settings())
         assert demand is not None
-        assert demand.slices[record.id].claim.rebuild_allowed
+        assert demand.slices[record.maker].claim.rebuild_allowed
         known = demand.workload
 
 
 def test_another_request_at_the_same_generation_does_not_change_the_spec() -> None:
     record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(1), requests=(a_request(topology="4x8"),))
-    demand = wanted(fact, a_jobset(generation=1), {record.id: record}, LATER, settings())
+    demand = wanted(fact, a_jobset(generation=1), {record.maker: record}, LATER, settings())
     assert demand is not None
-    assert not demand.slices[record.id].claim.rebuild_allowed
+    assert not demand.slices[record.maker].claim.rebuild_allowed
 
 
 def test_new_settings_do_not_change_the_spec_of_a_slice_that_may_have_a_pool() -> None:
     record = a_record(create_requested_at=NOW)
     moved = settings(zone="us-central2-a")
-    with_pool = wanted(leaders_wait(0), a_jobset(), {record.id: record}, LATER, moved)
+    with_pool = wanted(leaders_wait(0), a_jobset(), {record.maker: record}, LATER, moved)
     unmade = with_fields(record, create_requested_at=None)
-    without = wanted(leaders_wait(0), a_jobset(), {record.id: unmade}, LATER, moved)
+    without = wanted(leaders_wait(0), a_jobset(), {record.maker: unmade}, LATER, moved)
     assert with_pool is not None
     assert without is not None
     assert with_pool.slices == {}
-    assert without.slices[record.id].spec == a_spec(zone="us-central2-a")
+    assert without.slices[record.maker].spec == a_spec(zone="us-central2-a")
 
 
 def test_a_rejection_is_kept_until_the_request_changes() -> None:
     record = a_record(rejection=REJECTION)
-    same = wanted(leaders_wait(0), a_jobset(), {record.id: record}, LATER, settings())
+    same = wanted(leaders_wait(0), a_jobset(), {record.maker: record}, LATER, settings())
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
-    other = wanted(fact, a_jobset(), {record.id: record}, LATER, settings())
+    other = wanted(fact, a_jobset(), {record.maker: record}, LATER, settings())
     assert same is not None
     assert other is not None
     assert same.slices == {}
-    assert other.slices[record.id].claim.rejection is None
+    assert other.slices[record.maker].claim.rejection is None
 
 
 def test_a_forged_pod_can_only_request_what_its_jobset_requests() -> None:

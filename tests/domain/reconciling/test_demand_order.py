@@ -28,7 +28,7 @@ from tests.builders import (
 )
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import OwnerKind, slice_id
+from tpu_slices.domain.model.slices import OwnerKind, claim_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
 from tpu_slices.domain.reconciling.demand import (
     Demand,
@@ -123,7 +123,7 @@ def test_a_slice_that_nobody_looks_at_is_overtaken_where_its_jobset_needs_anothe
 def test_a_jobset_is_reported_at_once_but_once_its_slices_had_the_time_to_go_if_it_ended(
     to: WorkloadState, wait: timedelta, *, had_slices: bool
 ) -> None:
-    record = a_jobset(demand={slice_id(a_job()): NOW} if had_slices else {})
+    record = a_jobset(demand={claim_id(a_job()): NOW} if had_slices else {})
     changed_to = changed(WorkloadChanged(workload=a_jobset_ref(generation=9), state=to), record, LATER, CLUSTER)
     assert changed_to is not None
     assert changed_to.next_report_at == LATER + wait
@@ -165,7 +165,7 @@ def test_a_slice_that_was_requested_just_now_is_not_requested_again_at_once(seco
 def test_a_slice_that_is_needed_again_is_awaited_since_its_leader_waited_or_its_jobset_came_back() -> None:
     gone = with_current_desire(a_record(), a_jobset(state=SUSPENDED))
     assert gone.claim.awaited_since is None
-    demand = {gone.id: NOW}
+    demand = {gone.maker: NOW}
     assert with_current_desire(gone, a_jobset(demand=demand, state_since=SINCE)).claim.awaited_since == NOW
     assert with_current_desire(gone, a_jobset(demand=demand, state_since=LATER)).claim.awaited_since == LATER
     assert with_current_desire(gone, a_jobset(demand={}, state_since=SINCE)).claim.awaited_since == SINCE
@@ -197,34 +197,34 @@ def test_a_slice_that_was_scaled_away_says_so(groups: int | None, state: Workloa
 
 def asked(record: SliceRecord, known: WorkloadRecord | None, generation: int = 1, **request: Any) -> Demand:
     fact = leaders_wait(0, workload=a_jobset_ref(generation=generation), requests=(a_request(**request),))
-    demand = wanted(fact, known, {record.id: record}, LATER, settings())
+    demand = wanted(fact, known, {record.maker: record}, LATER, settings())
     assert demand is not None
     return demand
 
 
 @pytest.mark.parametrize(("made", "asks"), [("4x4", "4x8"), ("4x8", "4x4")])
 def test_another_request_is_noticed_whatever_it_was_before(made: str, asks: str) -> None:
-    first = asked(a_record(), a_jobset(), topology=made).slices.get(a_record().id, a_record())
+    first = asked(a_record(), a_jobset(), topology=made).slices.get(a_record().maker, a_record())
     standing = with_fields(first, create_requested_at=NOW)
     assert asked(standing, a_jobset(), topology=made).slices == {}
-    after_ = asked(standing, a_jobset(), topology=asks).slices[standing.id]
+    after_ = asked(standing, a_jobset(), topology=asks).slices[standing.maker]
     assert str(after_.spec and after_.spec.topology) == asks
 
 
 def test_a_refusal_is_recorded_once_and_another_one_in_its_place() -> None:
     def refused(record: SliceRecord, by: Any) -> dict[Any, SliceRecord]:
         fact = leaders_wait(0, requests=(a_request(topology="3x5"),))
-        demand = wanted(fact, a_jobset(), {record.id: record}, NOW, by)
+        demand = wanted(fact, a_jobset(), {record.maker: record}, NOW, by)
         assert demand is not None
         return dict(demand.slices)
 
     record = a_record(create_requested_at=NOW)
-    first = refused(record, settings())[record.id]
+    first = refused(record, settings())[record.name]
     assert isinstance(first.claim.refusal, Refusal)
     assert refused(first, settings()) == {}
     earlier = first.with_claim(refusal=replace(first.claim.refusal, message="an earlier message"))
-    assert refused(earlier, settings())[record.id].claim.refusal == first.claim.refusal
-    served = asked(first, a_jobset()).slices[record.id]
+    assert refused(earlier, settings())[record.name].claim.refusal == first.claim.refusal
+    served = asked(first, a_jobset()).slices[record.maker]
     assert served.claim.refusal is None
 
 
@@ -236,13 +236,13 @@ def test_a_slice_may_be_rebuilt_if_its_jobset_was_away_since_its_leader_waited(
     confirmed: Any, since: Any, *, rebuilds: bool
 ) -> None:
     record = a_record(create_requested_at=NOW)
-    known = a_jobset(demand={} if confirmed is None else {record.id: confirmed}, state_since=since)
-    assert asked(record, known, topology="4x8").slices[record.id].claim.rebuild_allowed is rebuilds
+    known = a_jobset(demand={} if confirmed is None else {record.maker: confirmed}, state_since=since)
+    assert asked(record, known, topology="4x8").slices[record.maker].claim.rebuild_allowed is rebuilds
 
 
 def test_a_slice_of_a_jobset_that_is_not_on_record_is_not_rebuilt() -> None:
     record = a_record(create_requested_at=NOW)
-    assert asked(record, None, topology="4x8").slices[record.id].claim.rebuild_allowed is False
+    assert asked(record, None, topology="4x8").slices[record.maker].claim.rebuild_allowed is False
 
 
 # whose slice a leader needs
@@ -255,7 +255,7 @@ def on(index: int, sibling: int, **changes: Any) -> SliceRecord:
 
 
 def needed(*slices: SliceRecord) -> int:
-    (found,) = demands(leaders_wait(0), CLUSTER, {each.id: each for each in slices})
+    (found,) = demands(leaders_wait(0), CLUSTER, {each.maker: each for each in slices})
     return found.job.job_index
 
 
@@ -275,7 +275,7 @@ def test_a_group_of_an_earlier_revision_needs_a_slice_like_its_own(left: str, in
     jobs = [a_job(owner=serve, job_index=each) for each in (0, 1)]
     own = replace(a_record(job=jobs[0], hosts=some_hosts(occupants=(occupant,))), spec=a_spec(fingerprint="v1-earlier"))
     vacant = replace(a_record(job=jobs[1]), spec=a_spec(fingerprint=left))
-    (found,) = demands(fact, CLUSTER, {each.id: each for each in (own, vacant)})
+    (found,) = demands(fact, CLUSTER, {each.maker: each for each in (own, vacant)})
     assert found.job.job_index == index
 
 
@@ -288,7 +288,7 @@ def test_a_slice_of_which_nothing_is_known_may_serve() -> None:
 def test_a_job_beyond_those_that_the_jobset_has_displaces_nobody() -> None:
     assert needed(on(0, 4)) == 0, "there are four, from 0 on"
     assert needed(on(0, 3)) == 3
-    assert slice_id(a_job()) == on(0, 3).id
+    assert claim_id(a_job()) == on(0, 3).maker
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tests.builders import (
 )
 from tests.domain.cases import GUEST, SIBLING
 from tpu_slices.domain.model.facts import Occupant, WorkloadState
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.reconciling.demand import demands, with_current_desire
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -57,14 +57,14 @@ def test_nobody_waits_for_a_slice_that_no_claim_has(own: WorkloadRecord | None, 
 
 def test_a_slices_demand_is_what_its_jobset_has_for_it() -> None:
     record = a_record(demand_confirmed_at=None)
-    assert with_current_desire(record, a_jobset(demand={record.id: NOW})).claim.demand_confirmed_at == NOW
+    assert with_current_desire(record, a_jobset(demand={record.maker: NOW})).claim.demand_confirmed_at == NOW
     assert with_current_desire(a_record(), a_jobset(demand={})).claim.demand_confirmed_at is None
     assert with_current_desire(a_record(), None).claim.demand_confirmed_at == NOW
 
 
 def needed(index: int, *slices: SliceRecord) -> int:
     """Return the index of the Job whose slice a waiting leader needs."""
-    (found,) = demands(leaders_wait(index), CLUSTER, {each.id: each for each in slices})
+    (found,) = demands(leaders_wait(index), CLUSTER, {each.maker: each for each in slices})
     return found.job.job_index
 
 
@@ -105,5 +105,5 @@ def test_a_leader_displaced_by_another_replicated_job_does_not_need_an_unknown_s
     other = an_occupant(replicated_job="other", pod_uid="pod-llama-other-0")
     fact = leaders_wait(0, requests=(a_request(), a_request(replicated_job="other")))
     own = a_slice(0, other)
-    (found,) = demands(fact, CLUSTER, {own.id: own})
-    assert slice_id(found.job) == own.id
+    (found,) = demands(fact, CLUSTER, {own.maker: own})
+    assert claim_id(found.job) == own.maker

@@ -46,7 +46,7 @@ WAITS = SlotAwaited(operation=PoolOperation.DELETE, attempt=1, since=NOW - MINUT
 
 def of_claim(record: SliceRecord) -> SliceRecord:
     """Return a claim that is not needed any more, and that has this slice until it is gone."""
-    return with_fields(record, id=record.maker)
+    return with_fields(record, claimed_by=record.maker)
 
 
 def decided(record: SliceRecord, found: Observation, known: Known = ENDED) -> Decision:

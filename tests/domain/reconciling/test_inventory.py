@@ -11,7 +11,7 @@ from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid, pool_name, unclaimed_id
+from tpu_slices.domain.model.slices import ClaimId, SliceId, WorkloadUid, pool_name, slice_id
 from tpu_slices.domain.reconciling.binding import with_next
 from tpu_slices.domain.reconciling.inventory import (
     MISREPORTED,
@@ -49,7 +49,7 @@ def findings_of(
     records: list[SliceRecord],
     pools: list[PoolSeen],
     workloads: list[WorkloadRecord] | None = None,
-    unreadable: SliceId | None = None,
+    unreadable: ClaimId | SliceId | None = None,
 ) -> InventoryFindings:
     known = [OURS] if workloads is None else workloads
     on_record = Records(
@@ -71,7 +71,7 @@ def test_consistent_jobsets_records_and_pools_give_no_findings() -> None:
 def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its_own_has_it() -> None:
     host = a_record(**SERVING, hosts=some_hosts(occupants=(an_occupant("gemma"),)))
     own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
-    there = RunsOn(slice_id=host.id, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
+    there = RunsOn(slice_id=host.maker, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
     for records, unplaced in (([host, own], True), ([host, own.with_claim(runs_on=there)], False), ([host], False)):
         found = findings_of(records=records, pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=own.owner)])
         assert found.unplaced == ((key_of(host.maker, 1),) if unplaced else ())
@@ -99,7 +99,7 @@ def test_a_job_on_hosts_that_no_claim_has_is_looked_for_likewise() -> None:
 def test_demand_for_a_slice_that_nobody_will_look_at_is_found(changes: dict[str, Any] | None, unserved: bool) -> None:
     records = [a_record(**changes)] if changes else []
     for told_at in (NOW, None):
-        jobset = a_jobset(demand={a_record().id: told_at})
+        jobset = a_jobset(demand={a_record().maker: told_at})
         found = findings_of(records=records, pools=[], workloads=[jobset])
         assert (found.unserved == (jobset.owner.uid,)) is (unserved and told_at is not None)
 
@@ -120,7 +120,7 @@ def test_a_jobset_that_was_told_to_have_more_than_it_has_is_found(
     changes: dict[str, Any], *, misreported: bool
 ) -> None:
     first, second = a_record(**SERVING), a_record(job=a_job(job_index=1))
-    demand = {first.id: None, second.id: None}
+    demand = {first.maker: None, second.maker: None}
     jobset = a_jobset(**{"demand": demand, "report": told(ReportReason.READY, 2), **changes})
     found = findings_of(records=[first, second], pools=[a_pool(first)], workloads=[jobset])
     assert (found.misreported == (first.owner.uid,)) is misreported
@@ -128,20 +128,20 @@ def test_a_jobset_that_was_told_to_have_more_than_it_has_is_found(
 
 def test_a_slice_whose_leader_does_not_come_to_its_hosts_is_not_what_its_jobset_was_told_to_have() -> None:
     record = a_record(**{**SERVING, "reason": Reason.LEADER_STILL_WAITING})
-    jobset = a_jobset(demand={record.id: None}, report=told(ReportReason.READY, 1))
+    jobset = a_jobset(demand={record.maker: None}, report=told(ReportReason.READY, 1))
     assert findings_of(records=[record], pools=[a_pool(record)], workloads=[jobset]).misreported
 
 
 def test_a_slice_that_its_jobset_does_not_need_stands_for_none_that_it_lost() -> None:
     lost, spare = a_record(), a_record(job=a_job(job_index=1), **SERVING)
-    jobset = a_jobset(demand={lost.id: None}, report=told(ReportReason.READY, 1))
+    jobset = a_jobset(demand={lost.maker: None}, report=told(ReportReason.READY, 1))
     assert findings_of(records=[lost, spare], pools=[a_pool(spare)], workloads=[jobset]).misreported
 
 
 def test_one_check_finds_no_more_jobsets_to_report_on_than_a_sweep_can() -> None:
     records = [a_record(job=a_job(uid=WorkloadUid(f"uid-{n}"))) for n in range(MISREPORTED + 1)]
     jobsets = [
-        a_jobset(uid=each.owner.uid, demand={each.id: None}, report=told(ReportReason.READY, 1)) for each in records
+        a_jobset(uid=each.owner.uid, demand={each.maker: None}, report=told(ReportReason.READY, 1)) for each in records
     ]
     assert len(findings_of(records=records, pools=[], workloads=jobsets).misreported) == MISREPORTED
 
@@ -151,13 +151,18 @@ def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset(
     findings = findings_of(records=[], pools=[a_pool(lost, 3)])
     (recovered,) = findings.recovered
     (placeholder,) = findings.placeholders
-    assert (recovered.id, recovered.attempt, recovered.spec, recovered.next_reconcile_at) == (lost.id, 3, None, NOW)
+    assert (recovered.name, recovered.attempt, recovered.spec, recovered.next_reconcile_at) == (
+        lost.maker,
+        3,
+        None,
+        NOW,
+    )
     assert (recovered.current.create_requested_at, recovered.current.spared_until) == (NOW, NOW + SPARED_FOR)
     assert with_next(recovered, None).attempt == 4
     assert (placeholder.owner.uid, placeholder.state, placeholder.demand) == (
         OTHER,
         WorkloadState.ACTIVE,
-        {lost.id: None},
+        {lost.maker: None},
     )
 
 
@@ -168,7 +173,7 @@ def test_slices_whose_jobset_has_no_record_get_one_in_which_nothing_is_confirmed
     findings = findings_of(records=[first, second, gone], pools=pools, workloads=[])
     (placeholder,) = findings.placeholders
     assert (placeholder.owner, placeholder.state) == (first.owner, WorkloadState.ACTIVE)
-    assert placeholder.demand == {first.id: None, second.id: None}
+    assert placeholder.demand == {first.maker: None, second.maker: None}
     assert (findings.recovered, findings.mended) == ((), ())
 
 
@@ -176,7 +181,7 @@ def test_a_placeholder_has_the_claims_of_slices_that_none_has() -> None:
     claim, before = a_record(**SERVING, attempt=2, earlier=(1,)), going()
     for records in ([claim, before], [before]):
         (placeholder,) = findings_of(records=records, pools=[], workloads=[]).placeholders
-        assert placeholder.demand == {claim.id: None}
+        assert placeholder.demand == {claim.maker: None}
 
 
 def test_a_jobset_whose_record_cannot_be_read_needs_no_placeholder() -> None:
@@ -215,7 +220,7 @@ def test_a_pool_without_a_record_of_a_claim_that_has_another_slice_becomes_a_sli
     pools = [a_pool(claim, 3), a_pool(claim, 2), a_pool(claim, 1)]
     findings = findings_of(records=[claim, going(2)], pools=pools)
     (stray,) = findings.strays
-    assert (stray.id, stray.maker, stray.attempt) == (unclaimed_id(claim.id, 1), claim.id, 1)
+    assert (stray.id, stray.maker, stray.attempt) == (slice_id(claim.maker, 1), claim.maker, 1)
     assert (stray.current.create_requested_at, stray.current.ours_since) == (NOW, NOW)
     assert (stray.current.spared_until, stray.next_reconcile_at) == (NOW + SPARED_FOR, NOW)
     assert (stray.goes, stray.fits, stray.phase, stray.chips_bought) == (True, False, Phase.RELEASING, 16)
@@ -250,7 +255,7 @@ def test_the_number_of_a_pool_that_is_missing_from_its_record_is_not_used_again(
 def test_several_pools_without_records_of_one_claim_become_a_slice_each() -> None:
     claim = a_record(**SERVING, attempt=3)
     findings = findings_of(records=[claim], pools=[a_pool(claim, number) for number in (3, 2, 1)])
-    assert {each.id for each in findings.strays} == {unclaimed_id(claim.id, 1), unclaimed_id(claim.id, 2)}
+    assert {each.id for each in findings.strays} == {slice_id(claim.maker, 1), slice_id(claim.maker, 2)}
     assert [after.claim.earlier for _, after in findings.mended] == [(1, 2)]
 
 
@@ -274,7 +279,7 @@ def test_an_earlier_slice_that_has_a_record_stays(stands: bool) -> None:
 def test_an_earlier_slice_whose_record_cannot_be_read_stays_and_gets_no_other_record(stands: bool) -> None:
     claim = a_record(**HAD_BEFORE)
     pools = [a_pool(claim, 3), *([a_pool(claim, 2)] if stands else [])]
-    found = findings_of(records=[claim], pools=pools, unreadable=unclaimed_id(claim.id, 2))
+    found = findings_of(records=[claim], pools=pools, unreadable=slice_id(claim.maker, 2))
     assert found == InventoryFindings()
 
 

@@ -16,7 +16,7 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_record, a_shortage, a_slot, a
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Absent, Creating, Observation, Observed, OperationSeen, Running
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceId
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, ClaimId
 from tpu_slices.domain.reconciling.limiter import (
     LOWER_AGAIN_AFTER,
     PROBE_FOR,
@@ -52,7 +52,7 @@ def a_limiter(**changes: Any) -> ConcurrencyLimiter:
 
 def a_candidate(number: int = 0, **changes: Any) -> Candidate:
     fields: dict[str, Any] = {
-        "slice_id": SliceId(f"tpu-{number:03}"),
+        "slice_id": ClaimId(f"tpu-{number:03}"),
         "namespace": "research",
         "operation": PoolOperation.CREATE,
         "attempt": 1,
@@ -302,7 +302,7 @@ def test_an_operation_ended_as_the_list_shows_of_its_pool_and_kind(
     operations: list[OperationSeen], ended: bool
 ) -> None:
     claim = a_record(create_requested_at=NOW)
-    slot = a_slot(0, slice_id=claim.id, attempt=claim.attempt, taken_at=NOW)
+    slot = a_slot(0, slice_id=claim.maker, attempt=claim.attempt, taken_at=NOW)
     listed = [replace(each, pool=claim.pool) if each.pool == "ours" else each for each in operations]
     assert has_ended(slot, claim, listed) is has_ended(slot, unclaimed(claim), listed) is ended
 

@@ -49,7 +49,7 @@ def a_failure(kind: FailureKind, message: str = "not now") -> Refused:
 def releasing() -> SliceRecord:
     """Return a claim whose slice is being deleted, or the creation of that cancelled."""
     record = going(reason=Reason.DELETION_STARTED, slot=0, delete_requested_at=NOW)
-    return replace(record, id=record.maker)
+    return replace(record, claimed_by=record.maker)
 
 
 def after(action: Action, outcome: Outcome, record: SliceRecord | None = None) -> SliceRecord:

@@ -34,7 +34,7 @@ CREATING: dict[str, Any] = {
     "slot": 0,
     "operation": "operation-1",
 }
-ELSEWHERE = RunsOn(slice_id=a_record().id, attempt=1, pod_uid="pod-1", chips=16, since=NOW)
+ELSEWHERE = RunsOn(slice_id=a_record().maker, attempt=1, pod_uid="pod-1", chips=16, since=NOW)
 
 
 def a_slice(reason: Reason, **changes: Any) -> SliceRecord:

@@ -21,7 +21,7 @@ from tests.builders import (
 )
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import Family, Listed, Occupant
-from tpu_slices.domain.model.slices import WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.occupancy import (
     NewCount,
     counted,
@@ -37,7 +37,7 @@ from tpu_slices.domain.records.slices import Desire, SliceRecord
 LATER = NOW + MINUTE
 GRACE = Limits().restart_grace
 LLAMA, GEMMA = an_occupant(), an_occupant("gemma")
-OF_GEMMA = slice_id(a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
+OF_GEMMA = claim_id(a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
 
 
 def a_count(occupants: tuple[Occupant, ...], host: SliceRecord | None = None, sequence: int = 5) -> NewCount:
@@ -59,22 +59,22 @@ NOBODYS = unclaimed(on_hosts())
 def test_arrivals_settle_the_demand_of_their_own_slice_and_of_this_one() -> None:
     for host in (a_record(create_requested_at=NOW), NOBODYS):
         settled = set(settled_demand(a_count((GEMMA,), host), {}))
-        assert settled == {(GEMMA.owner.uid, OF_GEMMA), (a_record().owner.uid, a_record().id)}
+        assert settled == {(GEMMA.owner.uid, OF_GEMMA), (a_record().owner.uid, a_record().maker)}
 
 
 def test_a_job_that_arrives_on_a_slice_that_its_claim_has_no_more_settles_its_demand() -> None:
-    assert set(settled_demand(a_count((LLAMA,), NOBODYS), {})) == {(a_record().owner.uid, a_record().id)}
+    assert set(settled_demand(a_count((LLAMA,), NOBODYS), {})) == {(a_record().owner.uid, a_record().maker)}
 
 
 def test_an_outdated_arrival_leaves_the_demand_of_its_own_slice() -> None:
     settled = set(settled_demand(a_count((GEMMA,)), {OF_GEMMA: _at(ELSEWHERE_LATER)}))
-    assert settled == {(a_record().owner.uid, a_record().id)}
+    assert settled == {(a_record().owner.uid, a_record().maker)}
     its_own = a_count((LLAMA,), host=a_record(runs_on=ELSEWHERE_LATER))
     assert set(settled_demand(its_own, {})) == set()
 
 
 def test_a_sibling_that_arrives_settles_the_demand_of_this_slice_and_not_of_its_own() -> None:
-    assert set(settled_demand(a_count((an_occupant(job_index=1),)), {})) == {(a_record().owner.uid, a_record().id)}
+    assert set(settled_demand(a_count((an_occupant(job_index=1),)), {})) == {(a_record().owner.uid, a_record().maker)}
 
 
 def test_a_pod_that_was_there_has_not_arrived() -> None:
@@ -89,9 +89,9 @@ def test_slices_of_guests_and_of_those_who_left_or_lost_their_place_are_concerne
 
 
 GUEST = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")))
-THERE = RunsOn(slice_id=a_record().id, attempt=1, pod_uid=GEMMA.pod_uid, chips=16, since=NOW, sequence=5)
+THERE = RunsOn(slice_id=a_record().maker, attempt=1, pod_uid=GEMMA.pod_uid, chips=16, since=NOW, sequence=5)
 LEFT = replace(THERE, left_at=NOW)
-ELSEWHERE = replace(THERE, slice_id=slice_id(a_job(name="phi")), pod_uid="pod-on-others", sequence=4)
+ELSEWHERE = replace(THERE, slice_id=claim_id(a_job(name="phi")), pod_uid="pod-on-others", sequence=4)
 LEFT_ELSEWHERE = replace(ELSEWHERE, left_at=NOW)
 ELSEWHERE_LATER = replace(ELSEWHERE, sequence=6)
 RESTARTED = replace(GEMMA, pod_uid="pod-restarted")

@@ -57,13 +57,13 @@ def test_a_jobset_that_ends_awaits_nothing() -> None:
 
 def test_a_jobset_that_resumes_awaits_it_from_then_on() -> None:
     released = a_record(desire=Desire.ABSENT)
-    resumed = a_jobset(state_since=NOW + MINUTE, demand={released.id: NOW - MINUTE})
+    resumed = a_jobset(state_since=NOW + MINUTE, demand={released.maker: NOW - MINUTE})
     assert with_current_desire(released, resumed).claim.awaited_since == NOW + MINUTE
 
 
 def test_a_group_that_is_scaled_up_again_awaits_it_from_its_demand_on() -> None:
     released = a_record(desire=Desire.ABSENT)
-    scaled = a_jobset(state_since=NOW, demand={released.id: NOW + MINUTE})
+    scaled = a_jobset(state_since=NOW, demand={released.maker: NOW + MINUTE})
     assert with_current_desire(released, scaled).claim.awaited_since == NOW + MINUTE
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_job, a_record, a_spec, an_occupant, some_hosts, unclaimed, with_fields
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id, unclaimed_id
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.hosts import RunsOn, digest_of
-from tpu_slices.domain.records.slices import HISTORY, Desire, SliceRecord, ids_of, record_of
+from tpu_slices.domain.records.slices import HISTORY, Desire, SliceRecord
 
 courses = st.lists(st.sampled_from(Reason), max_size=3 * HISTORY)
 
@@ -84,22 +84,15 @@ def test_the_unannounced_transitions_are_the_newest_that_are_kept(course: list[R
 
 def test_the_pool_is_named_by_slice_and_attempt() -> None:
     record = a_record(attempt=3)
-    assert record.pool == f"{record.id}-3"
+    assert f"{record.pool}" == record.id == f"{record.maker}-3"
 
 
 def test_a_slice_that_no_claim_has_is_named_by_its_claim_and_its_number_as_its_pool_is() -> None:
     claim = a_record(attempt=3)
     before = unclaimed(claim)
     assert (claim.unclaimed, before.unclaimed) == (False, True)
-    assert (before.id, before.maker, before.attempt) == (unclaimed_id(claim.id, 3), claim.id, 3)
-    assert f"{before.pool}" == f"{claim.pool}" == before.id
-
-
-def test_a_slice_is_found_by_its_number_whether_its_claim_has_it_or_not() -> None:
-    claim, before = a_record(attempt=2, earlier=(1,)), unclaimed(a_record())
-    known = {record.id: record for record in (claim, before)}
-    assert {*ids_of(claim.id, 1)} == {claim.id, before.id}
-    assert [record_of(claim.id, number, known) for number in (1, 2, 3)] == [before, claim, None]
+    assert (before.id, before.maker, before.name) == (slice_id(claim.maker, 3), claim.maker, before.id)
+    assert (claim.id, claim.claimed_by, claim.name) == (before.id, claim.maker, claim.maker)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +151,7 @@ def test_hosts_are_lent_while_only_other_jobs_are_on_them(occupants: tuple[Occup
 
 
 def test_chips_of_borrowed_hosts_are_held_beside_those_of_the_slice_itself() -> None:
-    elsewhere = RunsOn(slice_id=slice_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
+    elsewhere = RunsOn(slice_id=claim_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
     record = a_record(attempt=3, create_requested_at=NOW, earlier=(1, 2), runs_on=elsewhere)
     assert (record.chips_held, record.chips_bought) == (16 + 8, 16)
     guests = with_fields(record, hosts=some_hosts(occupants=(an_occupant("other"),)))

@@ -346,7 +346,7 @@ def test_a_silent_relay_is_told_to_whoever_has_slices_or_may_wait_for_some(
 @pytest.mark.parametrize(("minutes", "reason"), [(10, ReportReason.BLOCKED), (11, ReportReason.NOT_REQUESTED)])
 def test_a_refused_slice_that_no_leader_waits_for_any_more_is_left_out(minutes: int, reason: ReportReason) -> None:
     refused = a_slice(0, Phase.REFUSED, Reason.NOT_ALLOWED)
-    jobset = a_jobset(demand={refused.id: NOW - minutes * MINUTE})
+    jobset = a_jobset(demand={refused.maker: NOW - minutes * MINUTE})
     assert report(jobset, [refused], QueueState(), NOW).reason is reason
     assert report(jobset, [refused], SILENT, NOW).reason is ReportReason.BLOCKED
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.records.slices import HISTORY, SliceRecord, Transition
 from tpu_slices.domain.reporting.timeline import HELD, Course, Use, Window, course, held, levels, totals
 
@@ -35,9 +34,7 @@ def histories(draw: st.DrawFn) -> SliceRecord:
     kept = tuple(draw(st.lists(transitions, max_size=8)))
     count = len(kept) + (draw(st.integers(0, 3)) if kept else 0)
     spec = draw(st.sampled_from([None, a_spec(), a_spec(hosts=1)]))
-    return a_record(
-        job=job, id=slice_id(job), spec=spec, transitions=kept, transition_count=count, created_at=draw(minutes)
-    )
+    return a_record(job=job, spec=spec, transitions=kept, transition_count=count, created_at=draw(minutes))
 
 
 many = st.lists(histories(), max_size=5)

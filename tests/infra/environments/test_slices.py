@@ -18,7 +18,7 @@ from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, shape_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec, Taint, slice_id
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec, Taint, claim_id
 from tpu_slices.domain.planning.host_labels import host_labels
 from tpu_slices.ports.backend import PoolOrder
 from tpu_standins.gke.paths import policy_path
@@ -114,7 +114,7 @@ def provisioned(pool: Mapping[str, Any]) -> PoolOrder:
     """Return the order of such a slice, as if a pod had asked the provisioner for it."""
     spec = spec_of(pool)
     return PoolOrder(
-        cluster_path=DEMO, cluster_gke_id=None, slice_id=slice_id(JOB), attempt=1, job=JOB, spec=spec, settings=SETTINGS
+        cluster_path=DEMO, cluster_gke_id=None, slice_id=claim_id(JOB), attempt=1, job=JOB, spec=spec, settings=SETTINGS
     )
 
 

@@ -14,7 +14,7 @@ from tests.world import World
 from tpu_slices.app.handlers import handle_reconcile
 from tpu_slices.domain.model.facts import Answer, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId
 from tpu_slices.flows import brakes, edits
 from tpu_slices.flows.looking import Told
 from tpu_slices.ports.deps import ReconcileDeps
@@ -46,7 +46,7 @@ def kept(world: World) -> int:
     return sum(record.reason == "ReleasesStopped" for record in world.records.values())
 
 
-def reconciled_by_the_function(cluster: ClusterId, slice_: SliceId, deps: ReconcileDeps, told: Told) -> tuple[()]:
+def reconciled_by_the_function(cluster: ClusterId, slice_: ClaimId, deps: ReconcileDeps, told: Told) -> tuple[()]:
     request = encode_reconcile_request(cluster, slice_, told.waiting)
     handle_reconcile(an_event("reconcile-requests", request), deps)
     return ()
@@ -285,7 +285,7 @@ def test_a_person_can_release_one_of_the_stopped_slices() -> None:
     world, jobsets = serving(12)
     world.api_server_loses(jobsets)
     world.settle(minutes=20)
-    edits.edit(CLUSTER, world.record(jobsets[0]).id, edits.release, world.deps)
+    edits.edit(CLUSTER, world.record(jobsets[0]).name, edits.release, world.deps)
     world.settle(minutes=20)
     assert deleted(world) == 1
 

@@ -42,7 +42,7 @@ def assert_nothing_is_left(world: World) -> None:
     announced = {(update.slice_id, update.transition_number) for update in world.publisher.updates}
     for record in world.records.values():
         assert record.next_reconcile_at is None
-        assert announced >= {(record.id, number) for number in range(1, record.transition_count + 1)}
+        assert announced >= {(record.name, number) for number in range(1, record.transition_count + 1)}
     assert world.store.slots(next(iter(world.records.values())).job.cluster) == ()
 
 

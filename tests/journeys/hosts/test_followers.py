@@ -173,7 +173,7 @@ def test_groups_on_each_others_slices_each_get_another_shape() -> None:
     serve = world.other_appears(OwnerKind.LEADER_WORKER_SET, slices=2)
     world.settle(minutes=20, until=lambda: len(world.cluster.nodes) == 8)
     for index in (0, 1):
-        world.binds(serve, world.record(serve, index=1 - index).id, 1, index)
+        world.binds(serve, world.record(serve, index=1 - index).maker, 1, index)
     world.cluster.schedules = True
     world.settle(minutes=3)
     world.edits(serve, edited(serve))

@@ -9,7 +9,7 @@ from tests.world import World
 from tpu_slices.domain.model.facts import WaitingLeader
 from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.flows.adopt import adopt
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
@@ -148,7 +148,7 @@ def test_a_job_whose_hosts_another_template_of_its_jobset_took_gets_its_next_sli
     world = World()
     plain = a_request(replicated_job="a", replicas=1)
     choosy = a_request(replicated_job="b", replicas=1, node_selector=(*a_request().node_selector, ("team", "x")))
-    a, b = (slice_id(a_job(replicated_job=name)) for name in "ab")
+    a, b = (claim_id(a_job(replicated_job=name)) for name in "ab")
 
     def waits(*names: str) -> None:
         leaders = tuple(WaitingLeader(replicated_job=name, job_index=0) for name in names)

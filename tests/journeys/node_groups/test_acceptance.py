@@ -17,7 +17,7 @@ from tests.on_compute import OnCompute
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import PoolName, WorkloadJob, pool_name, slice_id
+from tpu_slices.domain.model.slices import PoolName, WorkloadJob, claim_id, pool_name
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, GROUP_NAME, GROUP_NAMESPACE, TOPOLOGY
 from tpu_slices_simulator.live import LiveWorkload
 from tpu_standins.compute.state import Kind
@@ -56,7 +56,7 @@ class Acceptance(OnCompute):
 
     def coming_pool(self, group: LiveWorkload) -> PoolName:
         """Return the name of a group's first pool, recorded or not."""
-        return pool_name(slice_id(WorkloadJob.declared(CLUSTER, group.ref.owner)), 1)
+        return pool_name(claim_id(WorkloadJob.declared(CLUSTER, group.ref.owner)), 1)
 
     def labels(self, *keys: str) -> list[tuple[str | None, ...]]:
         """Return the labels of all nodes, in these keys."""

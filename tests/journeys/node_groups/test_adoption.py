@@ -127,7 +127,7 @@ def test_the_relay_labels_its_hosts_and_it_is_ready_as_any_other(world: OfOperat
     world.hands_over()
     world.runs_relay()
     labels = [node["metadata"]["labels"] for node in world.hosts.values()]
-    assert {(each[SLICE_ID_LABEL], each[ATTEMPT_LABEL]) for each in labels} == {(world.record(world.group).id, "0")}
+    assert {(each[SLICE_ID_LABEL], each[ATTEMPT_LABEL]) for each in labels} == {(world.record(world.group).name, "0")}
     world.lives(minutes=60)
     assert world.reasons(world.group)["Ready"] == "Ready"
     assert world.status(world.group)["nodeSummary"] == {"ready": 2, "reconciling": 0, "failed": 0}
@@ -185,7 +185,7 @@ def test_adopting_again_at_any_time_changes_nothing_more(world: OfOperator) -> N
 
 def test_a_survey_changes_nothing(world: OfOperator) -> None:
     plan = survey_groups(CLUSTER, operator_groups([world.group.raw, *world.parts]), world.deps)
-    assert (len(plan.changes), world.store.commits) == (2, [])
+    assert ([len(changes) for changes in plan.changes], world.store.commits) == ([2], [])
 
 
 def test_what_is_adopted_and_not_handed_over_yet_is_kept_however_long_that_takes(world: OfOperator) -> None:
@@ -199,7 +199,7 @@ def test_what_is_adopted_and_not_handed_over_yet_is_kept_however_long_that_takes
 
 def test_an_adoption_that_ended_half_way_buys_nothing_and_is_finished_by_the_next(world: OfOperator) -> None:
     plan = survey_groups(CLUSTER, operator_groups([world.group.raw, *world.parts]), world.deps)
-    world.store.commit(plan.changes[0])
+    world.store.commit(plan.changes[0][0])
     requests = len(world.place.requests())
     world.runs_relay()
     world.lives(minutes=60)

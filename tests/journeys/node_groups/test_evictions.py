@@ -42,7 +42,7 @@ def of_a(kind: str) -> Mapping[str, Any]:
 def on_the_group(world: World, group: LiveWorkload) -> LiveWorkload:
     """Let a JobSet run on the hosts of a group."""
     jobset = world.jobset_appears("guest", request=OF_V7, absent=True)
-    world.cluster.binds(jobset, PoolKey(world.record(group).id, 1), 0)
+    world.cluster.binds(jobset, PoolKey(world.record(group).maker, 1), 0)
     world.relay_publishes()
     world.settle(minutes=2)
     return jobset

@@ -23,7 +23,7 @@ def held(world: World, slices: int = 1) -> LiveWorkload:
     world.settle(minutes=2)
     hold = edits.hold(None, "ada@example.com", world.clock.now())
     for index in range(slices):
-        edits.edit(CLUSTER, world.record(jobset, index).id, hold, world.deps)
+        edits.edit(CLUSTER, world.record(jobset, index).name, hold, world.deps)
     world.settle(minutes=3)
     return jobset
 
@@ -43,7 +43,7 @@ def test_the_report_of_a_jobset_that_runs_tells_which_slices_are_held(slices: in
     assert f" {names}: {HELD}" in report
     assert {world.record(jobset, index).phase for index in range(slices)} == {Phase.READY}
     for index in range(slices):
-        edits.edit(CLUSTER, world.record(jobset, index).id, edits.resume, world.deps)
+        edits.edit(CLUSTER, world.record(jobset, index).name, edits.resume, world.deps)
     world.settle(minutes=3)
     assert last_report(world) == f"{slices} of {slices} slices ready."
 
@@ -70,7 +70,7 @@ def test_how_long_a_slice_is_held_without_a_workload_is_counted_and_one_in_use_i
     world.ends(jobset)
     world.settle(minutes=DAY + 10)
     assert counted(CLUSTER, world.deps).held_for > DAY * MINUTE
-    edits.edit(CLUSTER, world.record(jobset).id, edits.resume, world.deps)
+    edits.edit(CLUSTER, world.record(jobset).name, edits.resume, world.deps)
     world.settle(minutes=10)
     assert world.pools == []
     assert counted(CLUSTER, world.deps).held_for == 0 * MINUTE

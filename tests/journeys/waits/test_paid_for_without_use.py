@@ -119,7 +119,7 @@ def test_a_failed_slice_that_gke_does_not_delete_is_counted_as_releasing_while_i
 def test_an_earlier_pool_that_somebody_uses_is_not_counted() -> None:
     world, llama = serving()
     guest = world.guest_appears()
-    first = world.record(llama).id
+    first = world.record(llama).maker
     world.leaves(llama)
     world.binds(guest, first, 1)
     world.settle(minutes=180)

@@ -8,7 +8,6 @@ from infra.local.demo.steps import Progress, Step, Until
 from infra.local.demo.view import Call, Event, JobSet, NodeGroup, View
 from tests.builders import NOW, a_job, a_record
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.records.slices import SliceRecord
 
 ROAD = {
@@ -28,7 +27,7 @@ def after(seconds: float) -> timedelta:
 def a_slice(jobset: str, *phases: Phase, index: int = 0, **changes: Any) -> SliceRecord:
     """Return a slice that went through these phases, one per second."""
     job = a_job(name=jobset, job_index=index)
-    record = a_record(job=job, id=slice_id(job), created_at=NOW, since=NOW, **changes)
+    record = a_record(job=job, created_at=NOW, since=NOW, **changes)
     for second, phase in enumerate(phases, start=1):
         record = record.transitioned(NOW + after(second), ROAD[phase], f"{phase} at {second}")
     return record
@@ -39,7 +38,7 @@ def settled(record: SliceRecord) -> SliceRecord:
 
 
 def created(record: SliceRecord, attempt: int = 1, seconds: float = 1, code: str = "OK") -> Call:
-    return Call(method="CreateNodePool", pool=f"{record.id}-{attempt}", code=code, at=NOW + after(seconds))
+    return Call(method="CreateNodePool", pool=f"{record.maker}-{attempt}", code=code, at=NOW + after(seconds))
 
 
 def a_jobset(name: str, *conditions: str, ready: int = 0, restarts: int = 0) -> JobSet:
@@ -51,7 +50,7 @@ def a_group(name: str, **conditions: str) -> NodeGroup:
 
 
 def told(record: SliceRecord, message: str, type_: str = "Warning") -> Event:
-    return Event(about="Pod/leader", type=type_, reason="ImpossibleShape", message=f"Slice {record.id}: {message}")
+    return Event(about="Pod/leader", type=type_, reason="ImpossibleShape", message=f"Slice {record.name}: {message}")
 
 
 def a_view(*slices: SliceRecord, **changes: Any) -> View:

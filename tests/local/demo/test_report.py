@@ -50,7 +50,7 @@ def test_the_latency_is_from_the_unschedulable_leader_to_the_first_creation_that
     record = a_slice("llama", Phase.READY)
     calls = (created(record, seconds=0.5, code="UNAVAILABLE"), created(record, seconds=1.5), created(record, 2, 9))
     noticed = {("llama", "slice", 0): NOW + after(0.25)}
-    assert latencies(a_view(record, calls=calls), noticed) == {record.id: pytest.approx(1.25)}
+    assert latencies(a_view(record, calls=calls), noticed) == {record.name: pytest.approx(1.25)}
 
 
 def test_a_slice_that_was_never_created_has_no_latency() -> None:
@@ -98,7 +98,7 @@ def test_a_step_that_did_not_happen_is_reported_with_everything_that_was_seen_of
         a_slice("other", Phase.READY),
         jobsets=(a_jobset("llama", "StartupPolicyCompleted", ready=1),),
         events=(told(record, "out of stock"),),
-        pools={f"{record.id}-3": "ERROR"},
+        pools={f"{record.maker}-3": "ERROR"},
     )
     said = "\n".join(seen_of(failed(HAPPENING, "too late"), view))
     for seen in ("too late", "StartupPolicyCompleted", "WAITING Stockout, attempt 3", "out of stock", "ERROR"):

@@ -65,8 +65,8 @@ TABLE: list[tuple[str, str, View, View]] = [
     (
         "b",
         "is creating",
-        a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.id}-1": "PROVISIONING"}),
-        a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.id}-1": "RUNNING"}),
+        a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.maker}-1": "PROVISIONING"}),
+        a_view(NO_POOL_YET, pools={f"{NO_POOL_YET.maker}-1": "RUNNING"}),
     ),
     ("b", "to be released", a_view(a_slice("change-of-mind", P, RELEASING)), a_view(NO_POOL_YET)),
     (
@@ -126,7 +126,7 @@ def test_a_condition_is_seen_or_not_seen(letter: str, what: str, yes: View, no: 
 
 def test_a_slice_is_not_gone_while_a_pool_of_any_attempt_is_there() -> None:
     record = a_slice("restart", READY, GONE)
-    assert not condition("e", "GONE")(a_view(record, pools={f"{record.id}-2": "STOPPING"}))
+    assert not condition("e", "GONE")(a_view(record, pools={f"{record.maker}-2": "STOPPING"}))
 
 
 def test_the_slices_of_another_jobset_do_not_count() -> None:

@@ -13,7 +13,7 @@ APPLY = Apply(Path("llama.yaml"))
 def test_a_row_says_whose_slice_it_is_and_how_it_stands() -> None:
     record = a_slice("llama", Phase.PROVISIONING, hosts=some_hosts(usable=3))
     (row,) = rows(a_view(record), NOW + after(7))
-    assert row.cells == ("llama", record.id, "PROVISIONING", "Creating", "3/4", "7 s")
+    assert row.cells == ("llama", record.name, "PROVISIONING", "Creating", "3/4", "7 s")
 
 
 def test_a_slice_of_no_known_shape_has_no_number_of_hosts() -> None:

@@ -33,7 +33,7 @@ from tests.relay.closing import question
 from tests.relay.objects import Json, jobset, node, pod
 from tests.relay.watched import START, a_relay, looking_up, objects_kept, read_as
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.slices import SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.messages import Message
 
@@ -205,7 +205,7 @@ class Life:
         job: dict[str, Any] = {"workload": name, "workload_uid": uid, "volumes": (f"data-{birth}",)}
         pods = [replace(each, pod_uid=f"pod-{birth}-{at}", job=f"{name.name}-workers-{at}", **job) for at, each in PODS]
         hosts = [
-            replace(HOST, node=f"host-{birth}-{at}", workload_uid=uid, pool=PoolKey(SliceId(f"tpu-{birth}-{at}"), 1))
+            replace(HOST, node=f"host-{birth}-{at}", workload_uid=uid, pool=PoolKey(ClaimId(f"tpu-{birth}-{at}"), 1))
             for at in range(2)
         ]
         return cls(

@@ -14,7 +14,7 @@ from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched, nodes, reports
 from tpu_slices.domain.model.facts import Fact, Family, HostsChanged, Listed
 from tpu_slices.domain.model.questions import HostsQuestion, RepeatQuestion
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.records.hosts import Hosts, digest_of, key_of
 
 SLICES = ("tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-1-bbbbbbbbbbbbb")
@@ -155,7 +155,7 @@ class Events(RuleBasedStateMachine):
     @rule(slice_id=st.sampled_from(SLICES), close=st.booleans())
     def somebody_asks_about_a_pool(self, slice_id: str, close: bool) -> None:
         self.version += 1
-        question = HostsQuestion(slice_id=SliceId(slice_id), attempt=1, number=self.version, asked_at=NOW, close=close)
+        question = HostsQuestion(slice_id=ClaimId(slice_id), attempt=1, number=self.version, asked_at=NOW, close=close)
         self.watched.queue.ask(question, self.watched.now)
 
     @rule()

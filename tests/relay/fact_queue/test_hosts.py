@@ -12,7 +12,7 @@ from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched, counts, nodes, occupants, reports, states
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
 from tpu_slices.domain.model.questions import HostsQuestion
-from tpu_slices.domain.model.slices import WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import WorkloadUid, claim_id
 from tpu_slices.domain.records.hosts import Hosts, digest_of
 
 OTHERS = len(Kind) - 1
@@ -213,14 +213,14 @@ def counted(watched: Watched) -> list[tuple[str, int, int]]:
 
 def test_legacy_hosts_are_counted_as_attempt_0_of_their_jobs_slice(watched: Watched) -> None:
     watched.see(jobset(), *(legacy_node(number) for number in range(4)))
-    assert counted(watched) == [(slice_id(JOB), 0, 4)]
+    assert counted(watched) == [(claim_id(JOB), 0, 4)]
 
 
 def test_legacy_hosts_are_not_reported_before_their_jobset_is_seen(watched: Watched) -> None:
     watched.see(legacy_node())
     assert counted(watched) == []
     watched.see(jobset())
-    assert counted(watched) == [(slice_id(JOB), 0, 1)]
+    assert counted(watched) == [(claim_id(JOB), 0, 1)]
 
 
 def test_legacy_hosts_of_a_job_that_the_jobset_lacks_are_not_reported(watched: Watched) -> None:
@@ -231,7 +231,7 @@ def test_legacy_hosts_of_a_job_that_the_jobset_lacks_are_not_reported(watched: W
 def test_a_leader_on_a_legacy_host_is_reported(watched: Watched) -> None:
     watched.see(jobset(), legacy_node(), bound_pod(0, legacy_node()["metadata"]["name"]))
     (fact,) = reports(watched.due_facts())
-    assert (fact.slice_id, fact.attempt) == (slice_id(JOB), 0)
+    assert (fact.slice_id, fact.attempt) == (claim_id(JOB), 0)
     assert [each.workload_job(CLUSTER) for each in fact.occupants] == [JOB]
 
 
@@ -243,8 +243,8 @@ def test_the_hosts_of_a_jobset_that_was_created_anew_are_reported_for_both_slice
     again = bound_pod(0, legacy_node()["metadata"]["name"], labels={"jobset.sigs.k8s.io/jobset-uid": "u-2"})
     watched.see(again)
     facts = reports(watched.due_facts())
-    new = slice_id(a_job(uid=WorkloadUid("u-2"), replicated_job="workers"))
-    assert {fact.slice_id for fact in facts} == {slice_id(JOB), new}
+    new = claim_id(a_job(uid=WorkloadUid("u-2"), replicated_job="workers"))
+    assert {fact.slice_id for fact in facts} == {claim_id(JOB), new}
     assert occupants(facts) == [["pod-0"], ["pod-0"]]
 
 
@@ -253,12 +253,12 @@ def test_the_loss_of_the_last_legacy_host_is_reported(watched: Watched) -> None:
     watched.due_facts()
     watched.relist(Kind.HOSTS, version=50)
     watched.pass_time(15)
-    assert counted(watched) == [(slice_id(JOB), 0, 0)]
+    assert counted(watched) == [(claim_id(JOB), 0, 0)]
 
 
 def about(uid: str, number: int = 1) -> HostsQuestion:
     job = a_job(uid=WorkloadUid(uid), replicated_job="workers")
-    return question(slice_id=slice_id(job), attempt=0, number=number)
+    return question(slice_id=claim_id(job), attempt=0, number=number)
 
 
 def test_a_legacy_pool_is_closed_as_attempt_0_of_its_jobs_slice(watched: Watched) -> None:
@@ -269,7 +269,7 @@ def test_a_legacy_pool_is_closed_as_attempt_0_of_its_jobs_slice(watched: Watched
     watched.see({**legacy_node(), "spec": {"unschedulable": True}})
     watched.pass_time(5)
     (fact,) = reports(watched.due_facts())
-    assert (fact.slice_id, fact.attempt, fact.closed, fact.answers) == (slice_id(JOB), 0, 1, 1)
+    assert (fact.slice_id, fact.attempt, fact.closed, fact.answers) == (claim_id(JOB), 0, 1, 1)
 
 
 def test_a_legacy_pool_is_closed_for_its_jobset_that_is_gone(watched: Watched) -> None:

@@ -9,7 +9,7 @@ from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, rea
 from tests.relay.watched import Watched, demand, states
 from tpu_slices.domain.model.facts import Family, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import RepeatQuestion
-from tpu_slices.domain.model.slices import WorkloadJob, slice_id
+from tpu_slices.domain.model.slices import WorkloadJob, claim_id
 from tpu_slices.domain.records.workloads import demand_digest
 from tpu_slices.wire.bounds import LEADERS_PER_FACT
 from tpu_slices.wire.messages import MOST_BYTES, encode_fact
@@ -20,7 +20,7 @@ def digest_of_jobs(*indexes: int) -> int:
     assert isinstance(seen, Workload)
     owner = seen.ref.owner
     jobs = (WorkloadJob(cluster=CLUSTER, owner=owner, replicated_job="workers", job_index=index) for index in indexes)
-    return demand_digest(slice_id(job) for job in jobs)
+    return demand_digest(claim_id(job) for job in jobs)
 
 
 def test_waiting_leaders_are_gathered_for_a_second(watched: Watched) -> None:

@@ -12,7 +12,7 @@ from tests.domain.reporting.test_node_groups import a_group, a_group_record, hos
 from tests.node_groups import two_hosts
 from tpu_slices.domain.model.node_groups import FINALIZER
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.ports.errors import Temporary
@@ -22,7 +22,7 @@ from tpu_slices_simulator.objects import patched
 Json = dict[str, Any]
 
 OWNER = an_owner("my-group", kind=OwnerKind.TPU_NODE_GROUP, namespace="default", uid=WorkloadUid("u-7"))
-SLICE = a_group_record().id
+SLICE = a_group_record().maker
 
 
 def group(version: int = 7, *, held: bool = True, deleted: bool = False, **parts: Any) -> Json:
@@ -80,7 +80,7 @@ class FakeGroups:
     def patch_group_status(self, owner: Owner, patch: Mapping[str, Any]) -> None:
         self._write(owner, patch)
 
-    def nodes_of_slice(self, slice_id: SliceId) -> Mapping[str, int]:
+    def nodes_of_slice(self, slice_id: ClaimId) -> Mapping[str, int]:
         return {name: int(name.split("-")[-2]) for name in self.nodes if name.startswith(slice_id)}
 
     def delete_node(self, node: str) -> None:

@@ -36,7 +36,7 @@ def _slice(each: Course, story: Story) -> Element:
     last = each.spans[-1]
     now = f" for {lasting(last.end - last.transition.at)}: {message_of(last)}"
     head = tag("summary", f"{place(each)}: ", _phase(last.transition.phase), now)
-    about = tag("p", f"{each.record.id}, {asked(each)}. {_note(each)}".strip(), class_="quiet")
+    about = tag("p", f"{each.record.name}, {asked(each)}. {_note(each)}".strip(), class_="quiet")
     items = [tag("li", beginning(each, story))] if each.forgotten else []
     items += [_transition(span, story) for span in each.spans]
     return tag("details", head, about, tag("ol", *items, class_="transitions"))

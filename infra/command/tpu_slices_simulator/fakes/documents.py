@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -75,6 +75,8 @@ class FakeDocuments:
     """By collection, documents that were written since they were listed."""
     _answers: dict[str, dict[Hashable, Any]] = field(default_factory=dict)
     """By collection and question, what was computed of its documents, until one is written."""
+    _claims: dict[ClaimId, set[Key]] | None = None
+    """The slices of each claim; None: to be found anew."""
     _settings: dict[Revision, ClusterSettings | Permanent] = field(default_factory=dict)
     """What settings are, or why they are none."""
     _failures: deque[Exception] = field(default_factory=deque)
@@ -118,11 +120,13 @@ class FakeDocuments:
         written = firestore_rules.stored(place, fields)
         with self._lock:
             self._documents = {**self._documents, place: KeptDocument(written, self._next_revision())}
+            self._claims = None
             self._unlist(place.collection)
 
     def remove_document(self, place: Key) -> None:
         with self._lock:
             self._documents = {known: it for known, it in self._documents.items() if known != place}
+            self._claims = None
             self._unlist(place.collection)
 
     def backup(self) -> Mapping[Key, Fields]:
@@ -215,6 +219,40 @@ class FakeDocuments:
             except Permanent as problem:
                 unreadable[name] = str(problem)
         return Found(records, unreadable)
+
+    def _having(self, cluster: ClusterId, claims: Collection[ClaimId]) -> Found[ClaimId, SliceRecord]:
+        records: dict[ClaimId, Stored[SliceRecord]] = {}
+        unreadable: dict[ClaimId, str] = {}
+        of_claim = self._slices_of_claims()
+        for claim in sorted(claims):
+            places = sorted((it for it in of_claim.get(claim, ()) if it.id.startswith(f"{cluster}.")), key=str)
+            if len(places) > 1:
+                unreadable[claim] = f"{places[1]}: claimed_by: {places[0]} has the same: correct one of them"
+                continue
+            try:
+                records.update((claim, stored) for place in places if (stored := self._read(SliceRecord, place)))
+            except Permanent as problem:
+                unreadable[claim] = str(problem)
+        return Found(records, unreadable)
+
+    def _slices_of_claims(self) -> dict[ClaimId, set[Key]]:
+        if self._claims is None:
+            self._claims = {}
+            for place in self._in(documents.COLLECTIONS[SliceRecord]):
+                if claim := self._documents[place].fields.get("claimed_by"):
+                    self._claims.setdefault(claim, set()).add(place)
+        return self._claims
+
+    def _claim(self, change: Change, place: Key) -> None:
+        """Note which claim has a slice after a change of it."""
+        before, after = change.before and change.before.value, change.after
+        had = before.claimed_by if isinstance(before, SliceRecord) else None
+        has = after.claimed_by if isinstance(after, SliceRecord) else None
+        if self._claims is not None and had != has:
+            if had is not None:
+                self._claims[had].discard(place)
+            if has is not None:
+                self._claims.setdefault(has, set()).add(place)
 
     def _matching(self, kind: type[R], where: Callable[[Fields], bool]) -> list[Key]:
         return [place for place in self._in(documents.COLLECTIONS[kind]) if where(self._documents[place].fields)]

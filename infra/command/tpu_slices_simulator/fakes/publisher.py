@@ -10,7 +10,7 @@ from functools import partial
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
@@ -30,12 +30,12 @@ class FakePublisher:
     """Keeps everything that was published, in order; `fail_next` makes calls fail."""
 
     def __init__(self) -> None:
-        self.requests: list[tuple[ClusterId, SliceId]] = []
-        self.waiting: dict[SliceId, WorkloadUid | None] = {}
+        self.requests: list[tuple[ClusterId, ClaimId | SliceId]] = []
+        self.waiting: dict[ClaimId | SliceId, WorkloadUid | None] = {}
         """Whose pods wait for a slice, as said with the last request for it."""
-        self.ended: set[SliceId] = set()
+        self.ended: set[ClaimId | SliceId] = set()
         """The slices of which requests say that an operation ended."""
-        self.answers: list[tuple[ClusterId, SliceId, HostsChanged]] = []
+        self.answers: list[tuple[ClusterId, ClaimId | SliceId, HostsChanged]] = []
         """Reconcile requests with an answer of the relay."""
         self.echoes: list[tuple[ClusterId, datetime]] = []
         self.joins: list[tuple[ClusterId, JoinToken]] = []
@@ -53,7 +53,7 @@ class FakePublisher:
     def request_reconcile(
         self,
         cluster: ClusterId,
-        slices: Collection[SliceId],
+        slices: Collection[ClaimId | SliceId],
         waiting: WorkloadUid | None = None,
         *,
         ended: bool = False,
@@ -66,7 +66,7 @@ class FakePublisher:
         self.waiting.update(dict.fromkeys(slices, waiting))
         self.ended |= {*slices} if ended else set()
 
-    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
         self._fail_if_asked()
         check(partial(encode_answer, cluster, slice_), [answer])
         self.answers.append((cluster, slice_, answer))
@@ -119,7 +119,7 @@ class FakePublisher:
         """Let the next announcement of reports raise this."""
         self._refusal = refusal
 
-    def take_requests(self) -> list[tuple[ClusterId, SliceId]]:
+    def take_requests(self) -> list[tuple[ClusterId, ClaimId | SliceId]]:
         """Return the requests published since the last call."""
         taken, self.requests = self.requests, []
         return taken

@@ -16,7 +16,7 @@ from typing import TypeVar
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
@@ -51,6 +51,7 @@ class FakeStore(FakeDocuments):
         return Together(
             settings=self._settings_of(cluster) if names.settings else None,
             slices=self._named(SliceRecord, cluster, names.slices),
+            having=self._having(cluster, names.claims),
             workloads=self._named(WorkloadRecord, cluster, names.workloads),
             heartbeat=self._one(RelayHeartbeat, cluster, RelayHeartbeat.of) if names.heartbeat else None,
             limiter=self._one(ConcurrencyLimiter, cluster, _new_limiter) if names.limiter else None,
@@ -103,6 +104,10 @@ class FakeStore(FakeDocuments):
     def slices(self, cluster: ClusterId, ids: Collection[SliceId]) -> Found[SliceId, SliceRecord]:
         self._answer()
         return self._named(SliceRecord, cluster, ids)
+
+    def having(self, cluster: ClusterId, claims: Collection[ClaimId]) -> Found[ClaimId, SliceRecord]:
+        self._answer()
+        return self._having(cluster, claims)
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         self._answer()
@@ -253,11 +258,15 @@ class FakeStore(FakeDocuments):
         return min((at for reason, at in since if reason in reasons), default=None)
 
     def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
-        paid = self._summed(
-            cluster, "paid", lambda every: [(each.get(documents.PAID_SINCE), each["id"]) for each in every]
-        )
-        at, id_ = min(((at, id_) for at, id_ in paid if at is not None), default=(None, ""))
-        return (SliceId(id_), at) if at is not None else None
+        self._answer()
+        paid = self._computed(SliceRecord, ("paid", cluster), lambda: self._paid(cluster))
+        return min(((id_, at) for id_, at in paid if at is not None), key=lambda it: (it[1], it[0]), default=None)
+
+    def _paid(self, cluster: ClusterId) -> list[tuple[SliceId, datetime | None]]:
+        prefix = f"{cluster}."
+        found = (place for place in self._in(documents.COLLECTIONS[SliceRecord]) if place.id.startswith(prefix))
+        fields = ((place, self._documents[place].fields) for place in found)
+        return [(SliceId(place.id.removeprefix(prefix)), each.get(documents.PAID_SINCE)) for place, each in fields]
 
     def _sum(self, cluster: ClusterId, name: str) -> int:
         return self._summed(cluster, name, lambda every: _sum(name, every))
@@ -301,6 +310,7 @@ class FakeStore(FakeDocuments):
             self._documents = written
             for change, place in zip(changes, places, strict=True):
                 self._answers.pop(place.collection, None)
+                self._claim(change, place)
                 if change.before is None or change.after is None:
                     self._unlist(place.collection)
                 else:

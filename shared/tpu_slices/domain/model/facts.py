@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroup
-from tpu_slices.domain.model.slices import ClusterId, Owner, Pairs, SliceId, WorkloadJob
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, Pairs, WorkloadJob
 
 K = TypeVar("K", bound=str)
 
@@ -230,7 +230,7 @@ class HostsChanged:
     Pods count that hold chips, and that a live workload of ours controls; its leader stands for a Job, if it is there.
     """
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     usable: int
     """Ready, open to new pods, and offering all their chips."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 
 TOKEN_LIVES = timedelta(minutes=30)
 TOKEN_REUSED = timedelta(minutes=10)
@@ -38,7 +38,7 @@ class JoinAsked:
 class JoinQuestion:
     """A question to the relay: a bootstrap token with which the hosts of a pool join."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     asked_at: datetime
     """One that comes when no token would live any more is not answered."""
@@ -48,7 +48,7 @@ class JoinQuestion:
 class JoinEnded:
     """A word to the relay: the hosts of a pool have joined, or never will; its bootstrap tokens are to be removed."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
 
 
@@ -56,7 +56,7 @@ class JoinEnded:
 class JoinToken:
     """A bootstrap token of Kubernetes, for the hosts of one pool. It is handed on, and neither kept nor logged."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     token: str = field(repr=False)
     ca_hashes: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tpu_slices.domain.model.slices import Pairs, SliceId
+from tpu_slices.domain.model.slices import ClaimId, Pairs
 
 FINALIZER = "tpu.google.com/tpu-slice-provisioner"
 """Keeps the object of a TPUNodeGroup that was deleted until its slice is GONE."""
@@ -97,7 +97,7 @@ class NodeGroupStatus:
 class NodesExpected:
     """A word to the relay of a self-managed cluster: the nodes of these instances are a pool's hosts."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     instances: str
     """How the providerID of each begins: `gce://P/Z/` and the name of the pool, with a hyphen."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
-from tpu_slices.domain.model.slices import SliceId, WorkloadJob, attempt_named
+from tpu_slices.domain.model.slices import ClaimId, SliceId, WorkloadJob, attempt_named, slice_id
 
 
 class FailureKind(StrEnum):
@@ -149,10 +149,15 @@ class PoolSeen:
     """A pool of the inventory: one of those in a cluster that have our names."""
 
     name: str
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     job: WorkloadJob | None
     """What its labels say that it was made for; None: they do not say it, so that nothing but its name is known."""
+
+    @property
+    def id(self) -> SliceId:
+        """The slice that it is of."""
+        return slice_id(self.slice_id, self.attempt)
 
     @classmethod
     def named(cls, name: str) -> Self | None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
 from tpu_slices.domain.model.node_groups import NodesExpected
-from tpu_slices.domain.model.slices import Owner, SliceId
+from tpu_slices.domain.model.slices import ClaimId, Owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ ANSWERED_WITHIN = timedelta(minutes=1)
 class HostsQuestion:
     """A question to the relay: the hosts of a pool, once they are closed to new pods (`close`), or opened to them."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     number: int
     """From 1 on; returned in the answer. Of questions about a pool the highest counts: see `relay.closing`."""

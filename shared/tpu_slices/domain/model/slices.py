@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import NewType, Self
+from typing import NewType, Self, TypeGuard
 
 from tpu_slices.domain.catalogue.accelerators import Placement
 from tpu_slices.domain.catalogue.topology import Topology
@@ -17,8 +17,9 @@ from tpu_slices.domain.model.texts import duration
 
 ClusterId = NewType("ClusterId", str)  # the name of a cluster's settings document and of its topic
 WorkloadUid = NewType("WorkloadUid", str)  # metadata.uid, as the relay read it from the API server
-SliceId = NewType("SliceId", str)  # derived from the Job: the same for every attempt
-PoolName = NewType("PoolName", str)  # SliceId and attempt: the name of a node pool
+ClaimId = NewType("ClaimId", str)  # derived from the Job
+SliceId = NewType("SliceId", str)  # of the claim that it was made for, and its number: never used again
+PoolName = NewType("PoolName", str)  # ClaimId and attempt: the name of a node pool
 
 LAST_ATTEMPT = 9999
 """The last attempt that fits into a pool name; beyond it an operator must act."""
@@ -29,7 +30,7 @@ Pairs = tuple[tuple[str, str], ...]
 """Keys and values sorted by key: an immutable, hashable mapping."""
 
 _SLICE_ID = re.compile(r"tpu-[a-z0-9]([-a-z0-9]{0,15}[a-z0-9])?-[a-z2-7]{13}")
-_NUMBERED = re.compile(rf"(?P<claim>{_SLICE_ID.pattern})-(?P<number>0|[1-9][0-9]{{0,3}})")
+_NUMBERED = re.compile(rf"(?P<claim>{_SLICE_ID.pattern})-(?P<number>0|[1-9][0-9]{{0,4}})")
 _CLUSTER_ID = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _PREFIX = "tpu"
 _READABLE = 17  # tpu-<17>-<13>-<4>: 40 characters, GKE's limit for the name of a node pool
@@ -229,39 +230,39 @@ def cluster_id(text: str) -> ClusterId:
 
 
 @lru_cache(maxsize=1_000)
-def slice_id(job: WorkloadJob) -> SliceId:
-    """Return the slice id of a Job: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
+def claim_id(job: WorkloadJob) -> ClaimId:
+    """Return the id of a Job's claim: readable, and unique by 65 bits over cluster, UID, replicated job and index."""
     identity = chr(0).join((job.cluster, job.owner.uid, job.replicated_job, str(job.job_index)))
-    return SliceId(f"{_PREFIX}-{_readable(job)}-{_digest(identity)}")
+    return ClaimId(f"{_PREFIX}-{_readable(job)}-{_digest(identity)}")
 
 
-def is_slice_id(text: str) -> bool:
-    """Return whether a text could have come from `slice_id`."""
+def is_claim_id(text: str) -> TypeGuard[ClaimId]:
+    """Return whether a text could have come from `claim_id`."""
     return _SLICE_ID.fullmatch(text) is not None
 
 
-def unclaimed_id(claim: SliceId, attempt: int) -> SliceId:
-    """Return the id of a slice that its claim has no more: its claim's, and its number."""
+def slice_id(claim: ClaimId, attempt: int) -> SliceId:
+    """Return the id of a slice: that of the claim that it was made for, and its number."""
     return SliceId(f"{claim}-{attempt}")
 
 
-def is_record_id(text: str) -> bool:
-    """Return whether a text could have come from `slice_id` or `unclaimed_id`."""
-    return is_slice_id(text) or _NUMBERED.fullmatch(text) is not None
+def is_slice_id(text: str) -> TypeGuard[SliceId]:
+    """Return whether a text could have come from `slice_id`."""
+    return _NUMBERED.fullmatch(text) is not None
 
 
-def pool_name(slice_: SliceId, attempt: int) -> PoolName:
+def pool_name(slice_: ClaimId, attempt: int) -> PoolName:
     """Return the pool name of an attempt, 1 to LAST_ATTEMPT: up to 40 characters of `[a-z]([-a-z0-9]*[a-z0-9])?`."""
     if not 1 <= attempt <= LAST_ATTEMPT:
         raise ValueError(f"attempt {attempt} of {slice_} is not within 1 to {LAST_ATTEMPT}")
     return PoolName(f"{slice_}-{attempt}")
 
 
-def attempt_named(pool: str) -> tuple[SliceId, int] | None:
+def attempt_named(pool: str) -> tuple[ClaimId, int] | None:
     """Return the slice and the attempt that a pool's name is of; None if it is not a name of ours."""
     named = _NUMBERED.fullmatch(pool)
     number = int(named["number"]) if named is not None else 0
-    return (SliceId(named["claim"]), number) if named is not None and number else None
+    return (ClaimId(named["claim"]), number) if named is not None and 1 <= number <= LAST_ATTEMPT else None
 
 
 def fingerprint(*asked: str) -> str:

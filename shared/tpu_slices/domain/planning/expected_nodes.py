@@ -34,7 +34,7 @@ def nodes_expected(record: SliceRecord, settings: ClusterSettings) -> NodesExpec
     labels = labels_of_host(record.job, record.attempt, spec, pools, record.pool)
     project = settings.path.split("/")[1]
     return NodesExpected(
-        slice_id=record.id,
+        slice_id=record.maker,
         attempt=record.attempt,
         instances=f"gce://{project}/{spec.zone}/{record.pool}-",
         labels=tuple(labels.items()),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tpu_slices.domain.model.clusters import Join, PoolSettings
 from tpu_slices.domain.model.joining import JoinToken, Kubeadm
-from tpu_slices.domain.model.slices import PoolName, SliceSpec, Taint, WorkloadJob, pool_name, slice_id
+from tpu_slices.domain.model.slices import PoolName, SliceSpec, Taint, WorkloadJob, claim_id, pool_name
 from tpu_slices.domain.planning.host_labels import NODE_POOL, host_labels
 from tpu_slices.domain.planning.pool_labels import labels_of
 
@@ -80,7 +80,7 @@ def labels_of_host(
     labels = {
         **{key: value for key, value in host_labels(spec, job, pools).items() if value},
         **labels_of(job, attempt, spec),
-        NODE_POOL: pool or pool_name(slice_id(job), attempt),
+        NODE_POOL: pool or pool_name(claim_id(job), attempt),
     }
     return dict(sorted(labels.items()))
 
@@ -99,7 +99,7 @@ def host_metadata(job: WorkloadJob, attempt: int, spec: SliceSpec, pools: PoolSe
 
 def topology_id(job: WorkloadJob, attempt: int, spec: SliceSpec) -> str:
     """Return which hosts are wired together: by topology the same text on all hosts of a slice, and on no others."""
-    name = pool_name(slice_id(job), attempt)
+    name = pool_name(claim_id(job), attempt)
     return json.dumps({str(spec.topology): hashlib.sha256(name.encode()).hexdigest()[:32]})
 
 

@@ -18,8 +18,8 @@ from tpu_slices.domain.model.slices import (
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
+    claim_id,
     pool_name,
-    slice_id,
 )
 
 KEY = "tpu-slice-provisioner"
@@ -41,7 +41,7 @@ def described(job: WorkloadJob, attempt: int, zone: str, fingerprint: str) -> st
     }
     proof = {
         "cluster": job.cluster,
-        "slice": slice_id(job),
+        "slice": claim_id(job),
         "attempt": attempt,
         "zone": zone,
         "fingerprint": fingerprint,
@@ -63,7 +63,7 @@ def missing_proof(description: str, job: WorkloadJob) -> str | None:
         "slice": proof.get("slice"),
         "owner.uid": owner.get("uid") if isinstance(owner, Mapping) else None,
     }
-    for name, expected in {"cluster": job.cluster, "slice": slice_id(job), "owner.uid": job.owner.uid}.items():
+    for name, expected in {"cluster": job.cluster, "slice": claim_id(job), "owner.uid": job.owner.uid}.items():
         if found[name] != expected:
             return f'has "{found[name]}" as {name}, not "{expected}".'
     return None
@@ -95,12 +95,12 @@ def pool_seen(name: str, description: str, cluster: ClusterId) -> PoolSeen | Non
 def _described(name: str, proof: Mapping[str, Any], cluster: ClusterId) -> PoolSeen | None:
     try:
         job, attempt = _job(proof, cluster), int(proof["attempt"])
-        expected = pool_name(slice_id(job), attempt)
+        expected = pool_name(claim_id(job), attempt)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-    if (name, proof.get("slice")) != (expected, slice_id(job)):
+    if (name, proof.get("slice")) != (expected, claim_id(job)):
         return None
-    return PoolSeen(name=name, slice_id=slice_id(job), attempt=attempt, job=job)
+    return PoolSeen(name=name, slice_id=claim_id(job), attempt=attempt, job=job)
 
 
 def _text(description: str, field: str) -> str | None:

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 
 from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
 from tpu_slices.domain.model.slices import (
+    ClaimId,
     ClusterId,
     Owner,
     OwnerKind,
-    SliceId,
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
+    claim_id,
     pool_name,
-    slice_id,
 )
 
 OWNER_LABEL = "google.com/nodepool-manager"
@@ -112,7 +112,7 @@ def _proof(job: WorkloadJob, *, legacy_pool: bool) -> dict[str, str]:
     if legacy_pool:
         of_jobset = {NAMESPACE_LABEL: job.owner.namespace, JOBSET_LABEL: job.owner.name}
         return {OWNER_LABEL: OWNER, **of_jobset, PARENT_NAME_LABEL: job.job_name.lower()}
-    return {OWNER_LABEL: OWNER, SLICE_ID_LABEL: slice_id(job), OWNER_UID_LABEL: label_value(job.owner.uid)}
+    return {OWNER_LABEL: OWNER, SLICE_ID_LABEL: claim_id(job), OWNER_UID_LABEL: label_value(job.owner.uid)}
 
 
 def naming_labels(job: WorkloadJob, attempt: int, *, legacy_pool: bool = False) -> dict[str, str]:
@@ -122,7 +122,7 @@ def naming_labels(job: WorkloadJob, attempt: int, *, legacy_pool: bool = False) 
     return {
         OWNER_LABEL: OWNER,
         **_parent(job),
-        SLICE_ID_LABEL: slice_id(job),
+        SLICE_ID_LABEL: claim_id(job),
         OWNER_UID_LABEL: label_value(job.owner.uid),
         ATTEMPT_LABEL: str(attempt),
         JOB_INDEX_LABEL: str(job.job_index),
@@ -160,12 +160,12 @@ def _described(name: str, labels: Mapping[str, str], cluster: ClusterId) -> Pool
             job_index=int(labels[JOB_INDEX_LABEL]),
         )
         attempt = int(labels[ATTEMPT_LABEL])
-        expected = pool_name(slice_id(job), attempt)
+        expected = pool_name(claim_id(job), attempt)
     except (KeyError, ValueError):
         return None
-    if (name, labels[SLICE_ID_LABEL]) != (expected, slice_id(job)):
+    if (name, labels[SLICE_ID_LABEL]) != (expected, claim_id(job)):
         return None
-    return PoolSeen(name=name, slice_id=SliceId(labels[SLICE_ID_LABEL]), attempt=attempt, job=job)
+    return PoolSeen(name=name, slice_id=ClaimId(labels[SLICE_ID_LABEL]), attempt=attempt, job=job)
 
 
 def legacy_pool(name: str, labels: Mapping[str, str]) -> LegacyPool | None:

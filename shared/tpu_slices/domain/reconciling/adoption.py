@@ -10,12 +10,12 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import (
+    ClaimId,
     ClusterId,
-    SliceId,
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
-    slice_id,
+    claim_id,
 )
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.domain.reconciling.demand import job_of
@@ -48,7 +48,7 @@ class Adoption:
 def plan_adoptions(
     pools: Iterable[LegacyPool],
     workloads: Sequence[LiveWorkload],
-    known: Mapping[SliceId, SliceRecord],
+    known: Mapping[ClaimId, SliceRecord],
     settings: ClusterSettings,
     now: datetime,
 ) -> tuple[Adoption, ...]:
@@ -85,7 +85,7 @@ def placeholders(
 def _adoption(
     pool: LegacyPool,
     jobset: LiveWorkload | None,
-    known: Mapping[SliceId, SliceRecord],
+    known: Mapping[ClaimId, SliceRecord],
     settings: ClusterSettings,
     now: datetime,
 ) -> Adoption:
@@ -96,7 +96,7 @@ def _adoption(
     request = _request(pool, jobset, settings)
     if request is None:
         return Adoption(pool, None, f"the JobSet has no Job {pool.job} that requests TPU chips: delete the pool")
-    present = known.get(slice_id(request.job))
+    present = known.get(claim_id(request.job))
     if present is not None and present.legacy_pool == pool.name:
         return Adoption(pool, None, ALREADY_ADOPTED)
     if present is not None and present.current.create_requested_at is not None:
@@ -113,7 +113,7 @@ def _new(request: SliceRequest, settings: ClusterSettings, now: datetime) -> Sli
 def adopted_record(pool: LegacyPool, record: SliceRecord, now: datetime) -> SliceRecord:
     """Return the record of a slice with an adopted pool as its attempt 0."""
     claim = record.claim
-    unused = claim.tried == record.attempt and record.current.create_requested_at is None
+    unused = claim.tried == record.attempt and record.current == Attempt(number=record.attempt)
     return replace(
         record,
         current=Attempt(number=0, create_requested_at=now, ours_since=now, spared_until=now + SPARED_FOR),
@@ -147,7 +147,7 @@ def _request(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) 
 def _placeholder(
     jobset: LiveWorkload, known: WorkloadRecord | None, slices: Sequence[SliceRecord], now: datetime
 ) -> WorkloadRecord:
-    ids = [record.id for record in slices]
+    ids = [record.maker for record in slices]
     if known is not None:
         return replace(known, demand={**known.demand, **dict.fromkeys(ids)})
     return WorkloadRecord.of(slices[0].cluster, jobset.ref, now, ids)

@@ -82,11 +82,13 @@ def bind(case: Situation) -> Bound:
     twice.
     """
     if case.record.current.create_requested_at is None:
+        case = _with_another(case) if case.record.current.gone and case.record.wanted else case
         return Bound(case, waits=_waits(case))
     if not case.record.wanted:
         case = replace(case, record=case.record.with_changes(let_go=case.record.why_it_goes))
     if case.record.goes and is_gone(case):
-        return _without(case)
+        rest = without_gone(case)
+        return Bound(rest, waits=_waits(rest))
     if case.record.goes and not _returns(case):
         passed_over = case.record.wanted and (case.waiting or case.runs_elsewhere)
         fits = case.record.current.delete_requested_at is None
@@ -103,19 +105,28 @@ def bind(case: Situation) -> Bound:
 
 
 def without_gone(case: C) -> C:
-    """Return a claim with the next number if its slice was to go and is gone, whatever else is decided."""
+    """Return a claim whose slice was to go and is gone, whatever else is decided: with the next, if it needs one."""
     record = case.record
     stood = record.goes and not record.unclaimed and record.current.create_requested_at is not None
     if not (stood and is_gone(case)):
         return case
-    return case.with_record(with_next(record, None), Observed(Absent(), case.seen.by))
+    if record.wanted:
+        return _with_another(case)
+    gone = replace(record, current=Attempt(number=record.attempt, gone=True), let_go="")
+    after = gone.with_claim(rebuild_allowed=False, rejection=None)
+    return case.with_record(after, Observed(Absent(), case.seen.by))
 
 
-def _without(case: Situation, ended: GivingUp | None = None) -> Bound:
-    """Return a claim without the slice that it had; `ended`: how that ended, None: it was to go, and is gone."""
+def _with_another(case: C) -> C:
+    """Return a claim with the next number after a slice that is gone."""
+    return case.with_record(with_next(case.record, None), Observed(Absent(), case.seen.by))
+
+
+def _without(case: Situation, ended: GivingUp) -> Bound:
+    """Return a claim without the slice that it had; `ended`: how that ended."""
     record, seen = case.record, case.seen
     as_seen = replace(record, current=seen_so(record.current, seen.pool, case.now, seen.by))
-    stands = None if is_gone(case) else let_go(as_seen, ended or GivingUp(), case)
+    stands = None if is_gone(case) else let_go(as_seen, ended, case)
     after = with_next(record, stands)
     known = _known_beside(case, stands.chips_bought) if stands is not None else case.known
     rest = replace(case, record=after, seen=Observed(Absent(), seen.by), known=known)

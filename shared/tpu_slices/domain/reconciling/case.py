@@ -19,7 +19,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import SliceId, same_request
+from tpu_slices.domain.model.slices import ClaimId, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
@@ -48,7 +48,7 @@ class Known:
     """Why it is not bought while releases are stopped."""
     shortage: Shortage | None = None
     """The shortage for which its creation waits its turn."""
-    left: SliceId | None = None
+    left: ClaimId | None = None
     """The slice that its Job gets because others took its hosts (`occupancy.is_left`)."""
     slots: Mapping[int, int] = field(default_factory=dict)
     """The slots that this decision may use, by attempt; beside that which was handed on to the slice."""

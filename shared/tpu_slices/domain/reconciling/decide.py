@@ -236,6 +236,6 @@ class Case(Situation):
             message = f"Releasing ({why}): waiting for {self.vendor.pool} {names}, which it had before, to go."
             return Arm(Reason.EARLIER_SLICE_STANDS, message, claim, record={"expire_at": None})
         expires = {"expire_at": record.expire_at or self.now + self.limits.gone_ttl}
-        if record.claim.tried == 1 and record.legacy_pool is None and not record.unclaimed:
+        if record.claim.tried == 1 and record.legacy_pool is None and not (record.unclaimed or record.current.gone):
             return Arm(Reason.NEVER_CREATED, f"No {self.vendor.pool} was created: {why}.", claim, record=expires)
         return Arm(Reason.RELEASED, f"Released: {why}.", claim, record=expires)

@@ -18,12 +18,12 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.slices import (
+    ClaimId,
     ClusterId,
     OwnerKind,
-    SliceId,
     SliceSpec,
     WorkloadJob,
-    slice_id,
+    claim_id,
 )
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, spec_for
@@ -55,7 +55,7 @@ class Demand:
     """What a fact changes: the JobSet's record, and the records of slices that are new or whose request changed."""
 
     workload: WorkloadRecord
-    slices: Mapping[SliceId, SliceRecord]
+    slices: Mapping[ClaimId, SliceRecord]
 
 
 def job_of(cluster: ClusterId, workload: WorkloadRef, leader: WaitingLeader) -> WorkloadJob:
@@ -73,7 +73,7 @@ def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
     return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
 
 
-def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, SliceRecord]) -> tuple[SliceRequest, ...]:
+def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[ClaimId, SliceRecord]) -> tuple[SliceRequest, ...]:
     """Return what the waiting leaders demand, each for the Job whose slice it needs.
 
     A leader may be scheduled on the slice of a sibling Job. The displaced Job then needs the slice of the Job that
@@ -93,10 +93,10 @@ def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[SliceId, Sli
     return tuple(replace(each, job=_job_with_free_slice(each, fact, slices)) for each in own)
 
 
-def _job_with_free_slice(asked: SliceRequest, fact: SlicesWanted, slices: Mapping[SliceId, SliceRecord]) -> WorkloadJob:
-    job, seen, first = asked.job, {asked.job}, slices.get(slice_id(asked.job))
-    while (displacing := _displacing_job(job, fact, slices.get(slice_id(job)))) is not None and displacing not in seen:
-        if not _serves(slices.get(slice_id(displacing)), first, asked):
+def _job_with_free_slice(asked: SliceRequest, fact: SlicesWanted, slices: Mapping[ClaimId, SliceRecord]) -> WorkloadJob:
+    job, seen, first = asked.job, {asked.job}, slices.get(claim_id(asked.job))
+    while (displacing := _displacing_job(job, fact, slices.get(claim_id(job)))) is not None and displacing not in seen:
+        if not _serves(slices.get(claim_id(displacing)), first, asked):
             break
         seen.add(displacing)
         job = displacing
@@ -127,7 +127,7 @@ def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | 
 def wanted(
     fact: SlicesWanted,
     known: WorkloadRecord | None,
-    slices: Mapping[SliceId, SliceRecord],
+    slices: Mapping[ClaimId, SliceRecord],
     now: datetime,
     settings: ClusterSettings,
 ) -> Demand | None:
@@ -146,10 +146,10 @@ def wanted(
     workload = fact.workload
     if known is not None and _is_late(workload, known, WorkloadState.ACTIVE):
         return None
-    updates: dict[SliceId, SliceRecord] = {}
-    demand: dict[SliceId, datetime | None] = dict(known.demand) if known else {}
+    updates: dict[ClaimId, SliceRecord] = {}
+    demand: dict[ClaimId, datetime | None] = dict(known.demand) if known else {}
     for each in demands(fact, settings.cluster, slices):
-        id_ = slice_id(each.job)
+        id_ = claim_id(each.job)
         demand[id_] = max(now, demand.get(id_) or now)
         spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
         if id_ not in slices:
@@ -210,8 +210,8 @@ def declared(
     after = before
     if (spec := _declared_spec(fact, job, settings)) is not None and _request_changed(before, spec):
         after = replace(_with_request(before, spec), next_reconcile_at=now)
-    updates = {} if after == record else {after.id: after}
-    return Demand(replace(workload, demand={after.id: None}), updates)
+    updates = {} if after == record else {after.maker: after}
+    return Demand(replace(workload, demand={after.maker: None}), updates)
 
 
 def _declaring(
@@ -274,7 +274,7 @@ def with_current_desire(
         return record
     active, has = own.state is WorkloadState.ACTIVE, own.has(record.job.job_index)
     message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
-    confirmed_at = own.demand_confirmed_at(record.id, listed_at)
+    confirmed_at = own.demand_confirmed_at(record.maker, listed_at)
     awaited_since = (
         record.claim.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     )
@@ -318,7 +318,7 @@ def _is_edited_as_it_runs(workload: WorkloadRef) -> bool:
     return workload.owner.kind is OwnerKind.LEADER_WORKER_SET
 
 
-def _was_suspended_since(known: WorkloadRecord | None, slice_: SliceId, generation: int) -> bool:
+def _was_suspended_since(known: WorkloadRecord | None, slice_: ClaimId, generation: int) -> bool:
     """Return whether the JobSet may have been suspended since the demand for the slice was last confirmed.
 
     The suspension need not have been reported: a template can only be changed while its JobSet is suspended, and

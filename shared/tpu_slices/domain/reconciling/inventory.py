@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -14,12 +14,12 @@ from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, WorkloadRef
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
-from tpu_slices.domain.model.slices import Owner, SliceId, WorkloadJob, WorkloadUid, slice_id
+from tpu_slices.domain.model.slices import ClaimId, Owner, SliceId, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.unproven import is_known, unproven
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, Compared, RelayHeartbeat
 from tpu_slices.domain.records.hosts import key_of
-from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
 K = TypeVar("K", bound=str)
@@ -50,8 +50,12 @@ class Records:
     slices: Mapping[SliceId, SliceRecord]
     active: frozenset[WorkloadUid] = frozenset()
     """Workloads that are active, have no demand, and SERVED slices alone: no more of their records is needed."""
-    unreadable: frozenset[SliceId | WorkloadUid] = frozenset()
-    """The records that exist and cannot be read: nothing is concluded about them."""
+    unreadable: frozenset[ClaimId | SliceId | WorkloadUid] = frozenset()
+    """The records that exist and cannot be read, those of claims by these: nothing is concluded about them."""
+
+    def having(self) -> Mapping[ClaimId, SliceRecord]:
+        """Return the slices that claims have, by these."""
+        return {each.claimed_by: each for each in self.slices.values() if each.claimed_by is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +64,6 @@ class InventoryFindings:
 
     recovered: tuple[SliceRecord, ...] = ()
     """Records of claims for pools that have none."""
-    doubled: tuple[SliceRecord, ...] = ()
-    """Records of slices that no claim has, which a claim has after all: they are forgotten."""
     strays: tuple[SliceRecord, ...] = ()
     """Records of slices that no claim has, for pools that have none."""
     placeholders: tuple[WorkloadRecord, ...] = ()
@@ -160,7 +162,6 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | a pool without a record, of a claim that has one  | a record of the slice, which no claim has          |
     | a slice that no claim has, whose claim has no     | a record of the claim                              |
     | record                                            |                                                    |
-    | the same, of which the claim's record tells, too  | forgotten: the claim has it                        |
     | an earlier slice on the record of a claim, which  | forgotten                                          |
     | has neither a record nor a pool                   |                                                    |
     | a READY record without its pool                   | reconciled again                                   |
@@ -178,18 +179,18 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | record that knows it as ours                      |                                                    |
     | a pool whose record cannot be read                | none                                               |
     """
-    workloads, slices = records.workloads, records.slices
+    workloads, slices, having = records.workloads, records.slices, records.having()
     ready = sum(record.phase is Phase.READY for record in slices.values())
     most = max(10, ready // 5)
-    known = slices.keys() | records.unreadable
+    known = having.keys() | records.unreadable
     unknown = [(pool, pool.job) for pool in pools if pool.job and not _on_record(pool, records)]
     orphans = [(pool, job) for pool, job in unknown if pool.slice_id not in known]
     found = sorted(orphans, key=lambda orphan: orphan[0].attempt)[:most]
     alone = [each for each in slices.values() if each.unclaimed and each.maker not in known]
     recovered = {each.maker: _claim_of(each, pools, alone, now) for each in alone}
     recovered |= {pool.slice_id: _recovered(pool, job, pools, alone, now) for pool, job in found}
-    strays = [pool for pool, _ in unknown if pool.slice_id in slices]
-    by_slice: dict[SliceId, list[PoolSeen]] = {}
+    strays = [pool for pool, _ in unknown if pool.slice_id in having]
+    by_slice: dict[ClaimId, list[PoolSeen]] = {}
     for pool in pools:
         by_slice.setdefault(pool.slice_id, []).append(pool)
     mended = (
@@ -198,13 +199,12 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     )
     return InventoryFindings(
         recovered=tuple(recovered.values()),
-        doubled=tuple(each for each in slices.values() if each.unclaimed and _has_it(slices.get(each.maker), each)),
-        strays=tuple(_stray(pool, slices[pool.slice_id], now) for pool in strays),
+        strays=tuple(_stray(pool, having[pool.slice_id], now) for pool in strays),
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
-        unplaced=tuple(key_of(it.maker, it.attempt) for it in slices.values() if _is_unplaced(it, slices)),
-        unserved=tuple(sorted(uid for uid, workload in workloads.items() if _is_unserved(workload, records))),
-        misreported=tuple(islice((uid for uid, it in workloads.items() if _is_misreported(it, slices)), MISREPORTED)),
+        unplaced=tuple(key_of(it.maker, it.attempt) for it in slices.values() if _is_unplaced(it, having)),
+        unserved=tuple(sorted(uid for uid, it in workloads.items() if _is_unserved(it, having, records.unreadable))),
+        misreported=tuple(islice((uid for uid, it in workloads.items() if _is_misreported(it, having)), MISREPORTED)),
         left_out=max(0, len(orphans) - most),
         unproven=unproven(pools, slices, records.unreadable),
         ownerless=sum(_ownerless(pool, records, now) for pool in pools),
@@ -248,46 +248,39 @@ def with_listed(before: RelayHeartbeat, listed: Listed, now: datetime) -> RelayH
 
 
 def _on_record(pool: PoolSeen, records: Records) -> bool:
-    """Return whether a slice has a record, or may have one that cannot be read."""
-    if record_of(pool.slice_id, pool.attempt, records.slices) is not None:
-        return True
-    return bool(records.unreadable.intersection(ids_of(pool.slice_id, pool.attempt)))
+    """Return whether a slice has a record, or one that cannot be read."""
+    return pool.id in records.slices or pool.id in records.unreadable
 
 
-def _is_unplaced(record: SliceRecord, slices: Mapping[SliceId, SliceRecord]) -> bool:
+def _is_unplaced(record: SliceRecord, having: Mapping[ClaimId, SliceRecord]) -> bool:
     """Return whether a Job is on the hosts of a slice, and the record of its own does not know of any such place."""
     guests = (each for each in record.current.hosts.occupants if not record.interchangeable(each))
-    own = (slices.get(slice_id(each.workload_job(record.cluster))) for each in guests)
+    own = (having.get(claim_id(each.workload_job(record.cluster))) for each in guests)
     return any(each is not None and each.claim.runs_on is None for each in own)
 
 
-def _is_unserved(workload: WorkloadRecord, records: Records) -> bool:
-    """Return whether nobody will look at a slice that a leader waits for: its record was lost, or could not be read."""
-    found = [records.slices.get(slice_) for slice_ in workload.in_demand if slice_ not in records.unreadable]
+def _is_unserved(workload: WorkloadRecord, having: Mapping[ClaimId, SliceRecord], unreadable: Collection[str]) -> bool:
+    """Return whether nobody will look at a claim that a leader waits for: its record was lost, or could not be read."""
+    found = [having.get(claim) for claim in workload.in_demand if claim not in unreadable]
     return any(each is None or (each.phase is Phase.GONE and each.next_reconcile_at is None) for each in found)
 
 
-def _is_misreported(workload: WorkloadRecord, slices: Mapping[SliceId, SliceRecord]) -> bool:
+def _is_misreported(workload: WorkloadRecord, having: Mapping[ClaimId, SliceRecord]) -> bool:
     """Return whether a workload was told to have more slices than it has, and no report is to follow."""
     told = workload.report
     if told is None or told.reason is not ReportReason.READY or workload.next_report_at is not None:
         return False
-    own = (slices[id_] for id_ in workload.demand.keys() & slices.keys())
+    own = (having[claim] for claim in workload.demand.keys() & having.keys())
     served = sum(record.reason in SERVED and workload.has(record.job_index) for record in own)
     return workload.state is WorkloadState.ACTIVE and served < told.requested
 
 
 def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
-    record = record_of(pool.slice_id, pool.attempt, records.slices)
+    record = records.slices.get(pool.id)
     workload = records.workloads.get(pool.job.owner.uid) if pool.job else None
     if record is None or workload is None or record.phase in {Phase.RELEASING, Phase.BLOCKED}:
         return False  # unknown yet, or not forgotten
     return workload.state is not WorkloadState.ACTIVE and now - workload.state_since > OWNERLESS_AFTER
-
-
-def _has_it(claim: SliceRecord | None, slice_: SliceRecord) -> bool:
-    """Return whether a claim has a slice that has a record of its own as well."""
-    return claim is not None and claim.attempt == slice_.attempt and claim.current.create_requested_at is not None
 
 
 def _claim_of(
@@ -295,8 +288,8 @@ def _claim_of(
 ) -> SliceRecord:
     """Return a record of a claim that has none, and lately had a slice."""
     claim = SliceRecord.of(slice_.job, now, slice_.spec)
-    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.id))
-    number = max(*earlier, *(pool.attempt for pool in pools if pool.slice_id == claim.id), 0) + 1
+    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.maker))
+    number = max(*earlier, *(pool.attempt for pool in pools if pool.slice_id == claim.maker), 0) + 1
     return replace(claim, current=Attempt(number=number)).with_claim(tried=number, earlier=earlier)
 
 
@@ -305,8 +298,8 @@ def _recovered(
 ) -> SliceRecord:
     """Return a record of a claim that has a pool which was found."""
     claim = SliceRecord.of(job, now)
-    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.id))
-    highest = max(*earlier, *(each.attempt for each in pools if each.slice_id == claim.id), 0)
+    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.maker))
+    highest = max(*earlier, *(each.attempt for each in pools if each.slice_id == claim.maker), 0)
     return replace(claim, current=_found(pool, now)).with_claim(tried=highest, earlier=earlier)
 
 
@@ -355,7 +348,9 @@ def _mend(
     return replace(
         record,
         claim=record.claim if record.unclaimed else claim,
-        current=replace(record.current, create_requested_at=now, ours_since=now) if unrecorded else record.current,
+        current=replace(record.current, create_requested_at=now, ours_since=now, gone=False)
+        if unrecorded
+        else record.current,
         next_reconcile_at=now,
         look_at=now,
     )

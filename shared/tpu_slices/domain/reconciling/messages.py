@@ -7,7 +7,7 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Absent, Cause, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import PoolName, SliceId, SliceSpec
+from tpu_slices.domain.model.slices import ClaimId, PoolName, SliceSpec
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
@@ -147,7 +147,7 @@ def demand_stale(record: SliceRecord) -> str:
     return "Waiting for the relay to confirm that the leader pod still needs this slice."
 
 
-def hosts_exchanged(guest: str, left: SliceId) -> str:
+def hosts_exchanged(guest: str, left: ClaimId) -> str:
     """Return whose hosts a Job gets, as a guest is on its own."""
     return f"{guest} runs on its hosts; its own Job gets those of slice {left}, which others left for them."
 

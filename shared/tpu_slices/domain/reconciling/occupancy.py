@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostsChanged, Listed, Occupant, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import SliceId, WorkloadJob, WorkloadUid, slice_id, unclaimed_id
+from tpu_slices.domain.model.slices import ClaimId, SliceId, WorkloadJob, WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.reconciling.evidence import contradicts
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Departure, Hosts, RunsOn, job_of, jobs, key_of
 from tpu_slices.domain.records.slices import SliceRecord
@@ -173,12 +173,12 @@ class NewCount:
         return tuple(each for each in self.after.occupants if each.pod_uid not in known)
 
     @property
-    def guests(self) -> Mapping[SliceId, Occupant]:
+    def guests(self) -> Mapping[ClaimId, Occupant]:
         """The other slices whose Jobs are on the hosts, left them, or lost their place there to others."""
         left = [each for each in self.before.occupants if each not in self.after.occupants]
         displaced = [each.user for each in self.before.departures] if self.arrivals else []
         others = (each for each in (*displaced, *left, *self.after.occupants) if not self.record.interchangeable(each))
-        return {slice_id(each.workload_job(self.record.cluster)): each for each in others}
+        return {claim_id(each.workload_job(self.record.cluster)): each for each in others}
 
     def is_of(self, place: RunsOn) -> bool:
         return (place.slice_id, place.attempt) == (self.record.maker, self.record.attempt)
@@ -194,7 +194,7 @@ def _pods(hosts: Hosts) -> frozenset[str]:
     return frozenset(each.pod_uid for each in hosts.occupants)
 
 
-def settled_demand(count: NewCount, guests: Mapping[SliceId, SliceRecord]) -> Iterator[tuple[WorkloadUid, SliceId]]:
+def settled_demand(count: NewCount, guests: Mapping[ClaimId, SliceRecord]) -> Iterator[tuple[WorkloadUid, ClaimId]]:
     """Yield the demand that arrivals on a slice's hosts settle until it is confirmed again; `guests`: their records.
 
     | arrived                       | settled                                                                       |
@@ -206,7 +206,7 @@ def settled_demand(count: NewCount, guests: Mapping[SliceId, SliceRecord]) -> It
     """
     record = count.record
     for occupant in count.arrivals:
-        own = slice_id(occupant.workload_job(record.cluster))
+        own = claim_id(occupant.workload_job(record.cluster))
         job = record if own == record.maker else guests.get(own)
         sibling = own != record.maker and record.interchangeable(occupant)
         if not sibling and (job is None or not count.is_outdated_for(job)):
@@ -313,18 +313,17 @@ def _place(count: NewCount, occupant: Occupant) -> RunsOn:
     )
 
 
-def kept_for(before: SliceRecord, after: SliceRecord) -> tuple[SliceId, ...]:
-    """Return the ids that the slice may have that was kept for a Job which is not wanted any more: it may go now."""
+def kept_for(before: SliceRecord, after: SliceRecord) -> SliceId | None:
+    """Return the slice that was kept for a Job which is not wanted any more: it may go now; None: none was."""
     place = before.claim.runs_on
-    if place is None or not before.wanted or after.wanted:
-        return ()
-    return place.slice_id, unclaimed_id(place.slice_id, place.attempt)
+    ended = place is not None and before.wanted and not after.wanted
+    return slice_id(place.slice_id, place.attempt) if place is not None and ended else None
 
 
-def slices_of_guests(record: SliceRecord) -> Iterator[SliceId]:
+def slices_of_guests(record: SliceRecord) -> Iterator[ClaimId]:
     """Yield the slices of the Jobs that took a slice's hosts, if its own Job is not there."""
     if not record.on(record.current.hosts):
-        yield from (slice_id(each.workload_job(record.cluster)) for each in record.current.hosts.occupants)
+        yield from (claim_id(each.workload_job(record.cluster)) for each in record.current.hosts.occupants)
 
 
 def is_left(guest: SliceRecord, record: SliceRecord, now: datetime, limits: Limits) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.domain.records.slices import SliceRecord, ids_of, record_of
+from tpu_slices.domain.records.slices import SliceRecord
 
 
 def unproven(
@@ -21,8 +21,8 @@ def unproven(
 ) -> tuple[str, ...]:
     """Return the names of the pools that neither they themselves nor a record prove to be ours."""
     nameless = (pool for pool in pools if pool.job is None)
-    unknown = (pool for pool in nameless if not unreadable.intersection(ids_of(pool.slice_id, pool.attempt)))
-    return tuple(sorted(each.name for each in unknown if not is_known(record_of(each.slice_id, each.attempt, slices))))
+    unknown = (pool for pool in nameless if pool.id not in unreadable)
+    return tuple(sorted(each.name for each in unknown if not is_known(slices.get(each.id))))
 
 
 def is_known(record: SliceRecord | None) -> bool:

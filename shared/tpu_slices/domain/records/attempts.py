@@ -76,6 +76,8 @@ class Attempt:
     relabelling: Relabelling | None = None
     """None: the labels that name its slice were not replaced, as far as is known."""
 
+    gone: bool = False
+    """It was made, and is known to be gone: its number is not used again."""
     empty: bool = False
     """Its creation failed before any host was there."""
     delete_requested_at: datetime | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import Occupant
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ NO_HOSTS = Hosts()
 class RunsOn:
     """The slice of another claim on whose hosts the Job runs."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     attempt: int
     pod_uid: str
     chips: int
@@ -96,7 +96,7 @@ class RunsOn:
     """When its leader left, perhaps to restart; None: it is there."""
 
 
-def digest_of(slice_id: SliceId, attempt: int, hosts: Hosts) -> int:
+def digest_of(slice_id: ClaimId, attempt: int, hosts: Hosts) -> int:
     """Return a digest of a pool's hosts, 0 if there are none; equal sums of digests mean equal knowledge."""
     if not hosts.joined and not hosts.occupants:
         return 0
@@ -106,7 +106,7 @@ def digest_of(slice_id: SliceId, attempt: int, hosts: Hosts) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
-def key_of(slice_id: SliceId, attempt: int) -> str:
+def key_of(slice_id: ClaimId, attempt: int) -> str:
     """Return the key of a pool's hosts in `facts.Listed`."""
     return f"{slice_id}-{attempt}"
 

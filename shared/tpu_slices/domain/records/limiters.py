@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NewType, Self
 
-from tpu_slices.domain.model.slices import ClusterId, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
@@ -17,12 +17,17 @@ CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, 
 class Candidate:
     """An operation that waits for a slot."""
 
-    slice_id: SliceId
+    slice_id: ClaimId
     namespace: str
     operation: PoolOperation
     attempt: int
     capacity_pool: CapacityPool | None
     since: datetime
+
+    @property
+    def id(self) -> SliceId:
+        """The slice that it is of."""
+        return slice_id(self.slice_id, self.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +39,18 @@ class Slot:
 
     cluster: ClusterId
     number: int
-    slice_id: SliceId
+    slice_id: ClaimId
     namespace: str
     operation: PoolOperation
     attempt: int
     capacity_pool: CapacityPool | None
     """None: a deletion, which needs no capacity."""
     taken_at: datetime
+
+    @property
+    def id(self) -> SliceId:
+        """The slice whose operation has it."""
+        return slice_id(self.slice_id, self.attempt)
 
     @classmethod
     def of(cls, candidate: Candidate, number: int, cluster: ClusterId, now: datetime) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -13,6 +12,7 @@ from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
+    ClaimId,
     ClusterId,
     Owner,
     PoolName,
@@ -20,9 +20,9 @@ from tpu_slices.domain.model.slices import (
     SliceSpec,
     WorkloadJob,
     WorkloadUid,
+    claim_id,
     pool_name,
     slice_id,
-    unclaimed_id,
 )
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.records.attempts import Attempt
@@ -51,26 +51,13 @@ class Transition:
 FIRST = Attempt(number=1)
 
 
-def ids_of(claim: SliceId, attempt: int) -> tuple[SliceId, SliceId]:
-    """Return the ids that a claim's slice of a number may have: the claim's while that has it, else its own."""
-    return claim, unclaimed_id(claim, attempt)
-
-
-def record_of(claim: SliceId, attempt: int, records: Mapping[SliceId, SliceRecord]) -> SliceRecord | None:
-    """Return the record of a claim's slice of a number, among those of its `ids_of`; None: there is none."""
-    found = (records.get(id_) for id_ in ids_of(claim, attempt))
-    return next((each for each in found if each is not None and each.attempt == attempt), None)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRecord:
     """The document `slices/{cluster}.{slice}`. A record that is not settled has `next_reconcile_at`.
 
-    A claim, and the slice that it has or that is made for it next; or a slice that was let go, which no claim has.
+    With the claim that has it, or for which it is made next. One that was let go has none.
     """
 
-    id: SliceId
-    """Of the claim; of a slice that no claim has, the claim's that it was made for and its number (`unclaimed_id`)."""
     cluster: ClusterId
     owner: Owner
     """The workload that it was made for."""
@@ -78,6 +65,8 @@ class SliceRecord:
     job_index: int
     spec: SliceSpec | None
     """None: the request is refused (see `claim.refusal`), or the pool was found without a record."""
+    claimed_by: ClaimId | None
+    """The claim that has it; None: none has."""
     claim: Claim = NO_CLAIM
     """The need that it serves; NO_CLAIM: of a slice that no claim has."""
     pinned_settings: PoolSettings | None = None
@@ -136,12 +125,12 @@ class SliceRecord:
     def of(cls, job: WorkloadJob, now: datetime, spec: SliceSpec | None = None) -> Self:
         """Return the record of a new slice: nothing is created yet, and it is reconciled at once."""
         return cls(
-            id=slice_id(job),
             cluster=job.cluster,
             owner=job.owner,
             replicated_job=job.replicated_job,
             job_index=job.job_index,
             spec=spec,
+            claimed_by=claim_id(job),
             since=now,
             created_at=now,
             next_reconcile_at=now,
@@ -151,12 +140,12 @@ class SliceRecord:
         """Return the record of a slice that was made for this claim, which does not have it; `why` it goes."""
         asked = self.join_asked
         return type(self)(
-            id=unclaimed_id(self.maker, slice_.number),
             cluster=self.cluster,
             owner=self.owner,
             replicated_job=self.replicated_job,
             job_index=self.job_index,
             spec=self.spec,
+            claimed_by=None,
             pinned_settings=self.pinned_settings,
             legacy_pool=self.legacy_pool if slice_.number == 0 else None,
             current=replace(
@@ -182,19 +171,28 @@ class SliceRecord:
         )
 
     @property
-    def maker(self) -> SliceId:
+    def id(self) -> SliceId:
+        return slice_id(self.maker, self.attempt)
+
+    @property
+    def name(self) -> ClaimId | SliceId:
+        """What people call it: by the claim that has it, or by its own id."""
+        return self.claimed_by or self.id
+
+    @property
+    def maker(self) -> ClaimId:
         """The claim that it was made for: its pool is named by that, whoever has it."""
-        return slice_id(self.job)
+        return claim_id(self.job)
 
     @property
     def earlier(self) -> tuple[SliceId, ...]:
         """The slices that the claim had before, and that still stand."""
-        return tuple(unclaimed_id(self.maker, number) for number in self.claim.earlier)
+        return tuple(slice_id(self.maker, number) for number in self.claim.earlier)
 
     @property
     def unclaimed(self) -> bool:
         """Whether it is a slice that no claim has: it was let go, and stands no longer than it must."""
-        return self.id != self.maker
+        return self.claimed_by is None
 
     @property
     def goes(self) -> bool:
@@ -235,7 +233,8 @@ class SliceRecord:
     @property
     def gone_before(self) -> int:
         """The attempt below whose number no pool exists, nor ever will; 0: there may be one."""
-        return self.attempt if self.phase is Phase.GONE and self.current.create_requested_at is None else 0
+        gone = self.phase is Phase.GONE and self.current.create_requested_at is None
+        return self.attempt + self.current.gone if gone else 0
 
     @property
     def wanted(self) -> bool:

@@ -10,11 +10,11 @@ from typing import Self
 
 from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import ClusterId, Owner, SliceId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner
 from tpu_slices.domain.records.standings import standing
 
 
-def demand_digest(slices: Iterable[SliceId]) -> int:
+def demand_digest(slices: Iterable[ClaimId]) -> int:
     """Return a digest of the slices of a workload that leaders wait for, 0 if there are none."""
     text = " ".join(sorted(slices))
     return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big") if text else 0
@@ -81,7 +81,7 @@ class WorkloadRecord:
     """The resourceVersion that `state` is based on."""
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
-    demand: Mapping[SliceId, datetime | None]
+    demand: Mapping[ClaimId, datetime | None]
     """Its slices, and when each was last told to be in demand (None: never, or in doubt since); see `flows.lists`."""
     state_since: datetime
     """When it was first reported in this state at this generation."""
@@ -103,7 +103,7 @@ class WorkloadRecord:
     """When a tombstone may be deleted: after anything can be redelivered."""
 
     @classmethod
-    def of(cls, cluster: ClusterId, workload: WorkloadRef, now: datetime, slices: Iterable[SliceId] = ()) -> Self:
+    def of(cls, cluster: ClusterId, workload: WorkloadRef, now: datetime, slices: Iterable[ClaimId] = ()) -> Self:
         """Return the record of a workload that is active; its demand for these slices is not confirmed."""
         return cls(
             cluster=cluster,
@@ -125,7 +125,7 @@ class WorkloadRecord:
         """Return whether a group of this index is not scaled away; Jobs of JobSets never are."""
         return self.groups is None or job_index < self.groups
 
-    def demand_confirmed_at(self, slice_: SliceId, listed_at: datetime | None) -> datetime | None:
+    def demand_confirmed_at(self, slice_: ClaimId, listed_at: datetime | None) -> datetime | None:
         """Return when the demand for a slice was last confirmed: when it was told, or by a list since then.
 
         That of a TPUNodeGroup lasts: `listed_at` is when the relay was heard.
@@ -136,7 +136,7 @@ class WorkloadRecord:
         return max(told_at, listed_at) if told_at is not None and listed_at is not None else told_at
 
     @property
-    def in_demand(self) -> Collection[SliceId]:
+    def in_demand(self) -> Collection[ClaimId]:
         """The slices that leaders wait for, or that are declared; none unless it is active."""
         declares = self.owner.kind.declares
         waiting = [slice_ for slice_, told_at in self.demand.items() if declares or told_at is not None]

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
@@ -45,7 +45,7 @@ def report(
     slices: Iterable[SliceRecord],
     queue: QueueState,
     now: datetime,
-    unreadable: Collection[SliceId] = (),
+    unreadable: Collection[ClaimId] = (),
 ) -> Report:
     """Return the report of a JobSet on its slices; of those in `unreadable` the records cannot be read.
 
@@ -126,9 +126,9 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
     if jobset.owner.kind.declares:
         return True
     if record.phase is Phase.REFUSED:
-        confirmed_at = jobset.demand_confirmed_at(record.id, queue.demand_listed_at)
+        confirmed_at = jobset.demand_confirmed_at(record.maker, queue.demand_listed_at)
         lately = confirmed_at is not None and now - confirmed_at <= CONFIRMED_WITHIN
-        return lately or record.id not in jobset.demand or queue.silent_since is not None
+        return lately or record.maker not in jobset.demand or queue.silent_since is not None
     if record.reason is not Reason.DEMAND_STALE:
         return True
     if queue.silent_since is None or record.claim.demand_confirmed_at is None:

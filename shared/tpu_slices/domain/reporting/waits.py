@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId, SliceId
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.records import attempts_told
 from tpu_slices.domain.records.slices import SliceRecord
@@ -76,7 +76,7 @@ def waits_of(records: Iterable[SliceRecord], queue: QueueState, now: datetime) -
     return tuple(sorted(waits, key=lambda wait: (wait.reason in PROVISIONING, _WORST_FIRST.index(wait.phase))))
 
 
-def unreadable_wait(slices: Collection[SliceId], since: datetime) -> Wait:
+def unreadable_wait(slices: Collection[ClaimId], since: datetime) -> Wait:
     """Return the wait of slices whose records cannot be read: an operator must correct or delete these."""
     text = REASON_TEXTS[Reason.RECORD_UNREADABLE]
     return Wait(
