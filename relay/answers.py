@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from relay.joining.tokens import Tokens
 from tpu_slices.domain.model.facts import Answer, Echo, Fact, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
-from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.node_groups import NodesExpected, NodesGone
 from tpu_slices.domain.model.questions import (
     AnyQuestion,
     EchoQuestion,
@@ -62,6 +62,8 @@ def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens
             return ()
         case NodesExpected():
             view.expect(question)
+            return ()
+        case NodesGone():
             return ()
         case ListQuestion() | RepeatQuestion() | HostsQuestion():
             view.ask(question)

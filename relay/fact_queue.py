@@ -377,7 +377,7 @@ class FactQueue:
             self._agenda.schedule(subject, now + self._timing.repeat)
 
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
-        count, last = self._count(pool, now), self._published.last(pool)
+        count = self._count(pool, now)
         answered_by, hosts = self.closing.answered_by(pool, count, now), self.cache.hosts.of(pool)
         interrupted = self._watches.interrupted
         reply = Reply(0) if interrupted else self.closing.reply(pool, count, hosts, now)
@@ -389,12 +389,3 @@ class FactQueue:
             facts = tuple(reply.said(key, count.fact(key, self._watches.sequence)) for key in keys)
             proven = not answers(facts) or bool(count.hosts.occupants)
             yield Due(subject, facts, None if proven else pods_on(pool, self.cache))
-        if last is None or count.hosts.occupants != last.hosts.occupants:
-            self._repeat_demand(pool, count, now)
-
-    def _repeat_demand(self, pool: Pool, count: Count, now: datetime) -> None:
-        """Schedule the demand of a workload whose hosts another one's leader took: it has to be confirmed."""
-        maker = self.cache.maker(pool)
-        if maker is not None and any(each.owner.uid != maker.ref.owner.uid for each in count.hosts.occupants):
-            self._demand_told.forget(maker.ref.owner.uid)
-            self._gather(maker, now)

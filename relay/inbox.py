@@ -18,6 +18,7 @@ from relay.node_groups.writer import Groups, NodeGroupWriter
 from relay.objects import Leader
 from tpu_slices.adapters.subscription import Delivery
 from tpu_slices.domain.model.facts import Fact
+from tpu_slices.domain.model.node_groups import NodesGone
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -130,11 +131,12 @@ class Inbox:
                 return  # the status of its object tells
             case SliceUpdate() as update:
                 self._cluster.post(event(update, self._view.leader_pod(update.job)))
-                if self.forgets_nodes and update.gone_before:
-                    self._groups.forget_nodes(update.slice_id, update.gone_before)
             case WorkloadUpdate() as update if self._is_newest(update):
                 self._cluster.renew(summary(update))
             case WorkloadUpdate():
                 return
+            case NodesGone() as gone:
+                if self.forgets_nodes:
+                    self._groups.forget_nodes(gone)
             case question:
                 self._post([*answers(question, self._view, self._cluster, self._tokens, self._now())])

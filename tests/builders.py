@@ -30,6 +30,7 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     WorkloadUid,
     claim_id,
+    slice_id,
 )
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
@@ -253,9 +254,16 @@ def with_fields(record: SliceRecord, **changes: Any) -> SliceRecord:
     """
     current = {name: changes.pop(name) for name in list(changes) if name in _CURRENT}
     claim = {name: changes.pop(name) for name in list(changes) if name in _CLAIM}
+    if "earlier" in claim:
+        claim["earlier"] = tuple(slice_id(record.last_claim, number) for number in claim["earlier"])
     named = {"attempt": "number", "delete_again_at": "retry_at"}
     current |= {field: changes.pop(name) for name, field in named.items() if name in changes}
     return replace(record, **changes).with_claim(**claim).with_current(**current)
+
+
+def had(record: SliceRecord) -> tuple[int, ...]:
+    """Return the numbers of the slices that a claim had before."""
+    return tuple(int(each.rpartition("-")[2]) for each in record.claim.earlier)
 
 
 def a_record(**changes: Any) -> SliceRecord:

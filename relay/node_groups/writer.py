@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from relay.events import of_a_node_group
 from relay.node_groups.status import events_of, let_go, ready_of, status_patch, with_reason
-from tpu_slices.domain.model.node_groups import FINALIZER
+from tpu_slices.domain.model.node_groups import FINALIZER, NodesGone
 from tpu_slices.domain.model.slices import ClaimId, Owner, WorkloadUid
 from tpu_slices.domain.planning.tpu_operator import holds
 from tpu_slices.ports.publisher import NodeGroupUpdate
@@ -67,14 +67,13 @@ class NodeGroupWriter:
         if (patch := status_patch(group, update)) is not None:
             self._groups.patch_group_status(update.owner, patch)
 
-    def forget_nodes(self, slice_id: ClaimId, gone_before: int) -> None:
-        """Delete the Node objects of a slice's pools below this attempt, which are gone.
+    def forget_nodes(self, gone: NodesGone) -> None:
+        """Delete the Node objects of a pool that is gone: where no cloud controller runs, nobody else does.
 
-        Where no cloud controller runs, nobody else does. A message about it may be late: the slice may have been made
-        again, under a higher number.
+        A message about it may be late: no pool has its name again.
         """
-        for node, attempt in self._groups.nodes_of_slice(slice_id).items():
-            if attempt is not None and attempt < gone_before:
+        for node, attempt in self._groups.nodes_of_slice(gone.slice_id).items():
+            if attempt == gone.attempt:
                 self._groups.delete_node(node)
 
     def _let_go(self, group: Mapping[str, Any], update: NodeGroupUpdate) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import CLUSTER, NOW, a_jobset, a_record, settings, some_hosts
-from tests.domain.cases import ELSEWHERE, GUEST, REJECTION, going
+from tests.domain.cases import GUEST, REJECTION, going
 from tpu_slices.adapters import firestore_queries
 from tpu_slices.adapters.firestore_queries import EXPIRING, INDEXED, QUERIES, Query
 from tpu_slices.domain.model.reasons import Reason
@@ -85,7 +85,6 @@ def test_every_collection_with_maps_and_arrays_indexes_chosen_fields_alone() -> 
             attempt=2,
             pinned_settings=settings().pools,
             hosts=some_hosts(occupants=(GUEST,)),
-            runs_on=ELSEWHERE,
             rejection=REJECTION,
             refusal=Refusal(reason=Reason.DOES_NOT_FIT, message="No."),
             slot_awaited=SlotAwaited(operation=PoolOperation.CREATE, attempt=2, since=NOW),

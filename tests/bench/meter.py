@@ -181,7 +181,7 @@ class MeteredWorld(World):
     def _reconcile(self, cluster: ClusterId, slice_: ClaimId | SliceId) -> None:
         self._push("reconcile-requests", encode_reconcile_request(cluster, slice_, self.publisher.waiting.get(slice_)))
 
-    def _reconcile_with(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
+    def _reconcile_with(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
         self._push("reconcile-requests", encode_answer(cluster, slice_, answer))
 
     def _sweep(self) -> None:

@@ -54,7 +54,7 @@ class Setup:
     publisher: Publisher
     requests: Callable[[], list[tuple[ClusterId, ClaimId | SliceId]]]
     waiting: Callable[[], dict[ClaimId | SliceId, WorkloadUid | None]]
-    answers: Callable[[], list[tuple[ClusterId, ClaimId | SliceId, HostsChanged]]]
+    answers: Callable[[], list[tuple[ClusterId, SliceId, HostsChanged]]]
     echoes: Callable[[], list[tuple[ClusterId, datetime]]]
     updates: Callable[[], list[SliceUpdate]]
     reports: Callable[[], list[WorkloadUpdate]]
@@ -137,7 +137,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         lambda: [(each.cluster, each.slice_id) for each in requests() if isinstance(each, ReconcileRequest)],
         lambda: {each.slice_id: each.waiting for each in requests() if isinstance(each, ReconcileRequest)},
         lambda: [
-            (each.cluster, each.slice_id, each.answer)
+            (each.cluster, SliceId(each.slice_id), each.answer)
             for each in requests()
             if isinstance(each, ReconcileRequest) and each.answer
         ],
@@ -191,12 +191,12 @@ def test_a_request_says_whose_pods_wait(setup: Setup) -> None:
 
 def test_an_answer_is_passed_on_with_the_request(setup: Setup) -> None:
     answer = hosts_changed(usable=0, joined=4, closed=4, answers=2, highest=2)
-    let_go = slice_id(answer.slice_id, answer.attempt)
-    setup.publisher.pass_on(DEMO, answer.slice_id, answer)
-    setup.publisher.pass_on(DEMO, let_go, answer)
+    first, second = (slice_id(answer.slice_id, attempt) for attempt in (1, 2))
+    setup.publisher.pass_on(DEMO, first, answer)
+    setup.publisher.pass_on(DEMO, second, answer)
     assert sorted(setup.answers(), key=lambda each: each[1]) == [
-        (DEMO, answer.slice_id, answer),
-        (DEMO, let_go, answer),
+        (DEMO, first, answer),
+        (DEMO, second, answer),
     ]
 
 

@@ -290,9 +290,9 @@ def test_chips_are_summed_up_by_namespace_and_cluster(bench: Bench) -> None:
         a_record(job=a_job(cluster=ELSEWHERE), **held),
     )
     chips = a_spec().chips
-    assert bench.store.chips_held(CLUSTER, "research") == 2 * chips
+    assert bench.store.chips_bought(CLUSTER, "research") == 2 * chips
     assert bench.store.chips_bought(CLUSTER) == 3 * chips
-    assert bench.store.chips_held(CLUSTER, "nobody") == 0
+    assert bench.store.chips_bought(CLUSTER, "nobody") == 0
 
 
 def test_a_record_that_cannot_be_read_is_counted_and_summed_up(bench: Bench) -> None:
@@ -300,7 +300,7 @@ def test_a_record_that_cannot_be_read_is_counted_and_summed_up(bench: Bench) -> 
     unreadable = a_record(phase=Phase.READY, reason=Reason.READY, create_requested_at=NOW)
     bench.create(unreadable)
     bench.edit(unreadable, schema=99)
-    assert bench.store.chips_bought(CLUSTER) == bench.store.chips_held(CLUSTER, "research") == a_spec().chips
+    assert bench.store.chips_bought(CLUSTER) == bench.store.chips_bought(CLUSTER, "research") == a_spec().chips
     assert bench.store.phase_count(CLUSTER, Phase.READY) == bench.store.reason_count(CLUSTER, {Reason.READY}) == 1
     assert bench.store.oldest_since(CLUSTER, {Reason.READY}) == unreadable.since
 

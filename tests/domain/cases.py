@@ -42,14 +42,14 @@ from tpu_slices.domain.model.observations import (
     Witness,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, ClaimId
+from tpu_slices.domain.model.slices import Capacity, CapacityKind
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import HOSTS_AWAITED
 from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.claims import Refusal, Rejection
 from tpu_slices.domain.records.heartbeats import RelayHeard
-from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts, RunsOn
+from tpu_slices.domain.records.hosts import NO_HOSTS, Departure, Hosts
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 HOUR = timedelta(hours=1)
@@ -63,9 +63,6 @@ LOST = Creating(operation_runs=False)
 OWN, SIBLING, GUEST = an_occupant(), an_occupant(job_index=1, pod_uid="pod-llama-1"), an_occupant("guest")
 LEFT = (Departure(user=OWN, at=NOW - MINUTE),)
 GUEST_LEFT = (Departure(user=GUEST, at=NOW - MINUTE),)
-ELSEWHERE = RunsOn(
-    slice_id=ClaimId("tpu-guest-slice-0-aaaaaaaaaaaaa"), attempt=1, pod_uid="pod-1", chips=16, since=NOW - MINUTE
-)
 
 SILENT = Known(relay=RelayHeard(last_at=NOW - 4 * MINUTE, since=NOW - 8 * HOUR))
 HEARD_AGAIN = Known(relay=RelayHeard(last_at=NOW, since=NOW - MINUTE))
@@ -220,7 +217,6 @@ def records(draw: st.DrawFn) -> SliceRecord:
         failures=draw(st.integers(0, 40)),
         retry_at=draw(st.none() | st.integers(-5, 5).map(lambda minutes: NOW + minutes * MINUTE)),
         unawaited_since=NOW - draw(st.integers(0, 20)) * MINUTE if draw(rarely) else None,
-        runs_on=draw(st.sampled_from([ELSEWHERE, replace(ELSEWHERE, left_at=NOW - MINUTE)])) if draw(rarely) else None,
         rebuild_allowed=draw(st.booleans()),
         release_requested=draw(rarely),
         spec=draw(st.sampled_from([a_spec(), a_spec(), a_spec(hosts=8), FLEX, None])),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.builders import MINUTE, NOW, a_jobset, a_record, hosts_changed, settings
+from tests.builders import MINUTE, NOW, a_jobset, a_record, had, hosts_changed, settings
 from tests.domain.cases import HOUR, OURS, OWN
 from tpu_slices.domain.model.facts import Occupant, WorkloadState
 from tpu_slices.domain.model.observations import (
@@ -25,7 +25,6 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reconciling import occupancy
-from tpu_slices.domain.reconciling.binding import may_be_regained, regained
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import (
@@ -38,6 +37,7 @@ from tpu_slices.domain.reconciling.decisions import (
 )
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.outcomes import acted
+from tpu_slices.domain.reconciling.taking import may_be_regained, regained
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeard
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -165,7 +165,7 @@ class Course:
             self.save(decision.let_go)
         if after.unclaimed and after.phase is Phase.GONE:
             del self.others[after.attempt]
-            earlier = tuple(number for number in self.record.claim.earlier if number != after.attempt)
+            earlier = tuple(each for each in self.record.claim.earlier if each != after.id)
             self.record = self.record.with_claim(earlier=earlier)
         self.remember(before)
         for action in decision.actions:
@@ -181,7 +181,7 @@ class Course:
         assert set(self.pools) <= on_record, "a pool is not on record"
         requested = {each.attempt for each in self.records if each.current.create_requested_at}
         assert set(self.pools) <= requested, "a pool counts as never requested"
-        assert set(self.record.claim.earlier) == self.others.keys(), "a claim does not know what it had"
+        assert set(had(self.record)) == self.others.keys(), "a claim does not know what it had"
         self.ended |= {each.attempt for each in before} - on_record
 
     def perform(self, action: Action, record: SliceRecord) -> Outcome:

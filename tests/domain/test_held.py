@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_record, had, settings, some_hosts
 from tests.domain.cases import HOUR, OURS, going, lasting, ready, requested, unneeded
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -112,7 +112,7 @@ def test_a_slice_that_waited_is_tried_at_once_when_its_hold_ends() -> None:
 
 def test_the_name_of_a_slice_that_was_to_go_and_went_while_it_was_held_is_not_used_again() -> None:
     held = decided(unneeded(requested(delete_requested_at=NOW - MINUTE, **BY_ADA)), Absent())
-    assert (held.attempt, held.current.gone, held.claim.earlier) == (1, True, ())
+    assert (held.attempt, held.current.gone, had(held)) == (1, True, ())
     needed = replace(held, desire=Desire.PRESENT, hold=False)
     assert decide(needed, Observed(Absent()), NOW, settings(), Known()).record.attempt == 2
     assert decided(requested(**BY_ADA), Absent()).attempt == 1, "one that is needed is made again under its name"

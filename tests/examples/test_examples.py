@@ -39,6 +39,6 @@ def test_the_plan_equals_what_was_created(cluster: Cluster) -> None:
     ids = {each["slice_id"] for each in planned}
     created = {pool for pool in cluster.calls("CreateNodePool") if pool.rpartition("-")[0] in ids}
     assert created == {each["node_pool"]["name"] for each in planned}
-    recorded = [each for each in cluster.slices("list", "--all")["slices"] if each["id"] in ids]
-    assert {each["id"] for each in recorded} == ids
+    recorded = [each for each in cluster.slices("list", "--all")["slices"] if each["claimed_by"] in ids]
+    assert {each["claimed_by"] for each in recorded} == ids
     assert {each["spec"]["hosts"] for each in recorded} == {each["hosts"] for each in planned}

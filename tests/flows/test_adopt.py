@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import CLUSTER
+from tests.journeys.serving import own_slice
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind, LegacyPool
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, PoolName
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, TOPOLOGY
-from tpu_slices.domain.reconciling.adoption import LiveWorkload
+from tpu_slices.domain.reconciling.adoption import ALREADY_ADOPTED, LiveWorkload
 from tpu_slices.flows.adopt import adopt, survey
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices_simulator.fakes.backend import Verb
@@ -137,6 +138,29 @@ def test_adopting_again_changes_nothing_more() -> None:
     commits = len(world.store.commits)
     plan = adopt(CLUSTER, [as_listed(jobset)], world.deps)
     assert (plan.changes, len(world.store.commits)) == ((), commits)
+
+
+def test_adopting_again_is_harmless_although_another_job_has_the_adopted_slice() -> None:
+    world, llama = a_cluster_of_tpu_provisioner()
+    adopt(CLUSTER, [as_listed(llama)], world.deps)
+    world.settle(minutes=5)
+    gemma = world.jobset_appears("gemma")
+    world.settle(minutes=6, until=lambda: gemma.bound == {0})
+    world.settle(minutes=2)
+    world.cluster.schedules = False
+    world.leaves(llama)
+    world.leaves(gemma)
+    world.steps()
+    world.cluster.binds(gemma, MADE, 0)
+    world.binds(llama, own_slice(gemma), attempt=1)
+    world.settle(minutes=5)
+    assert world.record(gemma).pool == POOL
+    world.suspends(llama)
+    world.settle(minutes=30)
+    world.resumes(llama)
+    plan = adopt(CLUSTER, [as_listed(llama)], world.deps)
+    assert [each.why for each in plan.adoptions] == [ALREADY_ADOPTED]
+    assert (world.record(gemma).pool, world.record(llama).attempt) == (POOL, 1)
 
 
 def test_adopting_without_settings_or_without_gke_is_an_error() -> None:

@@ -29,7 +29,6 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.records.claims import Refusal
-from tpu_slices.domain.records.hosts import RunsOn
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.reconcile import reconcile
 
@@ -123,23 +122,6 @@ def test_no_more_chips_stand_than_allowed_while_gke_refuses_deletions() -> None:
     assert world.pools == [world.record(last).pool]
 
 
-def test_chips_count_in_the_namespace_of_the_guest_that_uses_them() -> None:
-    world = World()
-    world.store.put_settings(at_most(SLICE))
-    guest = an_occupant("guest", namespace="vision")
-    ended = standing(hosts=some_hosts(occupants=(guest,)))
-    place = RunsOn(slice_id=ended.maker, attempt=1, pod_uid=guest.pod_uid, chips=SLICE, since=NOW)
-    its_own = a_record(job=guest.workload_job(CLUSTER), runs_on=place, demand_confirmed_at=None)
-    another = a_job(namespace="vision", name="another", uid=WorkloadUid("uid-another"))
-    ours, theirs = a_record(), a_record(job=another)
-    world.store.put(ended, its_own, ours, theirs)
-    world.store.put(a_jobset(demand={ours.maker: NOW}), a_jobset(uid=another.owner.uid, demand={theirs.maker: NOW}))
-    reconcile(CLUSTER, theirs.name, world.deps)
-    reconcile(CLUSTER, ours.name, world.deps)
-    assert world.records[theirs.name].reason is Reason.CHIP_LIMIT_REACHED
-    assert world.pools == [ours.pool]
-
-
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -151,9 +133,9 @@ def test_chips_count_in_the_namespace_of_the_guest_that_uses_them() -> None:
 )
 def test_an_order_that_led_to_no_pool_does_not_count(changes: dict[str, Any], reason: Reason) -> None:
     ordered = a_record(create_requested_at=NOW - 5 * MINUTE, **changes)
-    assert ordered.chips_held == SLICE
+    assert ordered.chips_bought == SLICE
     after = decide(ordered, Observed(Absent()), NOW, settings(), heard()).record
-    assert (after.reason, after.chips_held) == (reason, 0)
+    assert (after.reason, after.chips_bought) == (reason, 0)
 
 
 def test_a_pool_whose_hosts_never_became_usable_counts_until_it_is_deleted() -> None:
@@ -166,7 +148,7 @@ def test_a_pool_whose_hosts_never_became_usable_counts_until_it_is_deleted() -> 
     decision = decide(record, Observed(Running(a_spec().fingerprint)), NOW, settings(), heard())
     after, let_go = decision.record, decision.let_go
     assert let_go is not None
-    assert (after.reason, after.chips_held, let_go.chips_held) == (Reason.HOSTS_NOT_USABLE, 0, SLICE)
+    assert (after.reason, after.chips_bought, let_go.chips_bought) == (Reason.HOSTS_NOT_USABLE, 0, SLICE)
 
 
 def test_without_a_chip_limit_no_budget_is_kept() -> None:

@@ -12,20 +12,20 @@ from tests.builders import (
     a_jobset,
     a_record,
     a_slot,
+    had,
     hosts_changed,
     some_hosts,
     with_fields,
 )
 from tests.domain.cases import OURS, OWN, going, requested, was_seen, with_hosts
 from tests.flows.swept import requested as taken_requests
-from tests.flows.swept import serving
 from tests.flows.test_slots import handed_on_to, queued, running, slots
 from tests.flows.unclaimed import a_world, committed, stands
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.questions import HostsQuestion
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.slices import SliceRecord
@@ -33,7 +33,6 @@ from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
 from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.fakes.backend import Verb
-from tpu_slices_simulator.live import LiveWorkload
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] not enough resources")
 
@@ -54,7 +53,7 @@ def test_a_slice_is_its_claims_again_in_the_commit_that_removes_the_next_one(sli
     after = changed.pop(slice_.id)
     assert (changed, after) == ({NEXT.id: None}, world.records[NEXT.name])
     assert after is not None
-    assert (after.attempt, after.claim.earlier, after.wanted, after.goes) == (1, (), True, False)
+    assert (after.attempt, had(after), after.wanted, after.goes) == (1, (), True, False)
     assert after.current.hosts.occupants == slice_.current.hosts.occupants
     assert {*world.records} == {NEXT.name}
     assert taken_requests(world) == {NEXT.name}
@@ -89,7 +88,7 @@ def test_what_the_claim_had_meanwhile_goes_by_itself_with_its_slot() -> None:
     [changed] = committed(world)
     meanwhile = slice_id(claim.maker, 2)
     assert {*changed} == {WITH_OWN.id, meanwhile}
-    assert {id_: (record.attempt, record.claim.earlier) for id_, record in world.records.items()} == {
+    assert {id_: (record.attempt, had(record)) for id_, record in world.records.items()} == {
         claim.name: (1, (2,)),
         meanwhile: (2, ()),
     }
@@ -184,29 +183,3 @@ def test_a_slice_on_which_its_job_comes_while_the_next_one_is_reconciled_is_had_
     reconcile(CLUSTER, NEXT.name, world.deps)
     assert {id_: record.attempt for id_, record in world.records.items()} == {NEXT.name: 1}
     assert (world.backend.ordered(Verb.CREATE), world.store.slots(CLUSTER)) == ([], ())
-
-
-def a_guest_takes_the_hosts(world: World) -> tuple[LiveWorkload, LiveWorkload]:
-    """Let a Job leave its hosts, another one come to them, and GKE have no more hosts."""
-    jobset, guest = serving(world), world.guest_appears()
-    world.backend.refuses_creations = STOCKOUT
-    world.cluster.schedules = False
-    world.leaves(jobset)
-    world.binds(guest, world.record(jobset).maker, 1)
-    world.settle(minutes=10)
-    return jobset, guest
-
-
-def test_a_slice_that_others_left_is_given_back_to_its_claim_which_could_get_no_other() -> None:
-    world = World()
-    jobset, guest = a_guest_takes_the_hosts(world)
-    claim = world.record(jobset)
-    taken = world.records[slice_id(claim.maker, 1)]
-    assert (taken.reason, taken.fits, claim.claim.earlier) == (Reason.OCCUPIED, True, (1,))
-    world.ends(guest)
-    world.cluster.schedules = True
-    world.settle(minutes=10, until=lambda: jobset.bound == {0})
-    world.settle(minutes=2)
-    assert (world.record(jobset).phase, world.record(jobset).attempt) == (Phase.READY, 1)
-    assert world.pools == [taken.pool]
-    assert world.backend.ordered(Verb.DELETE) == []

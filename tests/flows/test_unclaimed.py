@@ -10,8 +10,12 @@ from tests.builders import (
     CLUSTER,
     MINUTE,
     NOW,
+    a_job,
+    a_jobset,
     a_record,
     a_slot,
+    had,
+    leaders_wait,
     with_fields,
 )
 from tests.domain.cases import HOUR, going
@@ -23,11 +27,12 @@ from tests.world import ENDED, World
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.flows.looking import Told
+from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.errors import Permanent
@@ -81,7 +86,7 @@ def test_a_claim_that_is_not_needed_is_not_gone_while_another_slice_stands_that_
     world = a_world(claim, GONE, state=WorkloadState.COMPLETED)
     reconcile(CLUSTER, GONE.name, world.deps)
     world.deliver()
-    assert (world.records[claim.name].phase, world.records[claim.name].claim.earlier) == (Phase.RELEASING, (1,))
+    assert (world.records[claim.name].phase, had(world.records[claim.name])) == (Phase.RELEASING, (1,))
 
 
 def test_a_claim_that_is_not_needed_is_reconciled_in_turn() -> None:
@@ -157,11 +162,11 @@ def test_a_slice_that_failed_has_a_record_of_its_own_until_it_is_gone() -> None:
     world.deliver()
     failed = world.records[slice_id(claim.maker, 1)]
     assert (failed.pool, failed.wanted, failed.phase) == (claim.pool, False, Phase.RELEASING)
-    assert (world.record(jobset).reason, world.record(jobset).claim.earlier) == (Reason.STOCKOUT, (1,))
+    assert (world.record(jobset).reason, had(world.record(jobset))) == (Reason.STOCKOUT, (1,))
     world.settle(minutes=20, until=lambda: jobset.bound == {0})
     world.settle(minutes=5)
     assert {*world.records} == {claim.name}
-    assert (world.record(jobset).attempt, world.record(jobset).claim.earlier) == (2, ())
+    assert (world.record(jobset).attempt, had(world.record(jobset))) == (2, ())
     assert world.pools == [world.record(jobset).pool]
     assert world.store.slots(CLUSTER) == ()
 
@@ -220,4 +225,16 @@ def test_the_lost_record_of_a_claim_is_made_anew_with_the_slices_that_it_had_and
     world.clock.advance(INVENTORY_CHECK_EVERY)
     sweep(world.deps)
     found = world.records[claim.name]
-    assert (found.attempt, found.claim.earlier, found.current.create_requested_at) == (2, (slice_.attempt,), None)
+    assert (found.attempt, had(found), found.current.create_requested_at) == (2, (slice_.attempt,), None)
+
+
+def test_the_first_slice_of_a_claim_that_was_forgotten_has_a_name_that_nothing_has() -> None:
+    """Another claim still has what was made for it first, and what it had itself was on record for as long as told."""
+    world = World()
+    other = a_job(name="gemma", uid=WorkloadUid("uid-gemma"))
+    taken = [a_record(job=other, first_job=a_job()), with_fields(going(attempt=2), claimed_by=None)]
+    world.store.put(*taken, a_jobset(demand={}))
+    receive(leaders_wait(), CLUSTER, world.deps)
+    made = world.records[claim_id(a_job())]
+    assert (made.attempt, made.claim.tried) == (3, 3)
+    assert {record.id for record in taken} < {record.id for record in world.records.values()}

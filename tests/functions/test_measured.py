@@ -15,7 +15,7 @@ from tests.world import World
 from tpu_slices.app.handlers import handle_receive, handle_reconcile, handle_sweep
 from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, claim_id, slice_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, claim_id, slice_id
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
 from tpu_slices.flows.looking import NOTHING, Told
 from tpu_slices.ports.deps import ReconcileDeps
@@ -29,7 +29,10 @@ from tpu_slices_simulator.fakes.store import FakeStore
 
 
 def reconcile_by_handler(cluster: ClusterId, slice_: ClaimId, deps: ReconcileDeps, told: Told = NOTHING) -> tuple[()]:
-    request = encode_answer(cluster, slice_, told.answer) if told.answer else encode_reconcile_request(cluster, slice_)
+    if told.answer:
+        request = encode_answer(cluster, SliceId(slice_), told.answer)
+    else:
+        request = encode_reconcile_request(cluster, slice_)
     handle_reconcile(an_event("reconcile-requests", request), deps)
     return ()
 

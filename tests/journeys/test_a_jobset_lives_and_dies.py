@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.builders import CLUSTER, MINUTE, a_request, leaders_wait
+from tests.builders import CLUSTER, MINUTE, a_request, leaders_wait, self_managed
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.node_groups import NodesGone
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices_simulator.fakes.backend import Verb
@@ -58,17 +59,21 @@ def test_a_suspended_jobsets_slice_is_released_and_a_resumed_one_gets_another() 
 
 
 def test_what_is_said_to_be_gone_of_a_slice_is_gone_for_good() -> None:
-    world = World()
+    world = World(of_cluster=self_managed())
     jobset = world.jobset_appears()
     world.settle(until=lambda: bool(jobset.bound))
-    assert {update.gone_before for update in world.publisher.updates} == {0}
+    assert gone(world) == []
     world.suspends(jobset)
     world.settle()
-    assert world.publisher.updates[-1].gone_before == 2
+    assert gone(world) == [1]
     world.resumes(jobset)
     world.settle(until=lambda: bool(jobset.bound))
-    assert world.pools == [world.record(jobset).pool_of(2)]
-    assert max(update.gone_before for update in world.publisher.updates) == 2
+    assert (world.pools, gone(world)) == ([world.record(jobset).pool_of(2)], [1])
+
+
+def gone(world: World) -> list[int]:
+    """Return the numbers of the pools that the relay was told to be gone."""
+    return [question.attempt for _, question in world.publisher.questions if isinstance(question, NodesGone)]
 
 
 def test_a_jobset_that_restarts_keeps_its_slice() -> None:
@@ -97,7 +102,7 @@ def test_a_stockout_is_retried_without_an_operator() -> None:
 
 
 def test_a_job_displaced_by_its_siblings_leader_gets_the_siblings_slice() -> None:
-    """Leader 0 is scheduled to slice 1, because slice 0 is out of stock: leader 1 then needs slice 0."""
+    """Leader 0 is scheduled to slice 1, because slice 0 is out of stock: the claim of Job 1 then waits for another."""
     world = World()
     jobset = world.jobset_appears(slices=2)
     world.cluster_lives()
@@ -108,9 +113,10 @@ def test_a_job_displaced_by_its_siblings_leader_gets_the_siblings_slice() -> Non
     world.binds(jobset, second.maker, 1, index=0)
     world.backend.fail(first.pool, Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] none left."))
     world.deliver()
-    world.settle(minutes=60, until=lambda: world.record(jobset, 0).phase is Phase.READY)
+    world.settle(minutes=60, until=lambda: jobset.bound == {0, 1})
+    world.settle(minutes=5)
     assert {record.phase for record in world.records.values()} == {Phase.READY}
-    assert len(world.pools) == 2
+    assert (world.record(jobset, 0).id, len(world.pools)) == (second.id, 2)
 
 
 def test_slices_beyond_the_operation_limit_are_queued_and_all_are_served() -> None:

@@ -55,17 +55,18 @@ def test_it_is_as_prompt_if_another_job_ran_there_whose_end_is_told_after_its_le
     gemma.absent = True
     world.leaves(gemma)
     world.steps()
-    assert reason(world, llama) is Reason.RESTART_POSSIBLE
     if state is WorkloadState.SUSPENDED:
         world.suspends(gemma)
     else:
         world.ends(gemma, state)
-    assert _until_deleted(world, llama) <= 30 * SECOND
+    assert _until_deleted(world, gemma) <= 30 * SECOND
 
 
-def test_it_goes_with_a_sweep_if_nobody_is_told_that_the_other_job_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_with_an_inventory_check_if_nobody_is_told_that_the_other_job_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world, llama, gemma = crossed()
-    pool = world.record(llama).pool_of(1)
+    pool = world.record(gemma).pool
     world.ends(llama)
     gemma.absent = True
     world.leaves(gemma)
@@ -74,6 +75,6 @@ def test_it_goes_with_a_sweep_if_nobody_is_told_that_the_other_job_has_ended(mon
         lost.setattr(world, "loses_request", lambda: True)
         world.ends(gemma)
         world.deliver()
-    assert reason(world, llama) is Reason.RESTART_POSSIBLE
-    world.settle(minutes=4)
+    assert reason(world, gemma) is Reason.READY
+    world.settle(minutes=18)
     assert pool not in world.pools

@@ -51,7 +51,7 @@ def test_an_empty_pool_waits_however_long_it_takes() -> None:
 def test_its_chips_count_and_its_slot_is_free() -> None:
     world, jobset, _ = waiting()
     record = world.record(jobset)
-    assert (record.chips_held, record.slots) == (16, frozenset())
+    assert (record.chips_bought, record.slots) == (16, frozenset())
 
 
 def test_it_is_reported_as_on_its_way_and_not_as_ready() -> None:

@@ -32,12 +32,13 @@ def test_a_guest_beside_the_own_leader_changes_nothing_when_it_goes(how: str) ->
     assert deletions(world) == []
 
 
-def test_crossed_jobsets_are_ready_in_the_books_and_hold_the_chips_that_they_use() -> None:
+def test_crossed_jobsets_have_the_slices_that_they_use() -> None:
     world, llama, gemma = crossed()
     for jobset in (llama, gemma):
         record = world.record(jobset)
-        assert (record.phase, record.reason) == (Phase.READY, Reason.RUNS_ELSEWHERE)
-        assert record.chips_held == 16
+        assert (record.phase, record.reason) == (Phase.READY, Reason.READY)
+        assert record.occupied
+    assert (world.record(llama).maker, world.record(gemma).maker) == (own_slice(gemma), own_slice(llama))
     assert world.store.chips_bought(CLUSTER) == 32
     _, update = world.publisher.reports[-1]
     assert update.report.message == "1 of 1 slices ready."
@@ -52,7 +53,7 @@ def test_a_crossed_jobset_that_restarts_finds_its_hosts_again() -> None:
     llama.bound.add(0)
     world.binds(llama, own_slice(gemma), attempt=1)
     world.settle(minutes=60)
-    assert (reason(world, llama), deletions(world)) == (Reason.RUNS_ELSEWHERE, [])
+    assert (reason(world, llama), deletions(world)) == (Reason.READY, [])
 
 
 def test_a_crossed_jobset_whose_place_is_lost_gets_a_slice_of_its_own() -> None:
@@ -78,26 +79,16 @@ def test_the_slice_is_given_back_when_the_jobset_that_used_it_ends() -> None:
 
 def test_hosts_that_a_live_job_left_a_moment_ago_are_kept_for_its_restart() -> None:
     world, llama, gemma = crossed()
+    pool = world.record(gemma).pool
     world.ends(llama)
     world.settle(minutes=2)
     gemma.absent = True
     world.leaves(gemma)
     world.settle(minutes=8)
-    assert world.record(llama).pool_of(1) in world.pools, "gemma restarts there"
-    assert reason(world, llama) is Reason.RESTART_POSSIBLE
-
-
-def test_a_slice_that_a_job_may_restart_on_is_given_back_soon_after_that_job_has_ended() -> None:
-    world, llama, gemma = crossed()
-    pool = world.record(llama).pool_of(1)
-    world.ends(llama)
-    world.settle(minutes=2)
-    world.leaves(gemma)
-    world.deliver()
-    assert pool in world.pools
+    assert (world.pools, reason(world, gemma)) == ([pool], Reason.READY)
     world.ends(gemma)
     world.settle(minutes=3)
-    assert pool not in world.pools
+    assert world.pools == []
 
 
 def test_a_leader_that_takes_hosts_while_their_release_is_decided_keeps_them() -> None:
@@ -109,7 +100,7 @@ def test_a_leader_that_takes_hosts_while_their_release_is_decided_keeps_them() -
     world.binds(guest, world.record(llama).maker, 1)
     world.settle(minutes=60)
     assert (world.pools, deletions(world)) == ([pool], [])
-    assert reason(world, llama) is Reason.OCCUPIED
+    assert (reason(world, llama), reason(world, guest)) == (Reason.RELEASED, Reason.READY)
 
 
 # silence

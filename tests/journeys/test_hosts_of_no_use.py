@@ -107,8 +107,8 @@ def test_a_ready_slice_that_nobody_uses_or_waits_for_is_released() -> None:
     world, llama, gemma = crossed()
     world.ends(gemma)
     world.settle(minutes=60)
-    assert len(world.pools) == 1, "llama runs on gemma's former slice; its own stood unused"
-    assert (reason(world, llama), reason(world, gemma)) == (Reason.RUNS_ELSEWHERE, Reason.OCCUPIED)
+    assert world.pools == [world.record(llama).pool], "that of gemma's claim stood unused"
+    assert (reason(world, llama), reason(world, gemma)) == (Reason.READY, Reason.RELEASED)
     world.ends(llama)
     world.settle(minutes=20)
     assert world.pools == []

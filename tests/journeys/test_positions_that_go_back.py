@@ -64,8 +64,8 @@ def test_a_job_that_moves_after_a_restore_is_known_where_it_runs() -> None:
     world.binds(llama, own_slice(llama), attempt=1)
     world.settle(minutes=15)
     record = world.record(llama)
-    assert (record.claim.runs_on, record.reason, record.chips_held) == (None, Reason.READY, 16)
-    assert str(record.pool_of(1)) not in deletions(world)
+    assert (record.maker, record.reason) == (own_slice(llama), Reason.READY)
+    assert str(record.pool) not in deletions(world)
 
 
 def test_a_pool_that_lost_its_hosts_before_the_restore_is_deleted_after_it() -> None:

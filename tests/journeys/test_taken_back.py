@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, a_request, settings
+from tests.builders import CLUSTER, MINUTE, a_request, had, settings
 from tests.journeys.serving import STOCKOUT, deletions, reason, serving
 from tests.manifests import a_manifest
 from tests.world import World
@@ -63,7 +63,7 @@ def test_a_leader_that_comes_back_while_the_deletion_fails_keeps_its_slice() -> 
     world.binds(llama, slice_, attempt=1)
     world.settle(minutes=60)
     assert reason(world, llama) is Reason.READY
-    assert world.record(llama).chips_held == 16
+    assert world.record(llama).chips_bought == 16
 
 
 def test_hosts_of_a_failed_creation_that_join_after_all_are_counted_and_serve_their_job() -> None:
@@ -73,7 +73,7 @@ def test_hosts_of_a_failed_creation_that_join_after_all_are_counted_and_serve_th
     slice_, pool = world.record(llama).maker, world.record(llama).pool
     world.backend.refuses_deletions = Failure(FailureKind.UNKNOWN, "an internal error")
     world.backend.fail(pool, STOCKOUT)
-    world.settle(minutes=3, until=lambda: bool(world.record(llama).claim.earlier))
+    world.settle(minutes=3, until=lambda: bool(had(world.record(llama))))
     assert world.store.chips_bought(CLUSTER) == 0
     world.backend.repair(pool)
     world.backend.finish(pool)
@@ -151,7 +151,7 @@ def test_a_pool_that_somebody_deletes_under_its_job_is_left_once_and_not_had_aga
     world.publisher.requests.append((CLUSTER, claim.maker))
     world.settle(minutes=20)
     assert world.record(llama).claim.tried == 2
-    assert claim.attempt in world.record(llama).claim.earlier
+    assert claim.attempt in had(world.record(llama))
 
 
 def test_a_failed_slice_whose_deletion_came_to_nothing_is_had_again_by_the_job_that_runs_on_it() -> None:
@@ -169,5 +169,5 @@ def test_a_failed_slice_whose_deletion_came_to_nothing_is_had_again_by_the_job_t
     llama.bound.add(0)
     world.binds(llama, slice_, attempt=1)
     world.settle(minutes=40, until=lambda: reason(world, llama) is Reason.READY)
-    assert (world.record(llama).pool, world.record(llama).claim.earlier) == (pool, ())
+    assert (world.record(llama).pool, had(world.record(llama))) == (pool, ())
     assert reason(world, llama) is Reason.READY

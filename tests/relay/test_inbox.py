@@ -14,7 +14,7 @@ from tests.relay.node_groups import objects as node_groups
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
 from tpu_slices.domain.model.facts import Answer, Echo, Fact, Family, WorkloadState
-from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.node_groups import NodesExpected, NodesGone
 from tpu_slices.domain.model.questions import (
     EchoQuestion,
     FactQuestion,
@@ -170,22 +170,21 @@ def test_a_slice_update_becomes_an_event_on_the_leader_pod(setup: Setup) -> None
 
 
 @pytest.mark.parametrize(
-    ("self_managed", "gone_before", "gone"),
+    ("self_managed", "attempt", "gone"),
     [
-        pytest.param(True, 3, [0, 1], id="gone"),
-        pytest.param(True, 2, [0], id="late, after the slice was made again"),
-        pytest.param(True, 0, [], id="in use"),
-        pytest.param(False, 3, [], id="of GKE, which deletes them"),
+        pytest.param(True, 1, [0], id="gone"),
+        pytest.param(True, 3, [], id="late: they went before"),
+        pytest.param(False, 1, [], id="of GKE, which deletes them"),
     ],
 )
-def test_the_nodes_of_pools_that_are_gone_are_deleted_in_a_self_managed_cluster(
-    setup: Setup, self_managed: bool, gone_before: int, gone: list[int]
+def test_the_nodes_of_a_pool_that_is_gone_are_deleted_in_a_self_managed_cluster(
+    setup: Setup, self_managed: bool, attempt: int, gone: list[int]
 ) -> None:
-    told = replace(update(), gone_before=gone_before)
+    told = NodesGone(slice_id=update().slice_id, attempt=attempt)
     nodes = [f"{told.slice_id}-1-abcd", f"{told.slice_id}-2-efgh", "another-1-abcd"]
     setup.cluster.nodes, setup.inbox.forgets_nodes = [*nodes], self_managed
     for _ in range(2):
-        assert setup.handle(encode_update(DEMO, told)) == ["ack"]
+        assert setup.handle(encode_question(DEMO, told)) == ["ack"]
     assert setup.cluster.nodes == [node for at, node in enumerate(nodes) if at not in gone]
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
-from tests.builders import with_fields
+from tests.builders import had, with_fields
 from tests.simulation.drawn import a_plot, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.reconciling.binding import with_next
+from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.records.attempts import Attempt
@@ -48,6 +48,9 @@ class Mutant:
         patch.setattr(self.place, self.instead)
 
 
+WITH_NEXT = SliceRecord.with_next
+
+
 def caught_by(mutant: Mutant) -> int | None:
     """Return a seed whose story breaks the mutant's promise; None: there is none among the first MOST_SEEDS."""
     with pytest.MonkeyPatch.context() as patch:
@@ -60,20 +63,20 @@ def _deletes_at_once(*_: object) -> Assessment:
     return Assessment(Step.DELETE, Reason.DELETION_STARTED, "nobody was asked")
 
 
-def _uses_two_names_in_turn(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
-    after = with_next(record, stands)
+def _uses_two_names_in_turn(record: SliceRecord, stands: SliceId | None) -> SliceRecord:
+    after = WITH_NEXT(record, stands)
     other = 1 if record.attempt > 1 else 2
-    return after if other in after.claim.earlier else with_fields(after, attempt=other)
+    return after if other in had(after) else with_fields(after, attempt=other)
 
 
-def _knows_none_of_before(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
-    return with_next(record, stands).with_claim(earlier=())
+def _knows_none_of_before(record: SliceRecord, stands: SliceId | None) -> SliceRecord:
+    return WITH_NEXT(record, stands).with_claim(earlier=())
 
 
 def _keeps_what_it_let_go(
     before: Stored[SliceRecord] | None, after: SliceRecord, left: SliceRecord | None = None
 ) -> tuple[Change, ...]:
-    kept = left and replace(left, claimed_by=left.maker)
+    kept = left and replace(left, claimed_by=left.last_claim)
     return moved(before, after, kept)
 
 
@@ -110,7 +113,7 @@ MUTANTS = (
     Mutant(
         "uses two names in turn",
         Promise.NO_DOUBLE,
-        f"{DOMAIN}.binding.with_next",
+        "tpu_slices.domain.records.slices.SliceRecord.with_next",
         _uses_two_names_in_turn,
         seed=15,
     ),
@@ -127,7 +130,7 @@ MUTANTS = (
     Mutant(
         "knows none of the slices before",
         Promise.BOOKS_BALANCE,
-        f"{DOMAIN}.binding.with_next",
+        "tpu_slices.domain.records.slices.SliceRecord.with_next",
         _knows_none_of_before,
         seed=12,
     ),

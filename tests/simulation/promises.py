@@ -24,7 +24,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -218,10 +218,14 @@ class Watch:
         if self._world.pools or kept or slots:
             self._break(Promise.NO_LEAK, f"pools {self._world.pools}, slices {kept}, {len(slots)} slots")
 
+    def _record(self, order: PoolOrder) -> SliceRecord | None:
+        """Return the record of the slice that an order is for, whichever claim has it."""
+        records = _by_id(self._world.store.slice_records(self._world.settings.cluster))
+        return records.get(slice_id(order.slice_id, order.attempt))
+
     def _obeys(self, order: PoolOrder) -> None:
         operators, minute = self._world.operators, self._world.minute
-        records = _by_id(self._world.store.slice_records(self._world.settings.cluster))
-        record = records.get(slice_id(order.slice_id, order.attempt))
+        record = self._record(order)
         held = operators.held.get(record.name) if record is not None else None
         told = {"the cluster is paused": operators.paused, "it is held": held}
         for what, span in told.items():
@@ -230,7 +234,8 @@ class Watch:
 
     def _on_creation(self, order: PoolOrder) -> None:
         self._obeys(order)
-        record = self._world.records[order.slice_id]
+        record = self._record(order)
+        assert record is not None, f"{order.name} is created, and has no record"
         limits, most = self._world.settings.limits, self._world.settings.policy.chips_per_cluster
         if order.name in self._deleted:
             self._break(Promise.NO_DOUBLE, f"{order.name} is created once more after its deletion")
@@ -250,8 +255,9 @@ class Watch:
         self._deleted.add(order.name)
         self._obeys(order)
         self._counts_operations(order)
-        if self._world.records[order.slice_id].attempt == order.attempt:
-            self._brakes(order.slice_id)
+        record = self._record(order)
+        if record is not None and record.claimed_by is not None:
+            self._brakes(record.claimed_by)
         made = pool.order
         if made is None or (made.slice_id, made.attempt) != (order.slice_id, order.attempt):
             self._break(Promise.NO_THEFT, f"{pool.name} is not the slice's")
@@ -312,9 +318,10 @@ class Watch:
         self._balance(records)
         self._are_not_silent(records)
 
-    def _balance(self, records: Iterable[SliceRecord]) -> None:
-        standing = {pool.order.slice_id for pool in self._ours() if pool.order is not None}
-        edited = {id_.rpartition("-")[0] for id_ in self._world.intruders.edited}
+    def _balance(self, records: Sequence[SliceRecord]) -> None:
+        by_id = _by_id(records)
+        ids = [slice_id(pool.order.slice_id, pool.order.attempt) for pool in self._ours() if pool.order is not None]
+        standing = {by_id[id_].last_claim for id_ in ids if id_ in by_id}
         has: dict[ClaimId, SliceRecord] = {}
         for record in records:
             if record.claimed_by is None:
@@ -322,8 +329,8 @@ class Watch:
             before = has.setdefault(record.claimed_by, record)
             if before is not record:
                 self._break(Promise.ONE_CLAIM, f"{record.claimed_by} has {before.id} and {record.id}")
-            if record.phase is Phase.GONE and record.claimed_by in standing - edited:
-                self._break(Promise.BOOKS_BALANCE, f"{record.name} is GONE, and a pool that was made for it stands")
+            if record.phase is Phase.GONE and record.claimed_by in standing:
+                self._break(Promise.BOOKS_BALANCE, f"{record.name} is GONE, and a pool that it had stands")
 
     def _are_not_silent(self, records: Iterable[SliceRecord]) -> None:
         for record in records:
@@ -343,9 +350,9 @@ class Watch:
         """
         now, limits = self._world.clock.now(), self._world.settings.limits
         lately = now - limits.restart_grace - timedelta(minutes=STALLED)
-        for number in record.claim.earlier:
-            each = self._world.records.get(slice_id(record.maker, number))
-            pool = self._world.backend.pools.get(record.pool_of(number))
+        for id_ in record.claim.earlier:
+            each = self._world.records.get(id_)
+            pool = self._world.backend.pools.get(each.pool) if each is not None else None
             if each is None or pool is None or not each.fits or each.current.delete_requested_at:
                 continue
             runs, hosts = isinstance(pool.seen, Busy) or _has_hosts(pool), each.current.hosts

@@ -46,20 +46,13 @@ from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.brake import found, stops_told, why_kept, why_not_bought
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.inventory import (
-    Records,
-    check_inventory,
-    questions,
-    to_be_listed,
-    with_heartbeat,
-    with_listed,
-)
+from tpu_slices.domain.reconciling.inventory import Records, check_inventory, questions, to_be_listed
 from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_pool_of, lowered, raised, ran_out
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.claims import Refusal, Rejection
-from tpu_slices.domain.records.heartbeats import Compared, RelayHeartbeat
-from tpu_slices.domain.records.hosts import Asked, Departure, RunsOn
+from tpu_slices.domain.records.heartbeats import Compared, RelayHeartbeat, with_heartbeat, with_listed
+from tpu_slices.domain.records.hosts import Asked, Departure
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -95,7 +88,7 @@ WHOLE = a_record(
     hosts=some_hosts(occupants=(an_occupant(),), departures=(Departure(user=an_occupant("phi"), at=NOW),)),
     slot_awaited=AWAITED,
     earlier=(2,),
-    runs_on=RunsOn(slice_id=claim_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=16, since=NOW, left_at=NOW),
+    first_job=a_job(name="gemma"),
     rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="no", settings_version="1"),
     expire_at=NOW + MINUTE,
 ).transitioned(NOW - MINUTE, Reason.STOCKOUT, "out of stock")
@@ -103,7 +96,6 @@ LET_GO = unclaimed(
     WHOLE,
     attempt=2,
     earlier=(),
-    runs_on=None,
     delete_requested_at=NOW - MINUTE,
     spared_until=NOW,
     hosts=some_hosts(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_jobset_ref
-from tests.wire.values import slice_ids, values_of
+from tests.wire.values import claim_ids, values_of
 from tpu_slices.domain.model.facts import (
     Fact,
     Heartbeat,
@@ -105,7 +105,7 @@ def test_a_question_is_decoded_unchanged(question: AnyQuestion) -> None:
     assert message.attributes["cluster"] == DEMO
 
 
-@given(slice_ids, st.none() | st.uuids().map(str).map(WorkloadUid))
+@given(claim_ids, st.none() | st.uuids().map(str).map(WorkloadUid))
 def test_a_reconcile_request_is_decoded_unchanged(slice_: ClaimId, waiting: WorkloadUid | None) -> None:
     message = encode_reconcile_request(DEMO, slice_, waiting)
     assert decode_reconcile_request(message.data, message.attributes) == ReconcileRequest(DEMO, slice_, waiting=waiting)
@@ -166,6 +166,7 @@ def test_a_token_that_is_none_is_refused_without_it(changes: dict[str, Any], tol
         "list_question",
         "hosts_question",
         "nodes_expected",
+        "nodes_gone",
         "repeat_question",
         "echo_question",
         "join/question",

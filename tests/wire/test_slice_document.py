@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.builders import MINUTE, NOW, a_record, a_shortage, a_spec, an_occupant, some_hosts, unclaimed
-from tests.domain.cases import ELSEWHERE, SIBLING
+from tests.domain.cases import SIBLING
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.observations import Creating, Witness
 from tpu_slices.domain.model.reasons import Reason
@@ -74,6 +72,7 @@ A_SLICE = {
     "id": "tpu-llama-slice-0-oahqlz77blgqd-2",
     "pool": "tpu-llama-slice-0-oahqlz77blgqd-2",
     "job_name": "llama-slice-0",
+    "first_job": None,
     "claimed_by": "tpu-llama-slice-0-oahqlz77blgqd",
     "claim": {
         "refusal": None,
@@ -84,20 +83,11 @@ A_SLICE = {
         "waits_since": NOW - 2 * MINUTE,
         "unawaited_since": None,
         "setbacks": {"Stockout": 3},
-        "earlier": [1],
+        "earlier": ["tpu-llama-slice-0-oahqlz77blgqd-1"],
         "failures": 0,
         "retry_at": None,
         "blocked_settings_version": None,
         "tried": 2,
-        "runs_on": {
-            "slice_id": "tpu-guest-slice-0-aaaaaaaaaaaaa",
-            "attempt": 1,
-            "pod_uid": "pod-1",
-            "chips": 16,
-            "since": NOW - MINUTE,
-            "sequence": 0,
-            "left_at": NOW,
-        },
     },
     "cluster": "demo",
     "owner": OWNER,
@@ -141,7 +131,6 @@ A_SLICE = {
     "fits": False,
     "legacy_pool": None,
     "chips_bought": 16,
-    "chips_held": 16,
     "chips_idle": 0,
     "slot_awaited": {"operation": "DELETE", "attempt": 2, "queue": "", "since": NOW, "shortage": SHORTAGE, "number": 3},
     "current": {
@@ -170,6 +159,7 @@ A_SLICE = {
                         "pod_uid": "pod-guest-0",
                     },
                     "at": NOW - MINUTE,
+                    "sequence": 6,
                 }
             ],
             "vacant_since": None,
@@ -210,7 +200,7 @@ def a_slice() -> SliceRecord:
         usable=3,
         sequence=7,
         occupants=(SIBLING,),
-        departures=(Departure(user=an_occupant("guest"), at=NOW - MINUTE),),
+        departures=(Departure(user=an_occupant("guest"), at=NOW - MINUTE, sequence=6),),
         asked=Asked(number=3, at=NOW, close=True),
         answered=2,
     )
@@ -233,7 +223,6 @@ def a_slice() -> SliceRecord:
         look_at=NOW + MINUTE,
         hosts=hosts,
         earlier=(1,),
-        runs_on=replace(ELSEWHERE, left_at=NOW),
         rejection=Rejection(reason=Reason.IMPOSSIBLE_SHAPE, message="No.", settings_version="settings-1"),
         slot_awaited=SlotAwaited(operation=PoolOperation.DELETE, attempt=2, since=NOW, shortage=a_shortage(), number=3),
         spec=spec,

@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 
 from tests.builders import a_job
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClaimId, ClusterId, Pairs, WorkloadUid, claim_id
+from tpu_slices.domain.model.slices import (
+    LAST_ATTEMPT,
+    ClaimId,
+    ClusterId,
+    Pairs,
+    SliceId,
+    WorkloadUid,
+    claim_id,
+    slice_id,
+)
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 names = st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9._]{0,50}[A-Za-z0-9])?", fullmatch=True)
-slice_ids = st.builds(a_job, name=names, replicated_job=names, job_index=st.integers(0, 999)).map(claim_id)
+claim_ids = st.builds(a_job, name=names, replicated_job=names, job_index=st.integers(0, 999)).map(claim_id)
 
 LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
     datetime: st.datetimes(min_value=datetime(2020, 1, 1), max_value=datetime(2900, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001 - the zone is beside
@@ -26,7 +35,8 @@ LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
     timedelta: st.integers(1, 604_800).map(lambda seconds: timedelta(seconds=seconds)),
     str: st.text(max_size=60),
     ClusterId: st.from_regex(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?", fullmatch=True),
-    ClaimId: slice_ids,
+    ClaimId: claim_ids,
+    SliceId: st.builds(slice_id, claim_ids, st.integers(0, LAST_ATTEMPT)),
     WorkloadUid: names,
 }
 FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
@@ -78,7 +88,7 @@ def _values_of(hint: Any) -> st.SearchStrategy[Any]:
 def _named(record: SliceRecord, unclaimed: bool) -> SliceRecord:
     """Return a slice that its claim has, or that no claim has."""
     if not unclaimed:
-        return replace(record, claimed_by=record.maker)
+        return replace(record, claimed_by=record.last_claim)
     return replace(record, claimed_by=None, let_go=record.let_go or "it failed", desire=Desire.ABSENT)
 
 

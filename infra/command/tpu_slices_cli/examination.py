@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId
-from tpu_slices.domain.reconciling.inventory import silent_since
-from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip, silent_since
 from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.ports.log_events import LogEvent
@@ -95,7 +94,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "every_slice": lambda: next(store.every_slice(cluster), None),
         "slots": lambda: store.slots(cluster),
         "chips_bought": lambda: store.chips_bought(cluster),
-        "chips_held of a namespace": lambda: store.chips_held(cluster, "default"),
+        "chips_bought of a namespace": lambda: store.chips_bought(cluster, "default"),
         "chips_idle": lambda: store.chips_idle(cluster),
         "phase_count": lambda: store.phase_count(cluster, Phase.READY),
         "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),

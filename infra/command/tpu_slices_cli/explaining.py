@@ -50,7 +50,7 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     report = report_of(workload, QueueStates(deps), deps) if workload else None
     names = workload.demand if workload else [record.name for record in find(id_, name, deps.store)]
     explained, unreadable = _explained(id_, names, deps)
-    earlier = {id_ for each in explained for id_ in each.record.earlier}
+    earlier = {id_ for each in explained for id_ in each.record.claim.earlier}
     before, not_read = _explained(id_, sorted(earlier - {each.record.id for each in explained}), deps)
     explained, unreadable = [*explained, *before], [*unreadable, *not_read]
     if not (explained or unreadable or report):
@@ -136,7 +136,9 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     record, now = explained.record, deps.clock.now()
     yield "Slice", words.shape(record)
     if record.unclaimed:
-        yield "Claim", f"none has it; it was made for {record.maker}"
+        yield "Claim", f"none has it; it was {record.last_claim}'s"
+    if record.first_job is not None:
+        yield "Made for", f"{record.first_job.owner.namespace}/{record.first_job.job_name}"
     message = f": {record.desire_message}" if record.desire_message else ""
     yield "Desire", f"{record.desire}{message}{_confirmed(record, now)}"
     yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.pool)}"
@@ -144,9 +146,7 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     yield "Hosts", f"{record.current.hosts.usable} of {hosts} usable, {record.current.hosts.joined} joined"
     yield "Occupants", _occupants(record.current.hosts)
     if record.claim.earlier:
-        yield "Had before", ", ".join(record.pool_of(number) for number in record.claim.earlier)
-    if record.claim.runs_on is not None:
-        yield "Runs on", f"{record.claim.runs_on.slice_id}, attempt {record.claim.runs_on.attempt}"
+        yield "Had before", ", ".join(record.claim.earlier)
     decision = explained.decision
     yield "Decision", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.inventory import silent_since
+from tpu_slices.domain.records.heartbeats import silent_since
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.reason_texts import relay_silence
 from tpu_slices.ports.deps import IntakeDeps

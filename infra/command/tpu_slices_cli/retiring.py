@@ -11,7 +11,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.unproven import unproven
+from tpu_slices.domain.reconciling.relabelling import unproven
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import edits
 from tpu_slices.ports.errors import Permanent

@@ -202,7 +202,7 @@ class System:
         told = Told(ended=ended, waiting=waiting, slots=waiting is not None)
         return [*reconcile_in_turn(cluster, slice_, self.deps, told)]
 
-    def _reconcile_with(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> object:
+    def _reconcile_with(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> object:
         return [*reconcile_in_turn(cluster, slice_, self.deps, Told(answer=answer))]
 
     def _follow(self, ended: FakeOperation) -> object:

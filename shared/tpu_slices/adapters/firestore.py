@@ -25,6 +25,7 @@ from tpu_slices.adapters.firestore_documents import (
 from tpu_slices.adapters.firestore_queries import (
     AWAITING_SLOT,
     BOUGHT_IN_CLUSTER,
+    BOUGHT_IN_NAMESPACE,
     CHANGED_SLICES,
     CLAIMED,
     CLUSTERS,
@@ -36,7 +37,6 @@ from tpu_slices.adapters.firestore_queries import (
     DUE_REPORTS,
     DUE_SLICES,
     EVERY_SLICE,
-    HELD_IN_NAMESPACE,
     HOSTS_IN_CLUSTER,
     IDLE_IN_CLUSTER,
     KEPT_SLICES,
@@ -280,11 +280,10 @@ class FirestoreStore(FirestoreReads):
         new = Budget.of(cluster, _LONG_AGO)
         return one(self._get([key_of(new)]), new)
 
-    def chips_bought(self, cluster: ClusterId) -> int:
-        return self._sum(BOUGHT_IN_CLUSTER, cluster)
-
-    def chips_held(self, cluster: ClusterId, namespace: str) -> int:
-        return self._sum(HELD_IN_NAMESPACE, cluster, namespace)
+    def chips_bought(self, cluster: ClusterId, namespace: str | None = None) -> int:
+        if namespace is None:
+            return self._sum(BOUGHT_IN_CLUSTER, cluster)
+        return self._sum(BOUGHT_IN_NAMESPACE, cluster, namespace)
 
     def chips_idle(self, cluster: ClusterId) -> int:
         return self._sum(IDLE_IN_CLUSTER, cluster)

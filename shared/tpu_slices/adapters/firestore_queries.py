@@ -8,7 +8,6 @@ from typing import Literal
 
 from tpu_slices.wire.documents import (
     CHIPS_BOUGHT,
-    CHIPS_HELD,
     CHIPS_IDLE,
     DEMAND_DIGEST,
     HOSTS_DIGEST,
@@ -110,7 +109,9 @@ SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reas
 PAID_SLICES = Query(collection="slices", where=(("cluster", "=="), (PAID_SINCE, ">")), order=PAID_SINCE)
 
 BOUGHT_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_BOUGHT)
-HELD_IN_NAMESPACE = Query(collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_HELD)
+BOUGHT_IN_NAMESPACE = Query(
+    collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_BOUGHT
+)
 IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_IDLE)
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 
@@ -141,7 +142,7 @@ QUERIES = (
     SLICES_FOR_REASONS,
     PAID_SLICES,
     BOUGHT_IN_CLUSTER,
-    HELD_IN_NAMESPACE,
+    BOUGHT_IN_NAMESPACE,
     IDLE_IN_CLUSTER,
     HOSTS_IN_CLUSTER,
 )

@@ -74,7 +74,7 @@ class PubSubPublisher:
         requests = (encode_reconcile_request(cluster, slice_, waiting, ended=ended) for slice_ in slices)
         self._publish(RECONCILE_REQUESTS, requests)
 
-    def pass_on(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
         self._publish(RECONCILE_REQUESTS, [encode_answer(cluster, slice_, answer)])
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Unreadable
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, claim_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, claim_id, slice_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
 from tpu_slices.domain.reconciling.group_adoption import OperatorGroup, confirmed_adoption, planned_adoption
 from tpu_slices.domain.records.slices import SliceRecord
@@ -33,8 +33,11 @@ def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: Reconcil
     settings = _settings(cluster, deps)
     pools = deps.backend.legacy_pools(settings)
     jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]
-    known = deps.store.having(cluster, {claim_id(job) for job in jobs if job is not None})
-    records = {id_: stored.value for id_, stored in known.items()}
+    claims = {claim_id(job) for job in jobs if job is not None}
+    known, adopted = deps.store.having(cluster, claims), deps.store.slices(cluster, [slice_id(it, 0) for it in claims])
+    records = {id_: stored.value for id_, stored in known.items()} | {
+        stored.value.maker: stored.value for stored in adopted.values()
+    }
     adoptions = plan_adoptions(pools, workloads, records, settings, deps.clock.now())
     return _plan(adoptions, workloads, known, settings, deps)
 
@@ -116,7 +119,7 @@ def _plan(
                 change
                 for each in adopted
                 if each.owner.uid == record.owner.uid
-                for change in moved(known.get(each.maker), each)
+                for change in moved(known.get(each.last_claim), each)
             ),
         )
         for record in records

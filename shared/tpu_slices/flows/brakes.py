@@ -67,7 +67,7 @@ def _pulled(brake: Brake, namespace: str | None, new: int, now: datetime, deps: 
     live = store.ready_count(cluster, enough(ended) + new, namespace) - new
     if not too_many(ended, live):
         return None
-    chips = store.chips_bought(cluster) if namespace is None else store.chips_held(cluster, namespace)
+    chips = store.chips_bought(cluster, namespace)
     return Stop(since=since, stopped_at=now, ended=ended, live=live, chips=chips)
 
 

@@ -35,9 +35,9 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, *
     stored = deps.store.budget(cluster)
     now = deps.clock.now()
     before = stored.value if stored else Budget.of(cluster, now)
-    own = record.current_chips_held
+    own = record.chips_bought
     held = Held(
-        in_namespace=deps.store.chips_held(cluster, namespace) - own,
+        in_namespace=deps.store.chips_bought(cluster, namespace) - own,
         in_cluster=deps.store.chips_bought(cluster) - own,
     )
     return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))

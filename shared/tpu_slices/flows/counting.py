@@ -27,6 +27,8 @@ _STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
 class Counted:
     """What is decided with a report of a slice's hosts, and all that is to be written with it."""
 
+    before: SliceRecord
+    """What the claim had before: the slice that was counted, or another one."""
     decision: Decision
     changes: tuple[Change, ...]
     reported: Reported | None
@@ -41,6 +43,7 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     | waiting for hosts                                        | still waiting        | counted; of a node pool |
     | waiting for hosts                                        | READY                | told                    |
     | READY                                                    | READY, for whom else | counted                 |
+    | that of another claim, which has what this one had       | likewise             | likewise                |
     | whatever an operator, the settings or lost hosts make of it                     | None                    |
 
     It is looked at again no later than it would have been.
@@ -53,7 +56,8 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     if seen is None or not isinstance(seen.pool, Running):
         return None
     others = [each for each in changes if each.before is not stored]
-    if any(isinstance(each.after, SliceRecord) for each in others):
+    before = _before(counted, changes)
+    if before is None or not all(map(_goes_on, others)):
         return None
     uid = counted.owner.uid
     told = {each.after.owner.uid: each.after for each in others if isinstance(each.after, WorkloadRecord)}
@@ -67,17 +71,28 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     waits = decision.reason is counted.reason is Reason.HOSTS_JOINING and not read.settings.self_managed
     if decision.actions or not (waits or decision.reason is Reason.READY):
         return None
-    after = replace(decision.record, announced_count=stored.value.transition_count)
+    after = replace(decision.record, announced_count=before.transition_count)
     reported = _reported(own, after, deps) if uid in told and decision.reason is Reason.READY else None
     others = [replace(each, after=reported.workload) if reported and each.after is own else each for each in others]
-    return Counted(replace(decision, record=after), (Change(stored, after), *others), reported)
+    return Counted(before, replace(decision, record=after), (Change(stored, after), *others), reported)
+
+
+def _before(counted: SliceRecord, changes: Sequence[Change]) -> SliceRecord | None:
+    """Return the record that the claim had which has the counted slice now."""
+    had = (each.before.value for each in changes if each.before is not None)
+    return next((it for it in had if isinstance(it, SliceRecord) and it.claimed_by == counted.claimed_by), None)
+
+
+def _goes_on(change: Change) -> bool:
+    """Return whether a change lets no slice go that stands: another claim has it, or none was bought yet."""
+    before, after = change.before and change.before.value, change.after
+    bought = isinstance(before, SliceRecord) and before.current.create_requested_at is not None
+    return not bought or (isinstance(after, SliceRecord) and not after.unclaimed)
 
 
 def _stands(record: SliceRecord) -> bool:
     """Return whether a claim has a slice that stays, and of which nothing is under way."""
-    changing = (
-        record.claim.earlier or record.claim.runs_on or record.claim.rebuild_allowed or record.current.relabelling
-    )
+    changing = record.claim.earlier or record.claim.rebuild_allowed or record.current.relabelling
     return not (changing or record.goes or record.slots) and record.spec is not None and record.reason in _STANDING
 
 
@@ -85,7 +100,7 @@ def _reported(workload: WorkloadRecord, last: SliceRecord, deps: IntakeDeps) -> 
     """Return a workload with its report, if with this slice all are ready and that was not told; None: the sweep's."""
     if any(told_at is not None for told_at in workload.demand.values()):
         return None
-    slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.maker})
+    slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.last_claim})
     records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
     made = report(workload, records, QueueState(), now, slices.unreadable)
     is_due = made.reason is ReportReason.READY and is_news(made, workload, now)

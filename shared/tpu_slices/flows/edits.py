@@ -37,7 +37,7 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
 
 def _with_earlier(record: SliceRecord, store: SliceStore) -> tuple[SliceRecord, ...]:
     """Return a slice and, if it is a claim's, those that this had before and that still stand."""
-    earlier = store.slices(record.cluster, record.earlier) if record.earlier else {}
+    earlier = store.slices(record.cluster, record.claim.earlier) if record.claim.earlier else {}
     return (record, *(stored.value for stored in earlier.values()))
 
 

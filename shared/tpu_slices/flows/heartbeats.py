@@ -10,8 +10,8 @@ from itertools import islice
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.reconciling.inventory import BEFORE_ALL, silent_since
-from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.reconciling.inventory import BEFORE_ALL
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat, silent_since
 from tpu_slices.domain.reporting.reports import called_for
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord

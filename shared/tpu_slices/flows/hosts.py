@@ -12,6 +12,7 @@ from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, Workload
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.inventory import to_be_repeated
 from tpu_slices.domain.reconciling.occupancy import NewCount
+from tpu_slices.domain.reconciling.taking import Taken, claimant, taken
 from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -20,7 +21,7 @@ from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.report import update_of
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import StaleRecord
-from tpu_slices.ports.store import Change, Stored
+from tpu_slices.ports.store import Change, Found, Stored
 
 
 def hosts_changed(
@@ -34,7 +35,7 @@ def hosts_changed(
     if stored is None or stored.value.current.gone:
         return None
     if occupancy.lets_deletion_go_on(stored.value, fact) and _is_over(stored.value, deps):
-        deps.publisher.pass_on(cluster, stored.value.name, fact)
+        deps.publisher.pass_on(cluster, stored.value.id, fact)
         return None
     now = deps.clock.now()
     after = occupancy.counted(stored.value.current.hosts, fact, now)
@@ -42,14 +43,19 @@ def hosts_changed(
     changes = list(_changes(stored, count, deps)) if count else []
     counted = decided(stored, changes, deps)
     if counted is not None:
-        return _save(stored, counted, deps)
+        done = _save(counted, deps)
+        if due := {*_affected(changes, now)} - {counted.decision.record.name}:
+            deps.publisher.request_reconcile(cluster, sorted(due))
+        return done
     if changes:
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
         return None
-    looked_at: set[ClaimId | SliceId] = {stored.value.name, *_affected(changes)}
+    looked_at = {*_affected(changes, now)}
+    if not any(isinstance(each.after, SliceRecord) for each in changes):
+        looked_at.add(stored.value.name)
     if count is not None and count.can_wait:
-        looked_at.remove(stored.value.name)
+        looked_at.discard(stored.value.name)
     deps.publisher.request_reconcile(cluster, sorted(looked_at))
     return None
 
@@ -63,15 +69,15 @@ def _is_over(record: SliceRecord, deps: IntakeDeps) -> bool:
     return own is not None and own.value.state.ended
 
 
-def _save(stored: Stored[SliceRecord], counted: Counted, deps: IntakeDeps) -> Reconciled:
+def _save(counted: Counted, deps: IntakeDeps) -> Reconciled:
     """Save and announce what is decided; what was saved before it is announced once more, as by a reconcile."""
-    announce(stored.value, stored.value.announced_count, deps)
+    announce(counted.before, counted.before.announced_count, deps)
     if counted.reported is not None:
         workload, made = counted.reported.workload, counted.reported.report
         deps.publisher.announce_workloads(workload.cluster, [update_of(workload, made)])
     deps.store.commit(*counted.changes)
-    announce(counted.decision.record, stored.value.transition_count, deps)
-    return Reconciled(stored.value, counted.decision, counted.decision.record, counted.reported)
+    announce(counted.decision.record, counted.before.transition_count, deps)
+    return Reconciled(counted.before, counted.decision, counted.decision.record, counted.reported)
 
 
 def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
@@ -107,12 +113,13 @@ def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
     return not unlike
 
 
-def _affected(changes: Iterable[Change]) -> Iterator[ClaimId | SliceId]:
-    """Yield the slices that changed, and those of workloads that were resumed."""
+def _affected(changes: Iterable[Change], now: datetime) -> Iterator[ClaimId | SliceId]:
+    """Yield the slices that changed and are due, and those of workloads that were resumed."""
     for change in changes:
         before, after = change.before and change.before.value, change.after
         if isinstance(after, SliceRecord):
-            yield after.name
+            if after.next_reconcile_at is not None and after.next_reconcile_at <= now:
+                yield after.name
         elif isinstance(before, WorkloadRecord) and isinstance(after, WorkloadRecord) and after.state != before.state:
             yield from after.demand
 
@@ -124,26 +131,65 @@ def _without_hosts(record: SliceRecord, sequence: int) -> HostsChanged:
 
 
 def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> Iterator[Change]:
-    """Yield the changes of the slice, of others whose Jobs are on its hosts or left them, and of demand.
+    """Yield the changes of the slice, of others if a claim gets it whose Job is there, and of demand.
 
-    A report that says nothing new may still restore where a Job runs, so guests are looked up each time.
+    A report that says nothing new may still tell of a Job that was not on record when it came.
     """
-    if count.is_news:
-        yield Change(stored, occupancy.with_hosts(count))
     cluster, guests = stored.value.cluster, count.guests
-    others = deps.store.having(cluster, guests)
-    for claim, occupant in guests.items():
-        if claim in others.unreadable:
-            continue
-        known = others.get(claim)
-        guest = known.value if known else SliceRecord.of(occupant.workload_job(cluster), count.now)
-        after = occupancy.with_place(guest, count, occupant)
-        if after is not None and (known is not None or occupant in count.after.occupants):
-            yield Change(known, after)
-    records = {claim: each.value for claim, each in others.items()}
-    settled = list(occupancy.settled_demand(count, records))
-    workloads = deps.store.workloads(cluster, {uid for uid, _ in settled})
-    yield from _workloads(settled, count.arrivals, workloads, count.now)
+    asked = {*guests, stored.value.last_claim} if guests and stored.value.unclaimed else {*guests}
+    having = deps.store.having(cluster, asked) if asked else Found[ClaimId, SliceRecord]({}, {})
+    readable = {claim: each.value for claim, each in having.items()}
+    settled = list(occupancy.settled_demand(count, readable))
+    workloads = deps.store.workloads(cluster, {uid for uid, _ in settled} | {it.owner.uid for it in guests.values()})
+    told = list(_workloads(settled, count.arrivals, workloads, count.now))
+    known = {uid: each.value for uid, each in workloads.items()} | {it.owner.uid: it for _, it in told}
+    by = claimant(count, {claim: it for claim, it in guests.items() if claim not in having.unreadable}, readable, known)
+    settings = deps.store.settings(cluster) if by is not None else None
+    if by is not None and settings is not None:
+        claim, occupant = by
+        last = having[stored.value.last_claim] if stored.value.last_claim in readable else None
+        own = readable.get(claim) or _new_claim(occupant, count, deps)
+        got = taken(count, occupant, own, last.value if last else None, settings.limits)
+        if last is None and got.other is not None:
+            got = replace(got, other=with_free_name(got.other, deps))
+        yield from _taken(stored, got, having.get(claim), last)
+        told = _with_claim(told, claim, workloads[occupant.owner.uid])
+    elif count.is_news:
+        yield Change(stored, occupancy.with_hosts(count))
+    yield from (Change(*each) for each in told)
+
+
+def with_free_name(record: SliceRecord, deps: IntakeDeps) -> SliceRecord:
+    """Return the first record of a claim under a name that nothing has: what was made for it may be another claim's."""
+    while deps.store.slices(record.cluster, [record.id]):
+        record = record.with_next(None)
+    return record
+
+
+def _new_claim(occupant: Occupant, count: NewCount, deps: IntakeDeps) -> SliceRecord:
+    """Return a record of the claim of a Job that has none, and never waited for one: it requests what it runs on."""
+    job, spec = occupant.workload_job(count.record.cluster), count.record.made_as
+    return with_free_name(SliceRecord.of(job, count.now, spec), deps)
+
+
+def _with_claim(
+    told: list[tuple[Stored[WorkloadRecord], WorkloadRecord]], claim: ClaimId, stored: Stored[WorkloadRecord]
+) -> list[tuple[Stored[WorkloadRecord], WorkloadRecord]]:
+    """Return the workloads that change, with that of a claim which gets a slice, changed or not: none has two."""
+    own = next((after for before, after in told if before is stored), stored.value)
+    after = own if claim in own.demand else replace(own, demand={**own.demand, claim: None})
+    return [*(each for each in told if each[0] is not stored), (stored, after)]
+
+
+def _taken(
+    stored: Stored[SliceRecord], got: Taken, own: Stored[SliceRecord] | None, last: Stored[SliceRecord] | None
+) -> Iterator[Change]:
+    """Yield the changes of the slice that a claim gets, of what that had, and of the claim that had the slice."""
+    yield Change(stored, got.has)
+    if own is not None:
+        yield Change(own, got.had)
+    if got.other is not None:
+        yield Change(last, got.other)
 
 
 def _workloads(
@@ -151,8 +197,8 @@ def _workloads(
     arrivals: Iterable[Occupant],
     workloads: Mapping[WorkloadUid, Stored[WorkloadRecord]],
     now: datetime,
-) -> Iterator[Change]:
-    """Yield the changes of workloads: demand that is settled, and the news that one was resumed."""
+) -> Iterator[tuple[Stored[WorkloadRecord], WorkloadRecord]]:
+    """Yield the workloads that change, before and after: demand that is settled, and the news that one was resumed."""
     generations = {occupant.owner.uid: occupant.generation for occupant in arrivals}
     for uid, stored in workloads.items():
         known = stored.value
@@ -166,4 +212,4 @@ def _workloads(
                 next_report_at=now,
             )
         if after != known:
-            yield Change(stored, after)
+            yield stored, after

@@ -24,16 +24,8 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Family, Heartbeat, Listed
 from tpu_slices.domain.model.questions import AnyQuestion, ListQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
-from tpu_slices.domain.reconciling.inventory import (
-    QUESTIONS_PER_LIST,
-    lacking,
-    questions,
-    to_be_listed,
-    to_be_repeated,
-    with_heartbeat,
-    with_listed,
-)
-from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
+from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST, lacking, questions, to_be_listed, to_be_repeated
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat, with_heartbeat, with_listed
 from tpu_slices.flows import edits
 from tpu_slices.flows.hosts import hosts_listed
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tpu_slices.domain.model.clusters import ClusterSettings, Limits
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -18,12 +18,12 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import IN_LINE
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.reconciling.case import Known, Situation
+from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.evidence import on_record
-from tpu_slices.domain.reconciling.occupancy import is_left, slices_of_guests, with_report
+from tpu_slices.domain.reconciling.occupancy import with_report
 from tpu_slices.domain.reconciling.relabelling import known_ours
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.brakes import Brake
@@ -37,9 +37,6 @@ from tpu_slices.flows.orders import observed
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Names, Stored, Together
-
-_MOST_EXCHANGED = 10
-"""How many Jobs may have taken each other's hosts in a row before one whose hosts were taken gets new ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +116,6 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
         stopped=why_stopped,
     )
     nothing = Observed(Absent())
-    if Situation(record, nothing, now, settings, beside_it).deprived:
-        beside_it = replace(beside_it, left=_left(record, now, settings.limits, deps))
     limits = slots.limiter_of(beside.limiter, settings, now) if creates else None
     looked = Looked(settings, stored, record, nothing, beside_it, now, chips.guards, limits, beside.brake, read.slots)
     return replace(looked, listed_at=listed_at)
@@ -138,19 +133,6 @@ def _beside(record: SliceRecord, read: Together, told: Told, deps: ReconcileDeps
     if users == {told.waiting}:
         return read
     return deps.store.together(record.cluster, Names(workloads=users, limiter=creates, brake=creates))
-
-
-def _left(record: SliceRecord, now: datetime, limits: Limits, deps: ReconcileDeps) -> ClaimId | None:
-    """Return the slice that is left for a Job whose hosts others took: that of one of them, or of who took theirs."""
-    taken, met = [record], {record.maker}
-    for _ in range(_MOST_EXCHANGED):
-        guests = {id_ for each in taken for id_ in slices_of_guests(each)} - met
-        found = [each.value for each in deps.store.having(record.cluster, guests).values()] if guests else []
-        left = next((each.maker for each in found if is_left(each, record, now, limits)), None)
-        if left is not None or not found:
-            return left
-        taken, met = found, met | guests
-    return None
 
 
 def with_known(looked: Looked, told: Told) -> Looked | None:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Answer, SliceDeclared, WorkloadChanged
+from tpu_slices.domain.model.node_groups import NodesGone
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, WorkloadJob, claim_id
 from tpu_slices.domain.reconciling.case import Known
@@ -50,3 +51,9 @@ def tell_node_group(record: SliceRecord, known: Known, deps: ReconcileDeps) -> N
         status = status_of(record, known.workloads.get(record.owner.uid))
         update = NodeGroupUpdate(owner=record.owner, slice_id=record.maker, status=status, at=deps.clock.now())
         deps.publisher.announce_node_group(record.cluster, update)
+
+
+def tell_gone(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps) -> None:
+    """Ask the relay of a self-managed cluster to forget the nodes of a pool that is gone for good."""
+    if settings.self_managed:
+        deps.publisher.ask(record.cluster, [NodesGone(slice_id=record.maker, attempt=record.attempt)])

@@ -20,7 +20,7 @@ def order_of(record: SliceRecord, settings: ClusterSettings) -> PoolOrder:
         slice_id=record.maker,
         attempt=current.number,
         legacy_pool=record.legacy_pool if current.number == 0 else None,
-        job=record.job,
+        job=record.named_for,
         spec=record.made_as,
         settings=record.pinned_settings or settings.pools,
         operation=current.operation,

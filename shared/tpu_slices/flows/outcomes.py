@@ -40,11 +40,10 @@ def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
     updates = [
         SliceUpdate(
             job=record.job,
-            slice_id=record.maker,
+            slice_id=record.last_claim,
             pool=_announced_pool(record),
             transition_number=first + offset,
             transition=transition,
-            gone_before=record.gone_before,
         )
         for offset, transition in enumerate(transitions)
     ]
@@ -55,5 +54,6 @@ def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
 def _announced_pool(record: SliceRecord) -> PoolName:
     """Return the pool to announce: the current one or, if it was not requested, the last one before."""
     unmade = record.current.create_requested_at is None
-    last = record.claim.earlier[-1] if record.claim.earlier and unmade else record.attempt
-    return record.pool_of(min(last, LAST_ATTEMPT))
+    if record.claim.earlier and unmade:
+        return PoolName(record.claim.earlier[-1])
+    return record.pool_of(min(record.attempt, LAST_ATTEMPT))

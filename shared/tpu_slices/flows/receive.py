@@ -6,7 +6,7 @@ Slices that are new are not requested again within half a minute: who reconciles
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
@@ -28,14 +28,14 @@ from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, Cluster
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows.hosts import hosts_changed
+from tpu_slices.flows.hosts import hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.ports.deps import IntakeDeps
-from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Found, Names, Stored, Together
 
 _OfTheRelay = Listed | Echo | JoinToken
@@ -120,10 +120,8 @@ def _slices_wanted(
     cluster = settings.cluster
     known = read.workloads.get(fact.workload.owner.uid)
     fact = _without_outdated(fact, known.value if known else None, told_at, cluster, deps)
-    waiting = _waiting(fact, cluster)
-    named = {*waiting, *(known.value.demand if known else ())}
-    slices, needed = _with_displaced(fact, read.having, named, cluster, deps)
-    records = {id_: stored.value for id_, stored in slices.items()}
+    slices = read.having
+    records = {claim: stored.value for claim, stored in slices.items()}
     change = demand.wanted(fact, known.value if known else None, records, told_at, settings)
     if change is None:
         return
@@ -131,35 +129,34 @@ def _slices_wanted(
         raise Permanent(
             f"the {fact.workload.owner.kind} {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices"
         )
-    demanded = {*waiting, *needed}
     now = deps.clock.now()
-    requests = {id_ for id_ in demanded if _has_news(id_, change, records, now)}
-    changed = (each for each in change.slices.items() if each[0] not in slices.unreadable)
-    deps.store.commit(Change(known, change.workload), *(Change(slices.get(id_), record) for id_, record in changed))
+    requests = {claim for claim in _waiting(fact, cluster) if _has_news(claim, change, records, now)}
+    _save(change, known, slices, deps)
     deps.publisher.request_reconcile(cluster, sorted(requests), fact.workload.owner.uid)
 
 
-def _with_displaced(
-    fact: SlicesWanted,
+def _save(
+    change: demand.Demand,
+    known: Stored[WorkloadRecord] | None,
     slices: Found[ClaimId, SliceRecord],
-    names: Collection[ClaimId],
-    cluster: ClusterId,
     deps: IntakeDeps,
-) -> tuple[Found[ClaimId, SliceRecord], set[ClaimId]]:
-    """Return the slices of these names, with those that the leaders need, and the names of these; some are read.
+) -> None:
+    """Write the workload and its slices; new ones under names that nothing has.
 
-    A leader whose slice a sibling took needs the one that the sibling left. The workload's record may not name that: it
-    was found without a record, or the database was set back.
+    A slice that was made for a claim without a record may still be on record: another claim has it, or this one was
+    forgotten.
     """
-    read = set(_waiting(fact, cluster))
-    while True:
-        records = {id_: stored.value for id_, stored in slices.items()}
-        needed = {claim_id(each.job) for each in demand.demands(fact, cluster, records)}
-        missing = {*names, *needed} - read
-        if not missing:
-            return slices, needed
-        slices |= deps.store.having(cluster, missing)
-        read |= missing
+    changed = {claim: record for claim, record in change.slices.items() if claim not in slices.unreadable}
+    rest = [Change(known, change.workload)]
+    rest += [Change(slices[claim], record) for claim, record in changed.items() if claim in slices]
+    new = [record for claim, record in changed.items() if claim not in slices]
+    try:
+        deps.store.commit(*rest, *(Change(None, record) for record in new))
+    except StaleRecord:
+        free = [with_free_name(record, deps) for record in new]
+        if free == new:
+            raise
+        deps.store.commit(*rest, *(Change(None, record) for record in free))
 
 
 def _without_outdated(

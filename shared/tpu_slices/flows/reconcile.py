@@ -14,17 +14,17 @@ from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.decisions import Decision
-from tpu_slices.domain.reconciling.occupancy import kept_for
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
-from tpu_slices.flows.node_groups import tell_node_group
+from tpu_slices.flows.node_groups import tell_gone, tell_node_group
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.unclaimed import forget, regain
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.store import Change, Stored, moved
+from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.store import Change, Revision, Stored, moved
 
 
 def reconcile(
@@ -113,6 +113,12 @@ class _Decided:
         """The record as it was read."""
         return self.looked.stored.value
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the slice that its claim had is gone."""
+        after, stood = self.decision.record, self.before.current.create_requested_at is not None
+        return stood and self.decision.let_go is None and (after.current.gone or after.id != self.before.id)
+
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
@@ -133,6 +139,8 @@ def _once(
     announce(decided.before, decided.before.announced_count, deps)  # again: the instance that saved them may have died
     if decided.decision.record.unclaimed and decided.decision.record.phase is Phase.GONE:
         return forget(decided.looked, decided.decision, deps, served)
+    if decided.is_gone:  # before that is saved: an instance that dies in between has it told once more
+        tell_gone(decided.before, looked.settings, deps)
     remembered = _remember(decided, deps, served)
     done = act(remembered.stored.value, decided.decision.actions, decided.looked, deps)
     return _note(decided, remembered, done, deps, served)
@@ -189,10 +197,30 @@ def _remember(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord])
         return _Remembered(looked.stored, settling)
     record = record.with_changes(announced_count=decided.before.transition_count)
     guards = looked.guards if decision.creates else ()
-    changes = moved(looked.stored, record, decision.let_go)
-    revision, *_ = deps.store.commit(*changes, *decided.slots_taken, *guards)
+    revision = _save(looked.stored, record, decision.let_go, (*decided.slots_taken, *guards), deps)
     served += [] if decision.let_go is None else [decision.let_go]
     return _Remembered(Stored(record, revision), settling)
+
+
+def _save(
+    stored: Stored[SliceRecord],
+    after: SliceRecord,
+    left: SliceRecord | None,
+    others: Sequence[Change],
+    deps: ReconcileDeps,
+) -> Revision:
+    """Write a claim's slice with other changes, and return its revision; StaleRecord: others were faster.
+
+    A claim that was forgotten may have made a slice that another has. If the next one's number is that of such a
+    slice, it is noted as tried.
+    """
+    try:
+        return deps.store.commit(*moved(stored, after, left), *others)[0]
+    except StaleRecord:
+        before = stored.value
+        if after.id != before.id and deps.store.slices(before.cluster, [after.id]):
+            deps.store.commit(Change(stored, before.with_claim(tried=after.attempt)))
+        raise
 
 
 def _note(
@@ -202,8 +230,6 @@ def _note(
     looked, settings, saved = decided.looked, decided.looked.settings, remembered.stored.value
     after, left = done.record, done.left
     served += remembered.settling.saved(looked.seen)
-    if (kept_there := kept_for(decided.before, decided.decision.record)) is not None:
-        deps.publisher.request_reconcile(settings.cluster, [kept_there])
     announce(after, decided.before.transition_count, deps)
     tell_node_group(after, looked.known, deps)
     if (expected := nodes_expected(after, settings)) is not None:
@@ -211,7 +237,7 @@ def _note(
     if after != saved:
         after = after.with_changes(announced_count=after.transition_count)
         settling = slots.Settling(saved, after, settings, deps, let_go=left)
-        deps.store.commit(*moved(remembered.stored, after, left))
+        _save(remembered.stored, after, left, (), deps)
         served += settling.saved(looked.seen)
         served += [] if left is None else [left]
     return Reconciled(decided.before, decided.decision, after)

@@ -14,7 +14,7 @@ from tpu_slices.domain.model.reasons import IN_LINE
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
-from tpu_slices.domain.reconciling.inventory import silent_since
+from tpu_slices.domain.records.heartbeats import silent_since
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reporting.reports import RENEW, goes_without_saying, is_news, next_report, report

@@ -234,8 +234,8 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
     others = deps.store.slices(cluster, _others(pools, {id_: each.value for id_, each in kept.items()}))
     kept.update(others)
-    makers = {each.value.maker for each in kept.values()} | {pool.slice_id for pool in pools}
-    claims = deps.store.having(cluster, makers - {each.value.claimed_by for each in kept.values()})
+    asked = {each.value.last_claim for each in kept.values()} | {pool.slice_id for pool in pools}
+    claims = deps.store.having(cluster, asked - {each.value.claimed_by for each in kept.values()})
     kept.update((each.value.id, each) for each in claims.values())
     uids = {stored.value.owner.uid for stored in kept.values()} | {pool.job.owner.uid for pool in pools if pool.job}
     demanding = deps.store.demand_digests(cluster).keys()
@@ -268,7 +268,7 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
 
 def _others(pools: Sequence[PoolSeen], kept: Mapping[SliceId, SliceRecord]) -> set[SliceId]:
     """Return what is read by name: slices of pools, and earlier ones, that are not among the kept ones."""
-    earlier = {id_ for each in kept.values() for id_ in each.earlier}
+    earlier = {id_ for each in kept.values() for id_ in each.claim.earlier}
     return ({pool.id for pool in pools} | earlier) - kept.keys()
 
 

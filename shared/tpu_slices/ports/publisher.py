@@ -26,8 +26,6 @@ class SliceUpdate:
     transition_number: int
     """The number of the transition of this slice; together with the slice id, the Event's name."""
     transition: Transition
-    gone_before: int = 0
-    """The pools of the slice with a lower attempt number are gone, for good: no number is used twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +75,7 @@ class Publisher(Protocol):
         `waiting`: whose pods wait for them, if that is why. `ended`: an operation on a pool of each has ended.
         """
 
-    def pass_on(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
         """Request a reconcile of the slice that an answer of the relay is about, with the answer."""
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:

@@ -239,11 +239,8 @@ class SliceStore(Protocol):
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         """Return the budget, a new one if it cannot be parsed: the next creation is written over it."""
 
-    def chips_bought(self, cluster: ClusterId) -> int:
-        """Return the sum of `SliceRecord.chips_bought` over a cluster, in one call."""
-
-    def chips_held(self, cluster: ClusterId, namespace: str) -> int:
-        """Return the sum of `SliceRecord.chips_held` over a namespace of a cluster, in one call."""
+    def chips_bought(self, cluster: ClusterId, namespace: str | None = None) -> int:
+        """Return the sum of `SliceRecord.chips_bought` over a cluster, or a namespace of it, in one call."""
 
     def chips_idle(self, cluster: ClusterId) -> int:
         """Return the sum of `SliceRecord.chips_idle` over a cluster, in one call."""

@@ -39,7 +39,6 @@ REJECTED_CHARACTERS = 2_000
 """The most characters that are kept of each text of such a message."""
 
 CHIPS_BOUGHT = "chips_bought"
-CHIPS_HELD = "chips_held"
 CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
 """The fields of a slice that Firestore sums up."""
@@ -285,7 +284,6 @@ def _derived(record: Record) -> Fields:
         "job_name": record.job.job_name,
         "pool": _pool(record),
         CHIPS_BOUGHT: record.chips_bought,
-        CHIPS_HELD: record.chips_held,
         CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,
         PAID_SINCE: paid_since(record),
@@ -357,7 +355,7 @@ def _impossible(record: Record) -> str | None:
     """Return what no slice can be: only that of an adopted pool has the number 0, and one that none has goes."""
     if not isinstance(record, SliceRecord):
         return None
-    if record.claimed_by not in {None, record.maker}:
+    if record.claimed_by not in {None, record.last_claim}:
         whose = "cluster, owner, replicated_job and job_index"
         return f"claimed_by: must follow from {whose}, or be null if it is let go: correct what was edited"
     if record.unclaimed and not (record.let_go and not record.wanted):

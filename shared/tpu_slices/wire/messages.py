@@ -23,7 +23,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
 )
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
-from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.node_groups import NodesExpected, NodesGone
 from tpu_slices.domain.model.questions import (
     AnyQuestion,
     EchoQuestion,
@@ -124,7 +124,7 @@ def encode_reconcile_request(
     return _encode(ReconcileRequest(cluster, slice_, waiting=waiting, ended=ended), cluster=cluster, slice=slice_)
 
 
-def encode_answer(cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> Message:
+def encode_answer(cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> Message:
     return _encode(ReconcileRequest(cluster, slice_, answer), cluster=cluster, slice=slice_)
 
 
@@ -158,7 +158,7 @@ def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
     match question:
         case Question(owner=owner):
             return _encode(question, cluster=cluster, **about_owner(owner))
-        case HostsQuestion() | JoinQuestion() | JoinEnded() | NodesExpected():
+        case HostsQuestion() | JoinQuestion() | JoinEnded() | NodesExpected() | NodesGone():
             return _encode(question, cluster=cluster, slice=question.slice_id)
         case EchoQuestion(by_updates=True):
             return _encode(question, cluster=cluster, by="updates")

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_record, heard, settings, some_hosts, with_fields
+from tests.builders import MINUTE, NOW, a_record, had, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
-    ELSEWHERE,
     GUEST,
     HOUR,
     OURS,
@@ -37,10 +36,11 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
-from tpu_slices.domain.reconciling.binding import Bound, bind, may_be_regained, regained
+from tpu_slices.domain.reconciling.binding import Bound, bind
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.ending import is_gone
 from tpu_slices.domain.reconciling.frozen import why_frozen
+from tpu_slices.domain.reconciling.taking import may_be_regained, regained
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import Desire, SliceRecord
@@ -78,7 +78,6 @@ def claim(**fields: object) -> SliceRecord:
         pytest.param(bound(claim(desire=Desire.ABSENT)), None, False, id="it needs none"),
         pytest.param(bound(requested(), Broken(STOCKOUT)), Reason.STOCKOUT, False, id="its slice has just failed"),
         pytest.param(bound(requested(), Unowned("x")), Reason.UNOWNED_POOL, False, id="another's pool has its name"),
-        pytest.param(bound(claim(runs_on=ELSEWHERE)), Reason.RUNS_ELSEWHERE, False, id="its Job runs elsewhere"),
         pytest.param(
             bound(claim(refusal=Refusal(reason=Reason.NOT_ALLOWED, message="no"))),
             Reason.NOT_ALLOWED,
@@ -141,7 +140,7 @@ claims = every_record.filter(lambda record: not record.unclaimed)
 def numbers(bound: Bound) -> list[int]:
     """Return the numbers of the slices that a claim has or had, and that are not known to be gone."""
     record = bound.case.record
-    return [*record.claim.earlier, *([record.attempt] if record.current.create_requested_at is not None else [])]
+    return [*had(record), *([record.attempt] if record.current.create_requested_at is not None else [])]
 
 
 @given(situations(claims, current=readable))
@@ -151,9 +150,9 @@ def test_binding_loses_no_slice_and_names_none_twice(case: Situation) -> None:
     after, named = given_to.case.record, numbers(given_to)
     stood = {before.attempt} if not is_gone(case) else set()
     assert len(set(named)) == len(named)
-    assert {*before.claim.earlier, *stood} <= set(named)
+    assert {*had(before), *stood} <= set(named)
     assert after.attempt == before.attempt or after.attempt > before.claim.tried
-    assert after.claim.tried >= max([after.attempt, *after.claim.earlier])
+    assert after.claim.tried >= max([after.attempt, *had(after)])
 
 
 @given(situations(claims, current=readable))
@@ -198,7 +197,6 @@ def test_nothing_is_made_that_nobody_was_lately_known_to_wait_for_or_that_is_ref
         assert case.record.wanted
         assert case.waiting
         assert case.record.claim.refusal is None
-        assert not given_to.case.runs_elsewhere
         assert isinstance(given_to.case.seen.pool, Absent | Begun)
 
 
@@ -209,7 +207,7 @@ def test_a_slice_that_its_own_job_uses_stays_its_own_while_it_is_needed(case: Si
     record = case.record
     stands = isinstance(case.seen.pool, Running | Creating | Broken | Busy)
     deleted = case.order_may_arrive(record.current.delete_requested_at) and record.goes
-    if record.wanted and record.on(record.current.hosts) and stands and not deleted:
+    if record.wanted and record.occupied and stands and not deleted:
         assert bind(case).case.record.attempt == record.attempt
         assert not bind(case).case.record.goes
 

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
-    ELSEWHERE,
     GUEST,
     GUEST_ENDED,
     HEARD_AGAIN,
@@ -103,13 +102,6 @@ KEPT = None
             None,
             KEPT,
             id="others on it, its Job does not wait",
-        ),
-        pytest.param(
-            requested(hosts=some_hosts(occupants=(GUEST,)), runs_on=ELSEWHERE),
-            OURS,
-            None,
-            KEPT,
-            id="its Job runs elsewhere",
         ),
         # the creation
         pytest.param(requested(), Creating(), None, KEPT, id="GKE is creating it"),
@@ -238,17 +230,6 @@ IDLE = LIMITS.idle_after
             UNNEEDED,
             id="its leader waited, and does not any more",
         ),
-        pytest.param(ready(IDLE, demand_confirmed_at=NOW, runs_on=ELSEWHERE), FITS, id="its Job runs elsewhere"),
-        pytest.param(
-            ready(IDLE, runs_on=ELSEWHERE, hosts=some_hosts(usable=3)),
-            ENDED,
-            id="its Job runs elsewhere, and some hosts are missing",
-        ),
-        pytest.param(
-            ready(IDLE - MINUTE, runs_on=ELSEWHERE, hosts=some_hosts(usable=3)),
-            KEPT,
-            id="its Job runs elsewhere since a moment ago, and some hosts are missing",
-        ),
         pytest.param(ready(2 * HOUR, hosts=some_hosts(occupants=(GUEST,))), KEPT, id="others use it"),
         pytest.param(lasting(Reason.HOSTS_JOINING, IDLE - MINUTE, hosts=some_hosts()), KEPT, id="not yet ready"),
     ],
@@ -285,7 +266,7 @@ with_hosts = st.tuples(records(), st.integers(0, 4)).map(
 
 @given(situations(used_by_its_own_job, current=present))
 def test_a_wanted_pool_that_its_own_job_uses_is_never_given_up(case: Situation) -> None:
-    there = case.record.on(case.record.current.hosts) or not isinstance(case.seen.pool, Unowned)
+    there = case.record.occupied or not isinstance(case.seen.pool, Unowned)
     if case.record.wanted and case.users and there:
         assert giving_up(case) is None
 
@@ -304,7 +285,7 @@ def test_a_wanted_slice_gives_nothing_up_over_a_pool_that_is_not_read(case: Situ
 @given(situations(records().map(wanted), current=st.just(Unowned("It has no labels."))))
 def test_a_name_that_somebody_else_uses_is_given_up_unless_its_own_job_is_there(case: Situation) -> None:
     end = giving_up(case)
-    assert not case.record.wanted or (end is None) == case.record.on(case.record.current.hosts)
+    assert not case.record.wanted or (end is None) == case.record.occupied
     assert end is None or "It has no labels." in end.unowned
 
 

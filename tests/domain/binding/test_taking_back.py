@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_spec, asked_to_open, heard, settings, some_hosts, with_fields
+from tests.builders import MINUTE, NOW, a_spec, asked_to_open, had, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
-    ELSEWHERE,
     GUEST,
     GUEST_LEFT,
     HOUR,
@@ -36,9 +35,10 @@ from tpu_slices.domain.model.observations import (
     Observed,
     Running,
 )
-from tpu_slices.domain.reconciling.binding import Bound, bind, may_be_regained, regained, with_next
+from tpu_slices.domain.reconciling.binding import Bound, bind
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import OpenHosts
+from tpu_slices.domain.reconciling.taking import may_be_regained, regained
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
@@ -74,11 +74,6 @@ OWN_ON_IT = with_fields(let_go(), hosts=some_hosts(occupants=(OWN,)))
         pytest.param(OWN_ON_IT, (), id="its Job is on it"),
         pytest.param(with_fields(OWN_ON_IT, demand_confirmed_at=None), (), id="its Job is on it, and does not wait"),
         pytest.param(with_hosts(OWN_ON_IT, occupants=(OWN, GUEST)), (), id="its Job and others are on it"),
-        pytest.param(
-            with_fields(OWN_ON_IT, hosts=some_hosts(occupants=(SIBLING,)), demand_confirmed_at=None),
-            (),
-            id="a sibling is on it, and its Job does not wait",
-        ),
         pytest.param(
             with_fields(OWN_ON_IT, delete_requested_at=NOW - HOUR), (), id="its deletion was asked for long ago in vain"
         ),
@@ -117,7 +112,6 @@ def test_a_slice_that_nobody_needs_goes_on_going(record: SliceRecord) -> None:
         pytest.param(with_hosts(let_go(), departures=GUEST_LEFT), OURS, True, id="others may restart on it"),
         pytest.param(let_go(), Broken(STOCKOUT), True, id="it broke"),
         pytest.param(let_go(), Creating(operation_runs=False), True, id="its creation was lost"),
-        pytest.param(let_go(runs_on=ELSEWHERE), OURS, True, id="its Job runs elsewhere"),
     ],
 )
 def test_a_claim_that_cannot_have_its_slice_again_has_the_next_and_that_goes_by_itself(
@@ -126,7 +120,7 @@ def test_a_claim_that_cannot_have_its_slice_again_has_the_next_and_that_goes_by_
     after = bound(record, found)
     assert after.let_go is not None
     assert (after.let_go.id, after.let_go.attempt, after.let_go.fits) == (record.id, 1, fits)
-    assert (after.case.record.attempt, after.case.record.claim.earlier, after.case.record.goes) == (2, (1,), False)
+    assert (after.case.record.attempt, had(after.case.record), after.case.record.goes) == (2, (1,), False)
     assert after.waits is not None
 
 
@@ -138,7 +132,7 @@ def test_a_slice_is_had_again_only_if_it_can_serve(found: Observation) -> None:
 def test_a_slice_that_is_gone_leaves_no_record_and_its_name_is_not_used_again() -> None:
     after = bound(let_go(delete_requested_at=NOW - MINUTE), Absent())
     assert after.let_go is None
-    assert (after.case.record.attempt, after.case.record.claim.tried, after.case.record.claim.earlier) == (2, 2, ())
+    assert (after.case.record.attempt, after.case.record.claim.tried, had(after.case.record)) == (2, 2, ())
 
 
 def test_what_was_done_about_its_end_counts_no_more() -> None:
@@ -155,10 +149,10 @@ def test_what_was_done_about_its_end_counts_no_more() -> None:
 
 def test_the_next_slice_starts_without_the_state_of_the_last() -> None:
     record = requested(operation="operation-1", slot=3, rebuild_allowed=True, rejection=REJECTION, earlier=(4,))
-    stands = record.unclaimed_with(record.current, "it failed", NOW)
-    after = with_next(record, stands)
+    stands = record.let_go_of("it failed", NOW)
+    after = record.with_next(stands.id)
     assert after.current == Attempt(number=5)
-    assert (after.claim.tried, after.claim.earlier, after.claim.rebuild_allowed, after.claim.rejection) == (
+    assert (after.claim.tried, had(after), after.claim.rebuild_allowed, after.claim.rejection) == (
         5,
         (4, 1),
         False,
@@ -170,8 +164,8 @@ def test_the_next_slice_starts_without_the_state_of_the_last() -> None:
 
 def test_a_slice_of_which_no_host_exists_or_will_holds_no_chips() -> None:
     record = requested()
-    assert record.unclaimed_with(record.current, "", NOW).chips_bought == 16
-    assert record.unclaimed_with(replace(record.current, empty=True), "", NOW).chips_bought == 0
+    assert record.let_go_of("", NOW).chips_bought == 16
+    assert record.with_current(empty=True).let_go_of("", NOW).chips_bought == 0
 
 
 # given back
@@ -191,7 +185,6 @@ def given_back(claim: SliceRecord, slice_: SliceRecord) -> bool:
     [
         pytest.param(NEXT, WITH_OWN, True, id="its Job is on it"),
         pytest.param(requested(attempt=2), WITH_OWN, True, id="its Job is on it, and another is being made"),
-        pytest.param(with_fields(NEXT, runs_on=ELSEWHERE), WITH_OWN, True, id="its Job is on it, and was elsewhere"),
         pytest.param(
             ready(attempt=2, hosts=some_hosts(occupants=(OWN,))), WITH_OWN, False, id="its Job is on another one too"
         ),
@@ -210,15 +203,6 @@ def given_back(claim: SliceRecord, slice_: SliceRecord) -> bool:
         pytest.param(
             NEXT, with_fields(FREE, delete_requested_at=NOW - HOUR), False, id="free, and its deletion came to nothing"
         ),
-        pytest.param(
-            with_fields(NEXT, runs_on=replace(ELSEWHERE, sequence=9)), WITH_OWN, False, id="its Job was elsewhere later"
-        ),
-        pytest.param(
-            with_fields(NEXT, runs_on=replace(ELSEWHERE, sequence=WITH_OWN.current.hosts.sequence)),
-            WITH_OWN,
-            True,
-            id="its Job was elsewhere by the same report",
-        ),
         pytest.param(NEXT, FREE, True, id="the claim waits, and nobody uses it"),
         pytest.param(NEXT, with_hosts(FREE, usable=2, closed=2), True, id="some hosts are closed, some not yet"),
         pytest.param(with_fields(NEXT, demand_confirmed_at=NOW - TTL), FREE, True, id="it waited a while ago"),
@@ -228,7 +212,6 @@ def given_back(claim: SliceRecord, slice_: SliceRecord) -> bool:
         pytest.param(NEXT, with_fields(FREE, fits=False), False, id="something was wrong with it"),
         pytest.param(requested(attempt=2), FREE, False, id="another is being made"),
         pytest.param(with_fields(NEXT, demand_confirmed_at=NOW - HOUR), FREE, False, id="the claim does not wait"),
-        pytest.param(with_fields(NEXT, runs_on=ELSEWHERE), FREE, False, id="its Job runs elsewhere"),
         pytest.param(with_fields(NEXT, spec=a_spec(hosts=8, fingerprint="v1-x")), FREE, False, id="another request"),
         pytest.param(NEXT, with_hosts(FREE, closed=2), False, id="hosts of it are missing"),
         pytest.param(NEXT, with_fields(FREE, seen=was_seen(Broken(STOCKOUT))), False, id="it broke"),
@@ -248,7 +231,7 @@ def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
     assert found is not None
     after, meanwhile = found
     assert meanwhile is not None
-    assert (after.name, after.attempt, after.claim.earlier, after.claim.tried) == (claim.name, 1, (2,), 2)
+    assert (after.name, after.attempt, had(after), after.claim.tried) == (claim.name, 1, (2,), 2)
     assert (after.current.hosts.occupants, after.goes) == ((OWN,), False)
     assert (after.claim.rejection, after.claim.rebuild_allowed, after.slot_awaited) == (None, False, None)
     assert (after.next_reconcile_at, after.look_at) == (NOW, NOW)
@@ -258,11 +241,11 @@ def test_what_the_claim_had_meanwhile_goes_by_itself() -> None:
 def test_the_other_slices_that_the_claim_had_stay_on_its_record() -> None:
     found = regained(requested(attempt=4, earlier=(1, 3)), case_of(WITH_OWN))
     assert found is not None
-    assert found[0].claim.earlier == (3, 4)
+    assert had(found[0]) == (3, 4)
 
 
 def test_a_number_that_was_never_requested_is_left_out() -> None:
     found = regained(NEXT, case_of(WITH_OWN))
     assert found is not None
     after, meanwhile = found
-    assert (after.attempt, after.claim.tried, after.claim.earlier, meanwhile) == (1, 2, (), None)
+    assert (after.attempt, after.claim.tried, had(after), meanwhile) == (1, 2, (), None)

@@ -26,7 +26,6 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE
-from tpu_slices.domain.reconciling import binding
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import CreatePool, Relabel
 from tpu_slices.domain.reconciling.outcomes import acted
@@ -108,9 +107,9 @@ def test_an_accepted_creation_proves_it_and_the_next_slice_starts_anew() -> None
     record = ready(ours_since=None, relabelling=WAITING)
     created = acted(record, CreatePool(1), Started("operation-1"), NOW, settings())
     assert created.current.ours_since == NOW
-    let_go = created.unclaimed_with(created.current, "it failed", NOW)
+    let_go = created.let_go_of("it failed", NOW)
     assert (let_go.current.ours_since, let_go.current.relabelling) == (NOW, None)
-    following = binding.with_next(created, let_go)
+    following = created.with_next(let_go.id)
     assert (following.current.ours_since, following.current.relabelling) == (None, None)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import NOW, a_jobset, a_record, unclaimed
+from tests.builders import NOW, a_jobset, a_record, had, unclaimed
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import pool_name, slice_id
@@ -79,7 +79,7 @@ def test_one_that_nothing_proves_to_be_ours_is_told_and_neither_adopted_nor_put_
     findings = found(record, nameless(attempt))
     assert findings.unproven == (nameless(attempt).name,)
     assert (findings.recovered, findings.strays, findings.orphans, findings.ownerless) == ((), (), 0, 0)
-    assert all(after.claim.earlier == before.claim.earlier for before, after in findings.mended)
+    assert all(had(after) == had(before) for before, after in findings.mended)
 
 
 def test_nothing_is_told_of_one_whose_record_cannot_be_read() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_close, heard, settings, some_hosts, with_fields
+from tests.builders import MINUTE, NOW, a_record, a_spec, asked_to_close, had, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     BARE,
-    ELSEWHERE,
     GUEST,
     GUEST_ENDED,
     HEARD_AGAIN,
@@ -28,7 +27,6 @@ from tests.domain.cases import (
     going,
     in_use,
     lasting,
-    owned,
     ready,
     requested,
     seen,
@@ -37,7 +35,6 @@ from tests.domain.cases import (
     with_hosts,
 )
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
     Broken,
@@ -133,11 +130,6 @@ ABSENT: list[Row] = [
         Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
     ),
     (
-        "it ran elsewhere while it waited for its retry",
-        a_record(phase=Phase.READY, reason=Reason.RUNS_ELSEWHERE, retry_at=NOW + MINUTE),
-        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
-    ),
-    (
         "blocked under these settings",
         a_record(**BLOCKED, blocked_settings_version="settings-1", retry_at=NOW + MINUTE),
         Absent(), GRANTED, Phase.BLOCKED, Reason.INVALID_CONFIGURATION, (),
@@ -155,20 +147,6 @@ ABSENT: list[Row] = [
     (
         "an adopted pool is gone", requested(attempt=0, legacy_pool="llama-4f2a1"),
         Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE_NEXT,
-    ),
-    # its Job runs elsewhere
-    ("runs elsewhere", a_record(runs_on=ELSEWHERE), Absent(), GRANTED, Phase.READY, Reason.RUNS_ELSEWHERE, ()),
-    (
-        "ran elsewhere", a_record(runs_on=replace(ELSEWHERE, left_at=NOW - MINUTE)),
-        Absent(), GRANTED, Phase.READY, Reason.RUNS_ELSEWHERE, (),
-    ),
-    (
-        "ran elsewhere long ago", a_record(runs_on=replace(ELSEWHERE, left_at=NOW - LIMITS.restart_grace)),
-        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
-    ),
-    (
-        "said to run elsewhere, and waits", a_record(runs_on=replace(ELSEWHERE, since=NOW - 7 * MINUTE)),
-        Absent(), GRANTED, Phase.PROVISIONING, Reason.CREATION_STARTED, CREATE,
     ),
     # ABSENT
     ("never created", unneeded(a_record()), Absent(), heard(), Phase.GONE, Reason.NEVER_CREATED, ()),
@@ -256,7 +234,7 @@ RUNNING: list[Row] = [
     ),
     (
         "a sibling on it, its Job does not wait", ready(hosts=some_hosts(occupants=(SIBLING,))),
-        OURS, heard(), Phase.READY, Reason.READY, (),
+        OURS, heard(), Phase.READY, Reason.USED_BY_OTHERS, (),
     ),
     (
         "others on it, its Job waits", ready(hosts=BY_GUEST, **WAITS),
@@ -265,11 +243,6 @@ RUNNING: list[Row] = [
     (
         "others and its own Job on it", ready(hosts=some_hosts(occupants=(GUEST, OWN)), **WAITS),
         OURS, GRANTED, Phase.READY, Reason.READY, (),
-    ),
-    ("its Job runs elsewhere", ready(runs_on=ELSEWHERE), OURS, heard(), Phase.READY, Reason.RUNS_ELSEWHERE, ()),
-    (
-        "each on the other's hosts", ready(hosts=BY_GUEST, runs_on=ELSEWHERE),
-        OURS, heard(), Phase.READY, Reason.RUNS_ELSEWHERE, (),
     ),
     # another request
     (
@@ -693,7 +666,7 @@ def test_a_slice_blocked_by_a_pause_is_created_when_the_pause_is_over() -> None:
 
 def test_the_name_of_a_slice_that_failed_is_never_used_again() -> None:
     decision = decided(requested(**JUST), Broken(STOCKOUT))
-    assert (decision.record.attempt, decision.record.claim.tried, decision.record.claim.earlier) == (2, 2, (1,))
+    assert (decision.record.attempt, decision.record.claim.tried, had(decision.record)) == (2, 2, (1,))
     assert decision.let_go is not None
     assert (decision.let_go.id, decision.let_go.unclaimed) == (slice_id(decision.record.maker, 1), True)
 
@@ -781,13 +754,6 @@ def test_a_gone_slice_in_demand_again_gets_the_next_attempts_name() -> None:
     back = decide(again, seen(Absent()), NOW + 2 * MINUTE, settings(), GRANTED)
     assert back.actions == CREATE_NEXT
     assert back.record.expire_at is None
-
-
-@pytest.mark.parametrize(("state", "held"), [(WorkloadState.COMPLETED, 0), (WorkloadState.ACTIVE, 16)])
-def test_a_released_slice_holds_chips_elsewhere_only_while_its_job_may_run(state: WorkloadState, held: int) -> None:
-    record = unneeded(a_record(runs_on=ELSEWHERE, release_requested=True))
-    after = decided(record, Absent(), owned(state)).record
-    assert (after.phase, after.chips_held) == (Phase.GONE, held)
 
 
 def test_a_slice_that_was_ready_is_not_rebuilt_for_a_spec_that_only_settings_changed() -> None:

@@ -123,4 +123,4 @@ def test_a_slice_without_demand_is_gone_and_not_refused() -> None:
 def test_a_slice_holds_its_chips_from_the_create_request_until_it_is_gone(
     changes: dict[str, object], chips: int
 ) -> None:
-    assert a_record(**changes).chips_held == chips
+    assert a_record(**changes).chips_bought == chips

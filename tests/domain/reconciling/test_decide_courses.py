@@ -54,7 +54,7 @@ def test_whatever_happened_a_jobset_that_ended_leaves_nothing_behind(events: lis
     settle(course)
     assert (course.pools, course.others) == ({}, {})
     assert course.record.phase is Phase.GONE
-    assert course.record.chips_held == 0
+    assert course.record.chips_bought == 0
 
 
 @given(courses)
@@ -68,7 +68,7 @@ def test_whatever_happened_a_jobset_that_waits_gets_one_pool_in_the_end(events: 
     assert course.runs
     assert course.record.phase is Phase.READY
     assert (set(course.pools), course.others) == ({course.record.attempt}, {})
-    assert course.record.chips_held == 16
+    assert course.record.chips_bought == 16
 
 
 @given(courses)

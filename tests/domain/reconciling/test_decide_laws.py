@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.builders import NOW, settings, unclaimed, with_fields
+from tests.builders import NOW, had, settings, unclaimed, with_fields
 from tests.domain.cases import every_record, situations, wanted
 from tpu_slices.domain.model.observations import Absent, Begun, Observed, Unowned, Unreadable
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -58,7 +58,7 @@ def had_hosts(attempt: Attempt) -> bool:
 
 def without_claim(record: SliceRecord) -> SliceRecord:
     """Return a slice like this one that no claim has."""
-    kept = record if record.unclaimed else unclaimed(wanted(record), earlier=(), runs_on=None, demand_confirmed_at=None)
+    kept = record if record.unclaimed else unclaimed(wanted(record), earlier=(), demand_confirmed_at=None)
     return replace(kept, phase=Phase.RELEASING, reason=Reason.CLOSING_HOSTS)
 
 
@@ -78,7 +78,7 @@ def test_a_record_that_is_not_settled_is_reconciled_again_or_waits_for_a_slot(
         assert after.reason is Reason.OPERATION_LIMIT or not creates
     elif after.next_reconcile_at is None:
         assert after.phase in SETTLED
-        assert after.phase is not Phase.GONE or not after.claim.earlier
+        assert after.phase is not Phase.GONE or not had(after)
         assert after.phase is not Phase.READY or after.current.hosts.occupants
     else:
         assert after.next_reconcile_at >= NOW
@@ -137,11 +137,10 @@ def test_a_creation_needs_a_desire_fresh_demand_a_slot_and_an_unused_name(case: 
         assert record.wanted
         assert decision.record.current.slot is not None
         assert case.waiting
-        assert not case.runs_elsewhere
         assert record.claim.refusal is None
         assert creates == [decision.record.attempt]
         assert not record.unclaimed
-        assert creates[0] not in decision.record.claim.earlier
+        assert creates[0] not in had(decision.record)
         assert creates[0] != record.attempt or isinstance(case.seen.pool, Absent | Begun)
 
 
@@ -151,8 +150,8 @@ def test_every_pool_that_may_exist_stays_on_record(case: Situation) -> None:
     after, let_go = decision.record, decision.let_go
     kept = {each.attempt for each in (after, let_go) if each is not None and each.current.create_requested_at}
     assert not may_exist(case) or case.record.attempt in kept
-    assert after.claim.earlier == (*case.record.claim.earlier, *([let_go.attempt] if let_go else []))
-    assert after.attempt not in after.claim.earlier
+    assert had(after) == (*had(case.record), *([let_go.attempt] if let_go else []))
+    assert after.attempt not in had(after)
 
 
 @given(situations(every_record.map(without_claim)))
@@ -189,7 +188,7 @@ def pools_of(record: SliceRecord) -> tuple[object, ...]:
         record.claim.tried,
         record.current.create_requested_at,
         record.slots,
-        record.claim.earlier,
+        had(record),
         record.let_go,
         record.current if record.goes else None,
         record.claim.failures,

@@ -7,17 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts, with_fields
-from tests.domain.cases import ELSEWHERE, GUEST, ready, requested, seen, unneeded
+from tests.domain.cases import GUEST, ready, requested, seen, unneeded
 from tpu_slices.domain.model.observations import Absent, Observation, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CreatePool, Decision
-from tpu_slices.domain.records.hosts import RunsOn
 from tpu_slices.domain.records.slices import SliceRecord
-
-LEFT_IT = replace(ELSEWHERE, left_at=NOW - MINUTE)
 
 
 def decided(record: SliceRecord, current: Observation, known: Known | None = None) -> Decision:
@@ -31,11 +28,6 @@ def decided(record: SliceRecord, current: Observation, known: Known | None = Non
 def test_of_a_pool_that_was_found_it_is_said_who_made_it(legacy_pool: str | None, said: str) -> None:
     found = requested(attempt=0, legacy_pool=legacy_pool, hosts=replace(some_hosts(), joined=0, usable=0, sequence=0))
     assert decided(found, Running(None)).message.startswith(said)
-
-
-@pytest.mark.parametrize(("place", "said"), [(ELSEWHERE, "runs on"), (LEFT_IT, "ran moments ago, and may restart, on")])
-def test_where_a_job_runs_instead_is_said_and_whether_it_still_does(place: RunsOn, said: str) -> None:
-    assert f"Its Job {said} the hosts of slice" in decided(a_record(runs_on=place), Absent()).message
 
 
 def test_the_hosts_that_are_bought_are_counted() -> None:

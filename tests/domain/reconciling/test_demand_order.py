@@ -15,25 +15,18 @@ from tests.builders import (
     a_job,
     a_jobset,
     a_jobset_ref,
-    a_leader,
     a_record,
     a_request,
-    a_spec,
-    an_occupant,
-    an_owner,
     leaders_wait,
     settings,
-    some_hosts,
     with_fields,
 )
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import OwnerKind, claim_id
-from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.reconciling.demand import (
     Demand,
     changed,
-    demands,
     in_progress,
     is_overtaken,
     is_recorded,
@@ -246,49 +239,6 @@ def test_a_slice_of_a_jobset_that_is_not_on_record_is_not_rebuilt() -> None:
 
 
 # whose slice a leader needs
-
-
-def on(index: int, sibling: int, **changes: Any) -> SliceRecord:
-    """Return the slice of a Job, on which a sibling's leader is."""
-    occupant = an_occupant(job_index=sibling, pod_uid=f"pod-llama-{sibling}")
-    return replace(a_record(job=a_job(job_index=index), hosts=some_hosts(occupants=(occupant,))), **changes)
-
-
-def needed(*slices: SliceRecord) -> int:
-    (found,) = demands(leaders_wait(0), CLUSTER, {each.maker: each for each in slices})
-    return found.job.job_index
-
-
-def test_a_slice_of_an_earlier_request_that_was_left_behind_serves_since_it_is_made_anew() -> None:
-    vacant = replace(a_record(job=a_job(job_index=1)), spec=a_spec(fingerprint="v1-earlier"))
-    assert needed(on(0, 1), vacant) == 1
-
-
-@pytest.mark.parametrize(("left", "index"), [("v1-earlier", 1), ("v1-now", 0)])
-def test_a_group_of_an_earlier_revision_needs_a_slice_like_its_own(left: str, index: int) -> None:
-    """It cannot ask for one to be made anew."""
-    serve = an_owner(kind=OwnerKind.LEADER_WORKER_SET)
-    earlier = ((ACCELERATOR, "tpu-v6e-slice"), (TOPOLOGY, "2x4"))
-    leader = a_leader(node_selector=earlier)
-    fact = leaders_wait(workload=a_jobset_ref(owner=serve), waiting=(leader,))
-    occupant = an_occupant(owner=serve, job_index=1)
-    jobs = [a_job(owner=serve, job_index=each) for each in (0, 1)]
-    own = replace(a_record(job=jobs[0], hosts=some_hosts(occupants=(occupant,))), spec=a_spec(fingerprint="v1-earlier"))
-    vacant = replace(a_record(job=jobs[1]), spec=a_spec(fingerprint=left))
-    (found,) = demands(fact, CLUSTER, {each.maker: each for each in (own, vacant)})
-    assert found.job.job_index == index
-
-
-def test_a_slice_of_which_nothing_is_known_may_serve() -> None:
-    assert needed(on(0, 1)) == 1, "the sibling has no record yet"
-    assert needed(on(0, 1, spec=None), a_record(job=a_job(job_index=1))) == 1
-    assert needed(on(0, 1), replace(a_record(job=a_job(job_index=1)), spec=None)) == 1
-
-
-def test_a_job_beyond_those_that_the_jobset_has_displaces_nobody() -> None:
-    assert needed(on(0, 4)) == 0, "there are four, from 0 on"
-    assert needed(on(0, 3)) == 3
-    assert claim_id(a_job()) == on(0, 3).maker
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, heard, settings, some_hosts, with_fields
-from tests.domain.cases import ELSEWHERE, FLEX, HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
+from tests.domain.cases import FLEX, HOUR, LEFT, OURS, OWN, SILENT, STOCKOUT
 from tests.domain.cases import ready as a_ready_slice
 from tests.domain.cases import requested as a_requested_slice
 from tpu_slices.domain.model.observations import Broken, Busy, Creating, Observation, Observed
@@ -50,13 +50,6 @@ def decided(record: SliceRecord, seen: Observation, known: Known | None = None) 
         pytest.param(requested(**OVER), OURS, SILENT, Reason.AWAITING_FLEX_START, id="not for long, relay silent"),
         pytest.param(requested(**LATE), OURS, None, Reason.AWAITING_FLEX_START, id="empty, and no leader waits now"),
         pytest.param(requested(**OVER), OURS, None, Reason.CLOSING_HOSTS, id="empty, and no leader waits for long"),
-        pytest.param(
-            requested(**LATE, runs_on=ELSEWHERE),
-            OURS,
-            None,
-            Reason.RUNS_ELSEWHERE,
-            id="empty, and its Job runs elsewhere",
-        ),
         pytest.param(ready(**WAITS, hosts=NONE_LEFT), OURS, None, Reason.AWAITING_FLEX_START, id="taken back"),
         pytest.param(
             ready(**LATE, hosts=replace(NONE_LEFT, departures=LEFT)),

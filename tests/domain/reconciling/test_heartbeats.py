@@ -9,8 +9,8 @@ import pytest
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_heartbeat, a_list, compared
 from tpu_slices.domain.model.facts import Family, Heartbeat
-from tpu_slices.domain.reconciling.inventory import silent_since, to_be_listed, with_heartbeat, with_listed
-from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
+from tpu_slices.domain.reconciling.inventory import to_be_listed
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat, silent_since, with_heartbeat, with_listed
 
 NONE = dict.fromkeys(Family, 0)
 BEAT = Heartbeat(count=1, digests=NONE)

@@ -7,13 +7,25 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, an_occupant, some_hosts, unclaimed, with_fields
-from tpu_slices.domain.model.facts import WorkloadState
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_record,
+    an_occupant,
+    had,
+    some_hosts,
+    unclaimed,
+    with_fields,
+)
+from tpu_slices.domain.model.facts import Occupant, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, SliceId, WorkloadUid, pool_name, slice_id
-from tpu_slices.domain.reconciling.binding import with_next
 from tpu_slices.domain.reconciling.inventory import (
+    CHECK_AGAIN_AFTER,
     MISREPORTED,
     OWNERLESS_AFTER,
     SPARED_FOR,
@@ -21,7 +33,7 @@ from tpu_slices.domain.reconciling.inventory import (
     Records,
     check_inventory,
 )
-from tpu_slices.domain.records.hosts import RunsOn, key_of
+from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 
@@ -68,22 +80,28 @@ def test_consistent_jobsets_records_and_pools_give_no_findings() -> None:
     assert found == InventoryFindings()
 
 
-def test_a_job_on_hosts_of_anothers_slice_is_looked_for_unless_the_record_of_its_own_has_it() -> None:
-    host = a_record(**SERVING, hosts=some_hosts(occupants=(an_occupant("gemma"),)))
-    own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
-    there = RunsOn(slice_id=host.maker, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
-    for records, unplaced in (([host, own], True), ([host, own.with_claim(runs_on=there)], False), ([host], False)):
-        found = findings_of(records=records, pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=own.owner)])
-        assert found.unplaced == ((key_of(host.maker, 1),) if unplaced else ())
+GEMMA = an_occupant("gemma")
+GEMMAS = a_record(job=GEMMA.workload_job(CLUSTER), next_reconcile_at=None)
 
 
-def test_a_job_on_hosts_that_no_claim_has_is_looked_for_likewise() -> None:
-    host = going(hosts=some_hosts(occupants=(an_occupant("gemma"),)))
-    own = a_record(job=a_job(name="gemma", uid=WorkloadUid("uid-gemma")), next_reconcile_at=None)
-    there = RunsOn(slice_id=host.maker, attempt=1, pod_uid="pod-gemma-0", chips=16, since=NOW)
-    for guest, unplaced in ((own, True), (own.with_claim(runs_on=there), False)):
-        found = findings_of(records=[host, guest], pools=[a_pool(host)])
-        assert found.unplaced == ((key_of(host.maker, 1),) if unplaced else ())
+@pytest.mark.parametrize(
+    ("occupants", "guests", "unplaced"),
+    [
+        pytest.param((GEMMA,), [GEMMAS], True, id="its claim has another slice"),
+        pytest.param((GEMMA,), [], True, id="its claim has no record"),
+        pytest.param((GEMMA,), [with_fields(GEMMAS, hosts=some_hosts(occupants=(GEMMA,)))], False, id="it is there"),
+        pytest.param((GEMMA, an_occupant()), [GEMMAS], False, id="the Job whose claim has the slice is on it, too"),
+        pytest.param((), [GEMMAS], False, id="nobody is on it"),
+    ],
+)
+@pytest.mark.parametrize("claimed", [True, False], ids=["of a slice that a claim has", "of one that none has"])
+def test_a_job_on_a_slice_that_its_claim_does_not_have_is_looked_for(
+    occupants: tuple[Occupant, ...], guests: list[SliceRecord], *, unplaced: bool, claimed: bool
+) -> None:
+    hosts = some_hosts(occupants=occupants)
+    host = a_record(**SERVING, hosts=hosts) if claimed else going(hosts=hosts)
+    found = findings_of(records=[host, *guests], pools=[a_pool(host)], workloads=[OURS, a_jobset(owner=GEMMAS.owner)])
+    assert found.unplaced == ((key_of(host.maker, 1),) if unplaced else ())
 
 
 @pytest.mark.parametrize(
@@ -158,7 +176,7 @@ def test_an_orphan_is_adopted_with_its_attempt_and_a_placeholder_for_its_jobset(
         NOW,
     )
     assert (recovered.current.create_requested_at, recovered.current.spared_until) == (NOW, NOW + SPARED_FOR)
-    assert with_next(recovered, None).attempt == 4
+    assert recovered.with_next(None).attempt == 4
     assert (placeholder.owner.uid, placeholder.state, placeholder.demand) == (
         OTHER,
         WorkloadState.ACTIVE,
@@ -234,21 +252,21 @@ def test_a_claim_without_a_slice_learns_of_a_pool_that_it_had_and_waits_for_its_
     findings = findings_of(records=[claim], pools=[a_pool(claim, 1)])
     assert [each.attempt for each in findings.strays] == [1]
     ((_, after),) = findings.mended
-    assert (after.claim.earlier, after.current, after.next_reconcile_at) == ((1,), claim.current, NOW)
+    assert (had(after), after.current, after.next_reconcile_at) == ((1,), claim.current, NOW)
 
 
 def test_a_pool_with_a_record_that_its_claim_does_not_know_of_is_known_to_it_again() -> None:
     claim, before = a_record(**{**HAD_BEFORE, "earlier": ()}), going(2)
     findings = findings_of(records=[claim, before], pools=[a_pool(claim, 3), a_pool(claim, 2)])
     ((_, after),) = findings.mended
-    assert (after.claim.earlier, findings.strays) == ((2,), ())
+    assert (had(after), findings.strays) == ((2,), ())
 
 
 def test_the_number_of_a_pool_that_is_missing_from_its_record_is_not_used_again() -> None:
     serving = a_record(**SERVING)
     findings = findings_of(records=[serving], pools=[a_pool(serving), a_pool(serving, 4)])
     ((_, after),) = findings.mended
-    assert with_next(after, None).attempt == 5
+    assert after.with_next(None).attempt == 5
     assert [each.attempt for each in findings.strays] == [4]
 
 
@@ -256,7 +274,7 @@ def test_several_pools_without_records_of_one_claim_become_a_slice_each() -> Non
     claim = a_record(**SERVING, attempt=3)
     findings = findings_of(records=[claim], pools=[a_pool(claim, number) for number in (3, 2, 1)])
     assert {each.id for each in findings.strays} == {slice_id(claim.maker, 1), slice_id(claim.maker, 2)}
-    assert [after.claim.earlier for _, after in findings.mended] == [(1, 2)]
+    assert [had(after) for _, after in findings.mended] == [(1, 2)]
 
 
 def test_an_earlier_slice_that_has_neither_a_record_nor_a_pool_is_forgotten() -> None:
@@ -314,6 +332,12 @@ def test_a_slice_that_no_claim_has_is_not_ownerless_since_it_is_being_released(
         pytest.param(a_record(**SERVING), True, WorkloadState.COMPLETED, id="ready though its JobSet completed"),
         pytest.param(a_record(**SERVING), True, WorkloadState.SUSPENDED, id="ready though its JobSet is suspended"),
         pytest.param(
+            a_record(**{**SERVING, "next_reconcile_at": NOW + CHECK_AGAIN_AFTER + MINUTE}),
+            True,
+            WorkloadState.COMPLETED,
+            id="ready, and due later, though its JobSet completed",
+        ),
+        pytest.param(
             a_record(**{**SERVING, "phase": Phase.GONE}),
             True,
             WorkloadState.COMPLETED,
@@ -344,7 +368,7 @@ def test_a_pool_that_its_record_counts_as_never_requested_is_reconciled_again(ph
         records=[record], pools=[a_pool(record)], workloads=[a_jobset(state=WorkloadState.COMPLETED)]
     )
     ((_, after),) = findings.mended
-    assert (after.current.create_requested_at, after.next_reconcile_at, after.claim.earlier) == (NOW, NOW, ())
+    assert (after.current.create_requested_at, after.next_reconcile_at, had(after)) == (NOW, NOW, ())
     assert findings.strays == ()
 
 
@@ -368,25 +392,3 @@ def test_the_limit_of_orphans_grows_with_a_fifth_of_the_ready_slices() -> None:
 
 
 LONG_AGO = NOW - OWNERLESS_AFTER - MINUTE
-
-
-@pytest.mark.parametrize("state", [state for state in WorkloadState if state is not WorkloadState.ACTIVE])
-def test_a_pool_is_ownerless_some_time_after_its_jobset_ended(state: WorkloadState) -> None:
-    serving = a_record(**SERVING)
-    for since, ownerless in ((NOW - OWNERLESS_AFTER, 0), (LONG_AGO, 1)):
-        ended = a_jobset(state=state, state_since=since)
-        assert findings_of(records=[serving], pools=[a_pool(serving)], workloads=[ended]).ownerless == ownerless
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_a_pool_that_is_being_deleted_or_was_told_of_is_not_ownerless(phase: Phase) -> None:
-    record = a_record(**{**SERVING, "phase": phase})
-    ended = a_jobset(state=WorkloadState.COMPLETED, state_since=LONG_AGO)
-    expected = 0 if phase in {Phase.RELEASING, Phase.BLOCKED} else 1
-    assert findings_of(records=[record], pools=[a_pool(record)], workloads=[ended]).ownerless == expected
-
-
-def test_orphans_are_counted_with_those_that_are_left_out_and_are_not_ownerless_yet() -> None:
-    lost = [a_record(job=a_job(uid=OTHER, job_index=index)) for index in range(13)]
-    findings = findings_of(records=[], pools=[a_pool(each) for each in lost])
-    assert (findings.orphans, findings.ownerless) == (13, 0)

@@ -15,6 +15,7 @@ from tests.builders import (
     MINUTE,
     NOW,
     a_jobset,
+    a_list,
     a_record,
     an_occupant,
     asked_to_close,
@@ -26,7 +27,7 @@ from tests.builders import (
     with_fields,
 )
 from tests.domain.cases import GUEST, OWN, SIBLING, was_seen
-from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.facts import Family, HostsChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.occupancy import (
@@ -34,10 +35,11 @@ from tpu_slices.domain.reconciling.occupancy import (
     NewCount,
     Users,
     counted,
+    lowered,
     users,
     with_hosts,
 )
-from tpu_slices.domain.records.hosts import MOST_BELIEVED, NO_HOSTS, Departure, Hosts, digest_of
+from tpu_slices.domain.records.hosts import MOST_BELIEVED, NO_HOSTS, Departure, Hosts, digest_of, key_of
 
 LATER = NOW + 5 * MINUTE
 GRACE = 10 * MINUTE
@@ -193,7 +195,7 @@ def test_who_was_on_the_hosts_is_there_or_has_left_and_vacancy_is_known(story: l
 
 def test_a_job_that_left_is_kept_with_the_time_until_it_is_back() -> None:
     left = after(hosts_changed(occupants=(GUEST, OWN)), hosts_changed(occupants=(GUEST,), sequence=2))
-    assert left.departures == (Departure(user=OWN, at=NOW + MINUTE),)
+    assert left.departures == (Departure(user=OWN, at=NOW + MINUTE, sequence=1),)
     restarted = replace(OWN, pod_uid="pod-after-restart")
     back = after(hosts_changed(occupants=(GUEST, restarted), sequence=3), hosts=left)
     assert back.departures == ()
@@ -328,3 +330,23 @@ def test_a_job_that_left_may_restart_for_a_while(age: timedelta, restarting: boo
 def test_users_without_those_of_a_workload_are_the_others() -> None:
     found = Users((OWN, GUEST), (Departure(user=SIBLING, at=NOW),))
     assert found.without(OWN.owner.uid) == Users((GUEST,), ())
+
+
+# positions that went back
+
+
+@pytest.mark.parametrize(("digest", "position"), [(0, 5), (None, 9)], ids=["it disagrees", "it agrees"])
+def test_a_list_lowers_a_position_that_disagrees_with_it_and_those_of_jobs_that_left(
+    digest: int | None, position: int
+) -> None:
+    left = (Departure(user=SIBLING, at=NOW, sequence=8), Departure(user=GUEST, at=NOW, sequence=4))
+    record = a_record(hosts=some_hosts(sequence=9, departures=left), create_requested_at=NOW)
+    key = key_of(record.maker, record.attempt)
+    after = lowered(record, a_list(Family.HOSTS, {key: record.hosts_digest if digest is None else digest}, sequence=5))
+    assert after.current.hosts.sequence == position
+    assert [each.sequence for each in after.current.hosts.departures] == [5, 4]
+
+
+def test_a_list_that_is_newer_lowers_nothing() -> None:
+    record = a_record(hosts=some_hosts(sequence=9), create_requested_at=NOW)
+    assert lowered(record, a_list(Family.HOSTS, {}, sequence=9)) is record

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import MINUTE, NOW, settings, with_fields
+from tests.builders import MINUTE, NOW, had, settings, with_fields
 from tests.domain.cases import OURS, going, owned, requested, seen, with_hosts
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
@@ -188,9 +188,9 @@ def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() 
 def test_a_refused_creation_fails_without_an_attempt() -> None:
     ordered = requested(create_requested_at=NOW, slot=0, reason=Reason.CREATION_STARTED)
     record = after(CreatePool(1), a_failure(FailureKind.QUOTA), ordered)
-    assert (record.reason, record.attempt, record.claim.earlier) == (Reason.QUOTA_EXCEEDED, 1, ())
+    assert (record.reason, record.attempt, had(record)) == (Reason.QUOTA_EXCEEDED, 1, ())
     assert left_by(ordered, CreatePool(1), a_failure(FailureKind.QUOTA), NOW) is None
-    assert (sorted(record.slots), record.current.create_requested_at, record.chips_held) == ([], None, 0)
+    assert (sorted(record.slots), record.current.create_requested_at, record.chips_bought) == ([], None, 0)
 
 
 # questions

@@ -20,7 +20,6 @@ from tpu_slices.domain.reconciling.deletion import Assessment, Step
 from tpu_slices.domain.reconciling.outcomes import acted
 from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, failed
 from tpu_slices.domain.records.claims import Rejection
-from tpu_slices.domain.records.hosts import RunsOn
 from tpu_slices.domain.records.returning import Returning
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -34,7 +33,6 @@ CREATING: dict[str, Any] = {
     "slot": 0,
     "operation": "operation-1",
 }
-ELSEWHERE = RunsOn(slice_id=a_record().maker, attempt=1, pod_uid="pod-1", chips=16, since=NOW)
 
 
 def a_slice(reason: Reason, **changes: Any) -> SliceRecord:
@@ -66,8 +64,6 @@ IDLE = LIMITS.idle_after
         pytest.param(vacant(2 * IDLE), MINUTE, id="ready, unused for too long: soon"),
         pytest.param(vacant(10 * MINUTE, since=NOW - MINUTE), IDLE, id="ready for a minute, vacant for longer"),
         pytest.param(a_slice(Reason.READY), IDLE + MINUTE, id="ready, nothing reported"),
-        pytest.param(a_slice(Reason.RUNS_ELSEWHERE, runs_on=ELSEWHERE), 10 * MINUTE, id="runs elsewhere"),
-        pytest.param(vacant(timedelta(), runs_on=ELSEWHERE), 10 * MINUTE, id="ready, ran elsewhere"),
         pytest.param(a_slice(Reason.NOT_ALLOWED), None, id="refused: settled"),
         pytest.param(a_slice(Reason.CHIP_LIMIT_REACHED), MINUTE, id="over the chip limit: others may release chips"),
         pytest.param(a_slice(Reason.RELEASED), None, id="gone: settled"),

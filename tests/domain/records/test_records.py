@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_record, a_spec, an_occupant, some_hosts, unclaimed, with_fields
+from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, some_hosts, unclaimed
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, claim_id, slice_id
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
-from tpu_slices.domain.records.hosts import RunsOn, digest_of
+from tpu_slices.domain.records.hosts import digest_of
 from tpu_slices.domain.records.slices import HISTORY, Desire, SliceRecord
 
 courses = st.lists(st.sampled_from(Reason), max_size=3 * HISTORY)
@@ -138,7 +138,7 @@ def test_a_reason_implies_the_phase_or_leaves_it(reason: Reason) -> None:
         pytest.param((), False, id="nobody"),
         pytest.param((an_occupant(),), False, id="its own Job"),
         pytest.param((an_occupant("other"),), True, id="a Job of another JobSet"),
-        pytest.param((an_occupant(job_index=3),), False, id="a sibling Job of its template"),
+        pytest.param((an_occupant(job_index=3),), True, id="a sibling Job of its template"),
         pytest.param((an_occupant(replicated_job="driver"),), True, id="a sibling Job of another template"),
         pytest.param((an_occupant(uid=WorkloadUid("uid-recreated")),), True, id="of a JobSet of the same name"),
         pytest.param((an_occupant(), an_occupant("other")), False, id="its own and another"),
@@ -146,16 +146,7 @@ def test_a_reason_implies_the_phase_or_leaves_it(reason: Reason) -> None:
 )
 def test_hosts_are_lent_while_only_other_jobs_are_on_them(occupants: tuple[Occupant, ...], *, lent: bool) -> None:
     record = a_record(create_requested_at=NOW, hosts=some_hosts(occupants=occupants))
-    assert record.lent(record.current.hosts) is lent
-    assert record.chips_held == (0 if lent else 16)
-
-
-def test_chips_of_borrowed_hosts_are_held_beside_those_of_the_slice_itself() -> None:
-    elsewhere = RunsOn(slice_id=claim_id(a_job(name="gemma")), attempt=1, pod_uid="pod", chips=8, since=NOW)
-    record = a_record(attempt=3, create_requested_at=NOW, earlier=(1, 2), runs_on=elsewhere)
-    assert (record.chips_held, record.chips_bought) == (16 + 8, 16)
-    guests = with_fields(record, hosts=some_hosts(occupants=(an_occupant("other"),)))
-    assert (guests.chips_held, guests.chips_bought) == (8, 16)
+    assert (record.lent, record.chips_bought) == (lent, 16)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +165,7 @@ def test_the_chips_of_a_slice_are_bought_until_it_is_gone_whether_a_claim_has_it
 ) -> None:
     record = a_record(**{"create_requested_at": NOW, **changes})
     for slice_ in (record, replace(record, let_go="nobody used it"), unclaimed(record)):
-        assert (slice_.chips_bought, slice_.chips_held) == (bought, bought)
+        assert slice_.chips_bought == bought
 
 
 def test_a_slice_holds_the_slot_of_its_operation_and_the_one_that_was_handed_on_to_it() -> None:

@@ -33,7 +33,7 @@ OVER = Returning(cause=Cause.UPGRADE, since=WAITED, counts_from=WAITED, over_at=
         pytest.param(Reason.GKE_UPGRADES, STANDS, None, id="its hosts come back"),
         pytest.param(Reason.AWAITING_FLEX_START, {**BOUGHT_ALONE, **WAITS}, None, id="it waits for flex-start"),
         pytest.param(Reason.AWAITING_CAPACITY, {**BOUGHT_ALONE, **WAITS}, None, id="it waits for capacity"),
-        pytest.param(Reason.HOSTS_EXCHANGED, STANDS, None, id="somebody uses its hosts"),
+        pytest.param(Reason.USED_BY_OTHERS, STANDS, None, id="somebody uses its hosts"),
         pytest.param(Reason.STOCKOUT, {**WAITS, "setbacks": {Reason.STOCKOUT: 9}}, None, id="out of stock"),
         pytest.param(Reason.HOSTS_NOT_USABLE, {**WAITS, "setbacks": VAIN}, WAITED, id="bought twice in vain"),
         pytest.param(

@@ -117,7 +117,6 @@ def test_a_queued_slices_wait_has_its_queue_position() -> None:
         ([a_slice(0, Phase.QUEUED, Reason.OPERATION_LIMIT)], ReportReason.PROVISIONING),
         ([a_slice(0, Phase.PROVISIONING, Reason.HOSTS_LOST)], ReportReason.WAITING),
         ([a_slice(0, Phase.READY, Reason.LEADER_STILL_WAITING)], ReportReason.WAITING),
-        ([ready(0), a_slice(1, Phase.READY, Reason.RUNS_ELSEWHERE)], ReportReason.READY),
         ([ready(0), a_slice(1, Phase.READY, Reason.USED_BY_OTHERS)], ReportReason.READY),
         ([a_slice(0, Phase.WAITING, Reason.HOSTS_NOT_USABLE)], ReportReason.WAITING),
         ([a_slice(0, Phase.REFUSED, Reason.LEADER_UNSCHEDULABLE)], ReportReason.BLOCKED),

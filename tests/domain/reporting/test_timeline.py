@@ -115,7 +115,7 @@ def test_at_each_moment_the_last_transition_before_it_holds(transitions: list[Tr
 
 def test_a_slice_that_its_claim_has_no_more_is_released_from_its_first_moment_on() -> None:
     failed = a_record(create_requested_at=NOW - MINUTE).with_current(ordered=a_spec())
-    let_go = failed.unclaimed_with(failed.current, "it failed", NOW)
+    let_go = failed.let_go_of("it failed", NOW)
     looked_at = let_go.transitioned(NOW + MINUTE, Reason.DELETION_STARTED, "Releasing (it failed).")
     for record in (let_go, looked_at):
         (found,) = courses_of([record], Window(NOW, NOW + 2 * MINUTE))

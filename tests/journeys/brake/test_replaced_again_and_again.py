@@ -113,7 +113,7 @@ def test_what_is_kept_serves_the_next_job_of_its_shape_that_may_run_there() -> N
     world.cluster.scheduler.crosses = True
     waiting, created = world.jobset_appears("waiting", namespace="loops"), len(world.backend.ordered(Verb.CREATE))
     world.settle(minutes=10)
-    assert (waiting.bound, world.record(waiting).reason) == ({0}, Reason.RUNS_ELSEWHERE)
+    assert (waiting.bound, world.record(waiting).reason) == ({0}, Reason.READY)
     assert len(world.backend.ordered(Verb.CREATE)) == created
 
 

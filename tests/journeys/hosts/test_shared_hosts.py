@@ -8,7 +8,7 @@ from tests.journeys.serving import BROKEN, STOCKOUT, deletions, own_slice, reaso
 from tests.world import World
 from tpu_slices.domain.model.facts import WaitingLeader
 from tpu_slices.domain.model.observations import Running
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.flows.adopt import adopt
 from tpu_slices_simulator.fakes.backend import Verb
@@ -34,7 +34,7 @@ def three_crossed() -> tuple[World, list[LiveWorkload]]:
 def test_three_jobsets_that_run_on_each_others_slices_are_all_served_and_counted() -> None:
     world, _ = three_crossed()
     world.settle(minutes=60)
-    assert {record.reason for record in world.records.values()} == {Reason.RUNS_ELSEWHERE}
+    assert {record.reason for record in world.records.values()} == {Reason.READY}
     assert world.store.chips_bought(CLUSTER) == 48
     assert len(world.backend.ordered(Verb.CREATE)) == 3
 
@@ -49,7 +49,7 @@ def test_one_of_three_that_restarts_in_a_stockout_comes_back_to_the_hosts_it_had
     llama.bound.add(0)
     world.binds(llama, own_slice(gemma), attempt=1)
     world.settle(minutes=60)
-    assert {record.reason for record in world.records.values()} == {Reason.RUNS_ELSEWHERE}
+    assert {record.reason for record in world.records.values()} == {Reason.READY}
     assert (deletions(world), len(world.pools)) == ([], 3)
 
 
@@ -58,7 +58,7 @@ def test_the_slice_that_nobody_of_three_uses_any_more_is_released() -> None:
     world.ends(llama)
     world.settle(minutes=70)
     assert len(world.pools) == 2
-    assert {reason(world, each) for each in others} == {Reason.RUNS_ELSEWHERE}
+    assert {reason(world, each) for each in others} == {Reason.READY}
 
 
 # slices that their claim had before
@@ -164,6 +164,7 @@ def test_a_job_whose_hosts_another_template_of_its_jobset_took_gets_its_next_sli
         world.clock.advance(MINUTE)
         waits("b")
     assert (world.records[b].attempt, world.records[b].pool in world.pools) == (2, True)
-    assert (world.records[a].phase, world.records[a].reason) == (Phase.READY, Reason.RUNS_ELSEWHERE)
+    assert (world.records[a].maker, world.records[a].reason) == (b, Reason.SPEC_DRIFTED)
+    assert "its Job came to it" in world.records[a].message
     _, update = world.publisher.reports[-1]
     assert update.report.message.startswith("1 of 2 slices ready")

@@ -12,6 +12,7 @@ from relay.objects import PoolKey
 from tests.builders import MINUTE, a_request
 from tests.domain.planning.test_node_groups import self_managed
 from tests.journeys.node_groups.test_life import ready
+from tests.journeys.serving import own_slice
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -151,7 +152,7 @@ def test_a_jobset_on_the_hosts_of_a_group_gets_no_slice_of_its_own(world: World)
     jobset = on_the_group(world, group)
     world.settle(minutes=60)
     assert world.pools == [world.record(group).pool]
-    assert world.record(jobset).reason is Reason.RUNS_ELSEWHERE
+    assert own_slice(jobset) not in world.records
     assert world.record(group).reason is Reason.READY
 
 

@@ -10,7 +10,7 @@ from tests.builders import CLUSTER
 from tests.relay.objects import OPTED_OUT, SELECTOR, Json, bound_pod, container, controlled_by, jobset, node, pod
 from tests.relay.objects import replicated_job as template
 from tests.relay.watched import START, Watched, nodes, none_of, occupants, read, reports
-from tpu_slices.domain.model.facts import HostsChanged, SlicesWanted
+from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices_simulator.relays import due_facts
 
 HOST = "tpu-llama-0-aaaaaaaaaaaaa-1-0"
@@ -265,14 +265,3 @@ def test_a_relay_that_restarts_reports_everything_again() -> None:
     (fact,) = (fact for fact in due_facts(queue, START) if isinstance(fact, HostsChanged))
     assert (fact.usable, fact.joined, fact.sequence) == (4, 4, 64)
     assert [each.pod_uid for each in fact.occupants] == ["pod-0"]
-
-
-def test_demand_is_repeated_when_another_jobset_occupies_its_hosts(watched: Watched) -> None:
-    watched.see(jobset(), pod(0), node(0))
-    watched.pass_time(1)
-    watched.due_facts()
-    watched.see(jobset("guest", uid="u-2"), bound_pod(0, HOST, **GUEST))
-    assert occupants(watched.due_facts()) == [["guest"]]
-    watched.pass_time(1)
-    (again,) = [fact for fact in watched.due_facts() if isinstance(fact, SlicesWanted)]
-    assert again.workload.owner.uid == "u-1"

@@ -35,7 +35,7 @@ class FakePublisher:
         """Whose pods wait for a slice, as said with the last request for it."""
         self.ended: set[ClaimId | SliceId] = set()
         """The slices of which requests say that an operation ended."""
-        self.answers: list[tuple[ClusterId, ClaimId | SliceId, HostsChanged]] = []
+        self.answers: list[tuple[ClusterId, SliceId, HostsChanged]] = []
         """Reconcile requests with an answer of the relay."""
         self.echoes: list[tuple[ClusterId, datetime]] = []
         self.joins: list[tuple[ClusterId, JoinToken]] = []
@@ -66,7 +66,7 @@ class FakePublisher:
         self.waiting.update(dict.fromkeys(slices, waiting))
         self.ended |= {*slices} if ended else set()
 
-    def pass_on(self, cluster: ClusterId, slice_: ClaimId | SliceId, answer: HostsChanged) -> None:
+    def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
         self._fail_if_asked()
         check(partial(encode_answer, cluster, slice_), [answer])
         self.answers.append((cluster, slice_, answer))

@@ -233,14 +233,13 @@ class FakeStore(FakeDocuments):
         self._answer()
         return self._one(Budget, cluster, lambda _: Budget.of(cluster, _LONG_AGO))
 
-    def chips_bought(self, cluster: ClusterId) -> int:
-        return self._sum(cluster, documents.CHIPS_BOUGHT)
-
-    def chips_held(self, cluster: ClusterId, namespace: str) -> int:
+    def chips_bought(self, cluster: ClusterId, namespace: str | None = None) -> int:
+        if namespace is None:
+            return self._sum(cluster, documents.CHIPS_BOUGHT)
         return self._summed(
             cluster,
-            (documents.CHIPS_HELD, namespace),
-            lambda every: _sum(documents.CHIPS_HELD, (it for it in every if it["owner"]["namespace"] == namespace)),
+            (documents.CHIPS_BOUGHT, namespace),
+            lambda every: _sum(documents.CHIPS_BOUGHT, (it for it in every if it["owner"]["namespace"] == namespace)),
         )
 
     def chips_idle(self, cluster: ClusterId) -> int:

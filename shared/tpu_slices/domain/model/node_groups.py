@@ -94,6 +94,14 @@ class NodeGroupStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodesGone:
+    """A word to the relay of a self-managed cluster: a pool is gone for good, and its Node objects are to go, too."""
+
+    slice_id: ClaimId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodesExpected:
     """A word to the relay of a self-managed cluster: the nodes of these instances are a pool's hosts."""
 

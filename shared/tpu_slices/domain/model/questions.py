@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion
-from tpu_slices.domain.model.node_groups import NodesExpected
+from tpu_slices.domain.model.node_groups import NodesExpected, NodesGone
 from tpu_slices.domain.model.slices import ClaimId, Owner
 
 
@@ -69,4 +69,4 @@ class EchoQuestion:
 
 FactQuestion = ListQuestion | RepeatQuestion | HostsQuestion
 """Questions that are answered by the facts that would be published anyway."""
-AnyQuestion = Question | EchoQuestion | JoinQuestion | JoinEnded | NodesExpected | FactQuestion
+AnyQuestion = Question | EchoQuestion | JoinQuestion | JoinEnded | NodesExpected | NodesGone | FactQuestion

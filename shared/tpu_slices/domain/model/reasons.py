@@ -47,7 +47,6 @@ class Reason(StrEnum):
     AWAITING_CAPACITY = "AwaitingCapacity", Phase.PROVISIONING  # Compute Engine has too few such hosts, and tries on
     HOSTS_JOINING = "HostsJoining", Phase.PROVISIONING
     HOSTS_LOST = "HostsLost", Phase.PROVISIONING  # it was READY before
-    HOSTS_EXCHANGED = "HostsExchanged", Phase.PROVISIONING  # its Job gets the slice of a Job that took its hosts
     GKE_UPGRADES = "GkeUpgrades", Phase.PROVISIONING  # GKE makes its hosts anew, to upgrade them
     GKE_REPAIRS = "GkeRepairs", Phase.PROVISIONING  # the same, to repair them
     POOL_BUSY = "PoolBusy", Phase.PROVISIONING  # the vendor works on it otherwise
@@ -59,8 +58,7 @@ class Reason(StrEnum):
     SPEC_DRIFTED = "SpecDrifted", Phase.READY  # in use, but created for an earlier version of the request
     LEADER_STILL_WAITING = "LeaderStillWaiting", Phase.READY  # every host is ready, but the leader is not scheduled
     ADOPTED = "Adopted", Phase.READY  # found without a record, kept because its JobSet is live
-    RUNS_ELSEWHERE = "RunsElsewhere", Phase.READY  # its Job runs on the hosts of another slice
-    USED_BY_OTHERS = "UsedByOthers", Phase.READY  # Jobs of others run on it, and its own does not wait
+    USED_BY_OTHERS = "UsedByOthers", Phase.READY  # Jobs of others are on it, and its claim is not theirs
     LABELS_REPLACED = "LabelsReplaced", Phase.READY  # somebody replaced those of its pool: they are put back
 
     STOCKOUT = "Stockout", Phase.WAITING
@@ -91,7 +89,7 @@ class Reason(StrEnum):
 
     CLOSING_HOSTS = "ClosingHosts", Phase.RELEASING  # the relay is asked to let no new pod onto them
     DELETION_QUEUED = "DeletionQueued", Phase.RELEASING  # the cluster accepts no more operations now
-    EARLIER_SLICE_STANDS = "EarlierSliceStands", Phase.RELEASING  # it has a record of its own, which says why
+    EARLIER_SLICE_STANDS = "EarlierSliceStands", Phase.RELEASING  # its record says why
     DELETION_POSTPONED = "DeletionPostponed", Phase.RELEASING  # another operation is in its way
     DELETION_STARTED = "DeletionStarted", Phase.RELEASING
     DELETION_REFUSED = "DeletionRefused", Phase.RELEASING  # requested again until GKE accepts it
@@ -121,7 +119,6 @@ SERVED = frozenset(
         Reason.READY,
         Reason.SPEC_DRIFTED,
         Reason.ADOPTED,
-        Reason.RUNS_ELSEWHERE,
         Reason.USED_BY_OTHERS,
         Reason.LABELS_REPLACED,
     }

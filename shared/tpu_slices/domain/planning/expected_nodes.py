@@ -31,7 +31,7 @@ def nodes_expected(record: SliceRecord, settings: ClusterSettings) -> NodesExpec
     if not settings.self_managed or spec is None or record.seen_as not in _AWAITED:
         return None
     pools = record.pinned_settings or settings.pools
-    labels = labels_of_host(record.job, record.attempt, spec, pools, record.pool)
+    labels = labels_of_host(record.named_for, record.attempt, spec, pools, record.pool)
     project = settings.path.split("/")[1]
     return NodesExpected(
         slice_id=record.maker,

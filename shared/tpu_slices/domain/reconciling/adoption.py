@@ -54,6 +54,8 @@ def plan_adoptions(
 ) -> tuple[Adoption, ...]:
     """Return an adoption for each pool that TPU Provisioner made.
 
+    `known`: what each claim has; for a Job whose pool was adopted, that slice, whichever claim has it now.
+
     | the pool's JobSet                          | outcome                                                       |
     |--------------------------------------------|---------------------------------------------------------------|
     | active, has the pool's Job with TPU chips  | adopted: kept while the JobSet is live, deleted when it ends  |
@@ -118,6 +120,7 @@ def adopted_record(pool: LegacyPool, record: SliceRecord, now: datetime) -> Slic
         record,
         current=Attempt(number=0, create_requested_at=now, ours_since=now, spared_until=now + SPARED_FOR),
         claim=claim.with_changes(tried=claim.tried - 1 if unused else claim.tried, refusal=None, retry_at=None),
+        first_job=None,
         legacy_pool=pool.name,
         next_reconcile_at=now,
         look_at=now,
@@ -147,7 +150,7 @@ def _request(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) 
 def _placeholder(
     jobset: LiveWorkload, known: WorkloadRecord | None, slices: Sequence[SliceRecord], now: datetime
 ) -> WorkloadRecord:
-    ids = [record.maker for record in slices]
+    ids = [record.last_claim for record in slices]
     if known is not None:
         return replace(known, demand={**known.demand, **dict.fromkeys(ids)})
     return WorkloadRecord.of(slices[0].cluster, jobset.ref, now, ids)

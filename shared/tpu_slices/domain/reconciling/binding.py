@@ -60,17 +60,16 @@ def bind(case: Situation) -> Bound:
     | its slice goes, and the claim is not needed               | that, until it is gone                              |
     | its slice goes; its Job is on it, or waits for it, nobody | that again: its hosts are opened                    |
     | else uses it, and it is not being deleted                 |                                                     |
-    | its slice goes; a sibling is on it, and its Job does not  | that again                                          |
-    | wait                                                      |                                                     |
-    | its slice goes; its Job waits, or runs elsewhere          | none: as below                                      |
+    | its slice goes; its Job waits                             | none: as below                                      |
     | its slice goes                                            | that, until it is gone                              |
+    | its slice was made for another Job, and somebody deleted  | none: as below                                      |
+    | its pool                                                  |                                                     |
     | has a slice, which nobody uses any more (`giving_up`)     | that, until it is gone                              |
     | has a slice, which does not serve (`giving_up`)           | none: as below                                      |
     | has a slice                                               | that                                                |
     | is not needed any more, or not now                        | none                                                |
     | its slice has just failed, or was not used though ready   | none: why, and when the next is tried               |
     | another's pool has the name of its slice                  | none: that; the next slice has another name         |
-    | its Job runs on another claim's slice                     | none: RUNS_ELSEWHERE                                |
     | is refused, or not allowed                                | none: why                                           |
     | failed before, and may not be tried yet                   | none: as before                                     |
     | nobody waits for it, as was confirmed lately              | none: DEMAND_STALE                                  |
@@ -78,11 +77,12 @@ def bind(case: Situation) -> Bound:
     | lacks a slot, or its turn to try what ran out             | none: OPERATION_LIMIT, AWAITING_TURN                |
     | else                                                      | a slice that is made now, or whose making goes on   |
 
-    A slice that it has no more has a record of its own until it is gone, unless it is gone already. No name is used
+    A slice that it has no more stays on record, without a claim, until it is gone. No name is used
     twice.
     """
+    if case.record.wanted and _needs_another_name(case):
+        case = _with_another(case)
     if case.record.current.create_requested_at is None:
-        case = _with_another(case) if case.record.current.gone and case.record.wanted else case
         return Bound(case, waits=_waits(case))
     if not case.record.wanted:
         case = replace(case, record=case.record.with_changes(let_go=case.record.why_it_goes))
@@ -90,10 +90,10 @@ def bind(case: Situation) -> Bound:
         rest = without_gone(case)
         return Bound(rest, waits=_waits(rest))
     if case.record.goes and not _returns(case):
-        passed_over = case.record.wanted and (case.waiting or case.runs_elsewhere)
+        passed_over = case.record.wanted and case.waiting
         fits = case.record.current.delete_requested_at is None
         return _without(case, GivingUp(why=case.record.let_go, fits=fits)) if passed_over else Bound(case)
-    back = replace(case, record=_taken_back(case.record, case.now)) if case.record.goes else case
+    back = replace(case, record=_kept(case.record, case.now)) if case.record.goes else case
     ended = giving_up(back)
     if ended is None:
         opened, actions = _with_current_opened(back)
@@ -117,9 +117,15 @@ def without_gone(case: C) -> C:
     return case.with_record(after, Observed(Absent(), case.seen.by))
 
 
+def _needs_another_name(case: Situation) -> bool:
+    """Return whether a claim's slice is gone for good, or was made for another Job, and somebody deleted its pool."""
+    record = case.record
+    return record.current.gone or (record.first_job is not None and case.nothing_stands and not record.goes)
+
+
 def _with_another(case: C) -> C:
     """Return a claim with the next number after a slice that is gone."""
-    return case.with_record(with_next(case.record, None), Observed(Absent(), case.seen.by))
+    return case.with_record(case.record.with_next(None), Observed(Absent(), case.seen.by))
 
 
 def _without(case: Situation, ended: GivingUp) -> Bound:
@@ -127,7 +133,7 @@ def _without(case: Situation, ended: GivingUp) -> Bound:
     record, seen = case.record, case.seen
     as_seen = replace(record, current=seen_so(record.current, seen.pool, case.now, seen.by))
     stands = None if is_gone(case) else let_go(as_seen, ended, case)
-    after = with_next(record, stands)
+    after = record.with_next(stands.id if stands is not None else None)
     known = _known_beside(case, stands.chips_bought) if stands is not None else case.known
     rest = replace(case, record=after, seen=Observed(Absent(), seen.by), known=known)
     return Bound(rest, stands, waits=_waits(rest, ended))
@@ -139,7 +145,7 @@ def _waits(case: Situation, ended: GivingUp | None = None) -> Arm | None:
         return None
     if ended is not None and ended.rejection is not None:
         return _rejected(ended.rejection, case)
-    if ended is not None and not case.runs_elsewhere:
+    if ended is not None:
         if ended.failure is not None:
             return failure(case.record, ended.failure, case.now, case.settings)
         if ended.unowned:
@@ -156,8 +162,6 @@ def _rejected(why: Refusal, case: Situation) -> Arm:
 def _made(case: Situation) -> Arm:
     """Return what a claim without a slice says, however its last one ended: why it waits, or that a slice is made."""
     record = case.record
-    if case.runs_elsewhere:
-        return elsewhere(record)
     refusal = refusal_of(record, case.settings, case.known.held, case.known.limited)
     if refusal is not None and (refusal.reason is not Reason.CHIP_LIMIT_REACHED or not case.unawaited):
         return Arm(refusal.reason, refusal.message, {"retry_at": None, "blocked_settings_version": None})
@@ -170,14 +174,6 @@ def _made(case: Situation) -> Arm:
         return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
     slot = record.current.slot if record.current.slot is not None else case.slot_for(record.attempt)
     return _without_slot(case) if slot is None else _create(case, slot)
-
-
-def elsewhere(record: SliceRecord) -> Arm:
-    """Return that a Job runs on another claim's slice."""
-    place = record.claim.runs_on
-    assert place is not None
-    verb = "runs" if place.left_at is None else "ran moments ago, and may restart,"
-    return Arm(Reason.RUNS_ELSEWHERE, f"Its Job {verb} on the hosts of slice {place.slice_id}.")
 
 
 def _has_to_wait(case: Situation) -> bool:
@@ -224,36 +220,19 @@ def _create(case: Situation, slot: int) -> Arm:
     return Arm(Reason.CREATION_STARTED, message, claim, current, others, creates=True)
 
 
-def with_next(record: SliceRecord, stands: SliceRecord | None) -> SliceRecord:
-    """Return a claim's record with the next slice, not yet requested; `stands`: the last one, if that is not gone."""
-    number = min(record.claim.tried, LAST_ATTEMPT) + 1
-    return replace(
-        record,
-        current=Attempt(number=number),
-        claim=record.claim.with_changes(
-            tried=max(record.claim.tried, number),
-            earlier=record.claim.earlier if stands is None else (*record.claim.earlier, stands.attempt),
-            rebuild_allowed=False,
-            rejection=None,
-        ),
-        let_go="",
-        join_asked=None if stands is not None and stands.join_asked is not None else record.join_asked,
-    )
-
-
 def let_go(record: SliceRecord, ended: GivingUp, case: Situation) -> SliceRecord:
-    """Return the slice that a claim has, as a record of its own: no claim has it any more."""
+    """Return the slice that a claim had, and that no claim has any more."""
     nothing_bought = isinstance(case.seen.pool, Broken) and not (
         record.current.hosts.joined or record.current.hosts.occupants
     )
     empty = ended.failure is not None and nothing_bought
-    slice_ = replace(record.current, empty=empty, slot=held_slot(case))
-    return replace(record.unclaimed_with(slice_, ended.told, case.now), fits=ended.fits)
+    going = record.with_current(empty=empty, slot=held_slot(case))
+    return replace(going.let_go_of(ended.told, case.now), fits=ended.fits)
 
 
 def _known_beside(case: Situation, chips: int) -> Known:
     """Return what is known, with the chips of the slice that the claim lets go among those of other pools."""
-    if case.known.held is None or case.record.lent(case.record.current.hosts):  # then they are among them
+    if case.known.held is None:
         return case.known
     return replace(case.known, held=case.known.held.plus(chips))
 
@@ -268,103 +247,18 @@ def _returns(case: Situation) -> bool:
         return False
     if not isinstance(seen, Creating | Running | Busy | Broken):
         return False
-    if record.on(record.current.hosts):
+    if record.occupied:
         return True
-    if not case.waiting:
-        return any(map(record.interchangeable, record.current.hosts.occupants))
-    if case.runs_elsewhere or seen == Creating(operation_runs=False) or isinstance(seen, Broken):
+    if not case.waiting or seen == Creating(operation_runs=False) or isinstance(seen, Broken):
         return False
     made_for, hosts = record.current.made_for, record.current.hosts
     others = any(user.owner.uid != record.owner.uid for user in case.users_of(hosts, made_for).jobs)
     return record.spec is not None and same_request(made_for, record.spec) and not others and not hosts.occupants
 
 
-def _taken_back(record: SliceRecord, now: datetime) -> SliceRecord:
-    """Return a claim's record with a slice that stays after all: what was done about its end counts no more."""
-    current, hosts = record.current, record.current.hosts
-    again = Attempt(
-        number=current.number,
-        create_requested_at=current.create_requested_at,
-        ordered=current.ordered,
-        ours_since=current.ours_since,
-        seen=current.seen,
-        operation=current.operation,
-        slot=current.slot,
-        hosts=replace(hosts, vacant_since=hosts.vacant_since and now, ends_by=None),
-        spared_until=current.spared_until,
-    )
-    return replace(record, current=again, let_go="")
-
-
-def may_be_regained(slice_: SliceRecord) -> bool:
-    """Return whether a slice that no claim has may be given back to the claim that it was made for."""
-    current = slice_.current
-    free = slice_.fits and not current.hosts.occupants and current.delete_requested_at is None
-    steered = slice_.hold or slice_.release_requested
-    return slice_.unclaimed and not steered and (free or slice_.on(current.hosts))
-
-
-def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRecord | None] | None:
-    """Return a claim with a slice again that it had before, and the slice that it had meanwhile, if it had one.
-
-    None: it does not get it. `case`: of the slice, which `may_be_regained`.
-
-    | the claim                                                                           | gets it |
-    |-------------------------------------------------------------------------------------|---------|
-    | is not needed any more, or not now; is held                                         | no      |
-    | its Job is on the slice that it has, or was seen elsewhere later                    | no      |
-    | its Job is on this slice, which does not stand, or is being deleted                 | no      |
-    | its Job is on this slice                                                            | yes     |
-    | its Job waits, none was requested for it yet, and the slice stands whole for the    | yes     |
-    | same request, with nobody on it or about to return                                  |         |
-    | else                                                                                | no      |
-    """
-    slice_, now = case.record, case.now
-    runs_on, position = claim.claim.runs_on, slice_.current.hosts.sequence
-    if not claim.wanted or claim.hold or claim.on(claim.current.hosts):
-        return None
-    if runs_on is not None and runs_on.sequence > position:  # it was seen there later
-        return None
-    if not _stands(slice_) or case.order_may_arrive(slice_.current.delete_requested_at):
-        return None
-    if not slice_.on(slice_.current.hosts) and not _serves(claim, case):
-        return None
-    had = claim.current.create_requested_at is not None
-    meanwhile = claim.unclaimed_with(claim.current, f"its Job runs on {slice_.pool}", now) if had else None
-    earlier = [number for number in claim.claim.earlier if number != slice_.attempt]
-    after = replace(
-        _taken_back(replace(claim, current=slice_.current), now),
-        claim=claim.claim.with_changes(
-            earlier=(*earlier, *([claim.attempt] if had else [])),
-            runs_on=None,
-            rebuild_allowed=False,
-            rejection=None,
-        ),
-        legacy_pool=slice_.legacy_pool or claim.legacy_pool,
-        join_asked=slice_.join_asked,
-        slot_awaited=None,
-        next_reconcile_at=now,
-        look_at=now,
-    )
-    return after, meanwhile
-
-
-def _stands(slice_: SliceRecord) -> bool:
-    """Return whether a pool stands as far as is known, whatever state it is in, and nobody deletes it."""
-    seen = slice_.current.seen
-    return seen is None or isinstance(seen.pool, Creating | Running | Busy | Broken)
-
-
-def _serves(claim: SliceRecord, case: Situation) -> bool:
-    """Return whether a slice that no claim has is what its claim waits for."""
-    current, confirmed = case.record.current, claim.claim.demand_confirmed_at
-    waits = confirmed is not None and case.now - confirmed <= case.limits.demand_ttl and claim.claim.runs_on is None
-    if not waits or claim.current.create_requested_at is not None or claim.spec is None or case.record.made_as is None:
-        return False
-    stands = current.seen is not None and isinstance(current.seen.pool, Running | Busy)
-    whole = current.hosts.usable + current.hosts.closed >= case.record.made_as.hosts
-    unused = not case.users_of(current.hosts, current.made_for)
-    return stands and whole and unused and same_request(current.made_for, claim.spec)
+def _kept(record: SliceRecord, now: datetime) -> SliceRecord:
+    """Return a claim's record with a slice that stays after all."""
+    return replace(record, current=record.current.kept(now), let_go="")
 
 
 def _with_current_opened(case: Situation) -> tuple[Situation, tuple[Action, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Self
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
@@ -19,7 +19,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import ClaimId, same_request
+from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
@@ -28,9 +28,6 @@ from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeard
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
-
-REPEATED_WITHIN = timedelta(minutes=6)
-"""Demand of leaders that still wait is confirmed within 5 minutes, by a heartbeat or by a list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +45,6 @@ class Known:
     """Why it is not bought while releases are stopped."""
     shortage: Shortage | None = None
     """The shortage for which its creation waits its turn."""
-    left: ClaimId | None = None
-    """The slice that its Job gets because others took its hosts (`occupancy.is_left`)."""
     slots: Mapping[int, int] = field(default_factory=dict)
     """The slots that this decision may use, by attempt; beside that which was handed on to the slice."""
 
@@ -113,23 +108,10 @@ class Situation:
         return own.state_since + self.limits.evict_within if own is not None and over else None
 
     @property
-    def runs_elsewhere(self) -> bool:
-        """Whether its Job runs on hosts of another slice, or may be restarting there.
-
-        A Job that is still reported to wait a while after its leader arrived there is not there any more.
-        """
-        place, confirmed = self.record.claim.runs_on, self.record.claim.demand_confirmed_at
-        if place is None:
-            return False
-        if place.left_at is not None:
-            return self.now - place.left_at < self.limits.restart_grace
-        return confirmed is None or confirmed <= place.since + REPEATED_WITHIN
-
-    @property
     def deprived(self) -> bool:
-        """Whether its Job waits while only others are on the hosts of the current pool."""
-        lent = self.record.lent(self.record.current.hosts) and not self.record.owner.kind.declares
-        return lent and self.waiting and not self.runs_elsewhere
+        """Whether its Job waits while only others are on the hosts of the current pool, and will be."""
+        lent = self.record.lent and not self.record.owner.kind.declares
+        return lent and self.waiting and bool(self.users.present)
 
     @property
     def whole(self) -> bool:
@@ -160,10 +142,9 @@ class Situation:
         return found.without_return_of(self.record.job) if self._needs_other_hosts(fingerprint) else found
 
     def _needs_other_hosts(self, fingerprint: str | None) -> bool:
-        """Return whether the Job waits or is elsewhere, and requests what a pool does not have: it does not return."""
-        record = self.record
-        away = self.waiting or record.unclaimed or record.on(record.current.hosts)
-        return away and record.spec is not None and not same_request(fingerprint, record.spec)
+        """Return whether the Job, which left, waits or has no claim on a pool that is not what it requests."""
+        spec, away = self.record.spec, self.waiting or self.record.unclaimed
+        return away and spec is not None and not same_request(fingerprint, spec)
 
     def evidence(self, hosts: Hosts, fingerprint: str | None) -> Evidence:
         """Return what is known about the use of an attempt that is to be deleted; a release spares only others."""

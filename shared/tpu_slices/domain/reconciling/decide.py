@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, assert_never
+from typing import assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -24,7 +23,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SliceSpec, same_request
 from tpu_slices.domain.reconciling import messages
-from tpu_slices.domain.reconciling.binding import Bound, bind, elsewhere, without_gone
+from tpu_slices.domain.reconciling.binding import Bound, bind, without_gone
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Arm, CreatePool, Decision
 from tpu_slices.domain.reconciling.deletion import Assessment
@@ -61,7 +60,8 @@ def decide(
     | Running           | READY when every host is usable                                                         |
     | - its hosts are   | wait, however long it takes                                                             |
     |   awaited         |                                                                                         |
-    | - others on it    | READY; its Job waits: for the slice that they left                                      |
+    | - others are on   | USED_BY_OTHERS                                                                          |
+    |   it alone        |                                                                                         |
     | - other request   | SPEC_DRIFTED                                                                            |
     | - its labels were | READY, and they are put back                                                            |
     |   replaced        |                                                                                         |
@@ -136,7 +136,7 @@ class Case(Situation):
         match self.seen.pool:
             case Creating():
                 return self._creating()
-            case Running(lacking=lacking) if lacking and self.whole and not self.runs_elsewhere:
+            case Running(lacking=lacking) if lacking and self.whole:
                 return self._relabelled(lacking)
             case Running():
                 return self._running(self.seen.pool)
@@ -158,22 +158,17 @@ class Case(Situation):
     def _running(self, seen: Running) -> Arm:
         record, spec = self.record, self.record.made_as
         served = {"failures": 0, "retry_at": None}
-        if self.runs_elsewhere:
-            return elsewhere(self.record)
         if record.spec is None or spec is None or (record.attempt == 0 and not record.current.hosts.known):
             return Arm(Reason.ADOPTED, messages.adopted(record))
         if self.unfilled:
             return self._awaiting_hosts(seen.awaiting)
-        if self.deprived and self.known.left is not None:
-            guest = record.current.hosts.occupants[0].owner.full_name
-            return Arm(Reason.HOSTS_EXCHANGED, messages.hosts_exchanged(guest, self.known.left))
         if not self.whole:
             return self._incomplete(spec, seen)
         if not same_request(seen.fingerprint, record.spec):
             return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
-        if record.lent(record.current.hosts) and not record.owner.kind.declares:
+        if record.lent and not record.owner.kind.declares:
             user = record.current.hosts.occupants[0].owner.full_name
-            return Arm(Reason.USED_BY_OTHERS, f"{user} runs on its hosts; its own Job does not need them now.", served)
+            return Arm(Reason.USED_BY_OTHERS, f"{user} is on its hosts, and cannot have them.", served)
         if self.leader_should_be_here:
             return Arm(Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING, served)
         return Arm(Reason.READY, messages.ready(record, spec, self.now), served)
@@ -222,17 +217,14 @@ class Case(Situation):
     def _releasing(self, still: Assessment | None) -> Arm:
         """Return RELEASING, or GONE once neither a pool nor a late create request is left."""
         record = self.record
-        claim: dict[str, Any] = {"retry_at": None, "failures": 0, "blocked_settings_version": None}
-        own = self.known.workloads.get(record.owner.uid)
-        if own is not None and own.state is not WorkloadState.ACTIVE:
-            claim["runs_on"] = None
+        claim = {"retry_at": None, "failures": 0, "blocked_settings_version": None}
         why = record.why_it_goes
         if still is not None:
             return Arm(
                 still.reason, f"Releasing ({why}): {still.message.rstrip('.')}.", claim, record={"expire_at": None}
             )
         if record.claim.earlier:
-            names = " and ".join(record.pool_of(number) for number in record.claim.earlier)
+            names = " and ".join(record.claim.earlier)
             message = f"Releasing ({why}): waiting for {self.vendor.pool} {names}, which it had before, to go."
             return Arm(Reason.EARLIER_SLICE_STANDS, message, claim, record={"expire_at": None})
         expires = {"expire_at": record.expire_at or self.now + self.limits.gone_ttl}

@@ -107,7 +107,7 @@ class Decision:
     reason: Reason
     message: str
     let_go: SliceRecord | None = None
-    """The slice that the claim had, as a new record of its own; None: it has what it had."""
+    """The slice that the claim had, as a record without a claim; None: it has what it had."""
 
     @property
     def changes_pools(self) -> bool:

@@ -73,15 +73,11 @@ def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
     return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
 
 
-def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[ClaimId, SliceRecord]) -> tuple[SliceRequest, ...]:
-    """Return what the waiting leaders demand, each for the Job whose slice it needs.
-
-    A leader may be scheduled on the slice of a sibling Job. The displaced Job then needs the slice of the Job that
-    displaced it.
-    """
+def demands(fact: SlicesWanted, cluster: ClusterId) -> tuple[SliceRequest, ...]:
+    """Return what the waiting leaders demand, each for its own Job."""
     requests = {request.replicated_job: request for request in fact.requests}
     chips = chips_requested(fact.requests)
-    own = (
+    return tuple(
         SliceRequest(
             job=job_of(cluster, fact.workload, leader),
             request=requests[leader.replicated_job],
@@ -90,38 +86,6 @@ def demands(fact: SlicesWanted, cluster: ClusterId, slices: Mapping[ClaimId, Sli
         )
         for leader in legitimate(fact)
     )
-    return tuple(replace(each, job=_job_with_free_slice(each, fact, slices)) for each in own)
-
-
-def _job_with_free_slice(asked: SliceRequest, fact: SlicesWanted, slices: Mapping[ClaimId, SliceRecord]) -> WorkloadJob:
-    job, seen, first = asked.job, {asked.job}, slices.get(claim_id(asked.job))
-    while (displacing := _displacing_job(job, fact, slices.get(claim_id(job)))) is not None and displacing not in seen:
-        if not _serves(slices.get(claim_id(displacing)), first, asked):
-            break
-        seen.add(displacing)
-        job = displacing
-    return job
-
-
-def _serves(left_behind: SliceRecord | None, first: SliceRecord | None, asked: SliceRequest) -> bool:
-    """Return whether the slice that a displacing Job leaves behind is for the displaced Job.
-
-    It is made anew if it was made for an earlier request; but a group of an earlier revision cannot ask for that.
-    """
-    if earlier_shape(asked) is None or first is None or first.spec is None:
-        return True
-    return left_behind is None or left_behind.spec is None or left_behind.spec.fingerprint == first.spec.fingerprint
-
-
-def _displacing_job(job: WorkloadJob, fact: SlicesWanted, record: SliceRecord | None) -> WorkloadJob | None:
-    """Return the sibling Job whose leader is on a Job's slice, or None."""
-    if record is None or record.on(record.current.hosts):
-        return None
-    replicas = {request.replicated_job: request.replicas for request in fact.requests}
-    for occupant in reversed(record.current.hosts.occupants):
-        if record.interchangeable(occupant) and occupant.job_index < replicas.get(occupant.replicated_job, 0):
-            return replace(job, job_index=occupant.job_index)
-    return None
 
 
 def wanted(
@@ -148,7 +112,7 @@ def wanted(
         return None
     updates: dict[ClaimId, SliceRecord] = {}
     demand: dict[ClaimId, datetime | None] = dict(known.demand) if known else {}
-    for each in demands(fact, settings.cluster, slices):
+    for each in demands(fact, settings.cluster):
         id_ = claim_id(each.job)
         demand[id_] = max(now, demand.get(id_) or now)
         spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
@@ -210,8 +174,8 @@ def declared(
     after = before
     if (spec := _declared_spec(fact, job, settings)) is not None and _request_changed(before, spec):
         after = replace(_with_request(before, spec), next_reconcile_at=now)
-    updates = {} if after == record else {after.maker: after}
-    return Demand(replace(workload, demand={after.maker: None}), updates)
+    updates = {} if after == record else {after.last_claim: after}
+    return Demand(replace(workload, demand={after.last_claim: None}), updates)
 
 
 def _declaring(
@@ -274,7 +238,7 @@ def with_current_desire(
         return record
     active, has = own.state is WorkloadState.ACTIVE, own.has(record.job.job_index)
     message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
-    confirmed_at = own.demand_confirmed_at(record.maker, listed_at)
+    confirmed_at = own.demand_confirmed_at(record.last_claim, listed_at)
     awaited_since = (
         record.claim.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     )

@@ -60,15 +60,13 @@ def giving_up(case: Situation) -> GivingUp | None:
     | not ours: somebody else has a pool of its name, and its own | yes: the next attempt has another name            |
     | Job is not there                                            |                                                   |
     | begun, and not to be bought any more                        | yes                                               |
-    | a pool on which only others run, while its own Job waits    | yes, unless it gets one that they left            |
+    | a pool on which only others run, while its own Job waits    | yes                                               |
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed since, unused             | yes                                               |
     | of a TPUNodeGroup, in none of the cases above               | no                                                |
     | the vendor awaits its hosts, while no leader waits          | unneeded, after `restart_grace`; while one waits: |
     |                                                             | no                                                |
-    | the same, or unused for `idle_after`, while its Job runs    | yes                                               |
-    | elsewhere                                                   |                                                   |
     | unused, and without some usable hosts that the vendor is    | failed, once they are away for the `patience`     |
     | known to bring back, or was (`returning`)                   | of the cause, or back for `hosts_timeout`         |
     | else unused and without some usable hosts                   | failed, after `hosts_timeout`                     |
@@ -79,7 +77,7 @@ def giving_up(case: Situation) -> GivingUp | None:
             return GivingUp(why="it is not to be made any more") if _not_to_be_made(case) else None
         case Deleting() | Unowned() as seen:
             return _taken_away(case, seen)
-        case Creating() | Running() | Busy() | Broken() if case.deprived and case.known.left is None:
+        case Creating() | Running() | Busy() | Broken() if case.deprived:
             return GivingUp(why="others run on its hosts, and its own Job waits", fits=True)
         case Creating() as seen:
             return _creation_lost(case, seen)
@@ -94,7 +92,7 @@ def giving_up(case: Situation) -> GivingUp | None:
 def _taken_away(case: Situation, seen: Deleting | Unowned) -> GivingUp | None:
     if isinstance(seen, Deleting):
         return GivingUp(why="somebody deletes it")
-    return None if case.record.on(case.record.current.hosts) else GivingUp(unowned=unowned(case, seen.message))
+    return None if case.record.occupied else GivingUp(unowned=unowned(case, seen.message))
 
 
 def unowned(case: Situation, message: str) -> str:
@@ -132,11 +130,8 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
     if record.owner.kind.declares:
         return None
     if case.unfilled:
-        elsewhere = case.runs_elsewhere
-        if case.waiting or not (elsewhere or case.long_unawaited):
-            return None
-        return GivingUp(why="nobody waits for it", fits=elsewhere, unneeded=not elsewhere)
-    return _idle(case) if case.whole or case.runs_elsewhere else _hosts_missing(case)
+        return GivingUp(why="nobody waits for it", unneeded=True) if case.long_unawaited else None
+    return _idle(case) if case.whole else _hosts_missing(case)
 
 
 def _hosts_missing(case: Situation) -> GivingUp | None:
@@ -163,9 +158,8 @@ def _idle(case: Situation) -> GivingUp | None:
         return None
     confirmed = record.claim.demand_confirmed_at
     minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"
-    if confirmed is None or not case.waiting or case.runs_elsewhere:
-        elsewhere = case.runs_elsewhere
-        return GivingUp(why=f"nobody used it for {minutes}", fits=elsewhere and case.whole, unneeded=not elsewhere)
+    if confirmed is None or not case.waiting:
+        return GivingUp(why=f"nobody used it for {minutes}", unneeded=True)
     if confirmed <= vacant_since:
         return None
     message = f"The slice was ready for {minutes}, but its leader was not scheduled onto it: see the pod's events."

@@ -6,16 +6,16 @@ import hashlib
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
-from typing import TypeVar
+from typing import Self, TypeVar
 
-from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.facts import Family, Listed, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, Owner, SliceId, WorkloadJob, WorkloadUid, claim_id
-from tpu_slices.domain.reconciling.unproven import is_known, unproven
+from tpu_slices.domain.reconciling.relabelling import is_known, unproven
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, Compared, RelayHeartbeat
 from tpu_slices.domain.records.hosts import key_of
@@ -34,8 +34,7 @@ SPARED_FOR = timedelta(minutes=10)
 OWNERLESS_AFTER = timedelta(minutes=10)
 """When the release of a slice must have begun after its JobSet ended: reconciles take seconds, or some minutes."""
 CHECK_AGAIN_AFTER = timedelta(minutes=2)
-"""When the next inventory check is if others were faster to write."""
-_NEVER = datetime(2000, 1, 1, tzinfo=UTC)
+"""When the next inventory check is if others were faster to write. What is due until then needs no check."""
 QUESTIONS_PER_LIST = 500
 """The most JobSets that the relay is asked about, and as many to repeat, because of one list."""
 MISREPORTED = 200
@@ -71,7 +70,7 @@ class InventoryFindings:
     mended: tuple[tuple[SliceRecord, SliceRecord], ...] = ()
     """Records before and after: reconciled again, with the pools that were missing in them."""
     unplaced: tuple[str, ...] = ()
-    """The hosts, by `hosts.key_of`, on which a Job is whose own slice's record does not have that."""
+    """The hosts, by `hosts.key_of`, on which a Job is whose claim does not have the slice, and might."""
     unserved: tuple[WorkloadUid, ...] = ()
     """Workloads with leaders that wait for slices which are not on record, or settled as GONE."""
     misreported: tuple[WorkloadUid, ...] = ()
@@ -91,10 +90,34 @@ class InventoryFindings:
         return sum(each.current.create_requested_at is not None for each in self.recovered) + self.left_out
 
 
-def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | None:
-    """Return when the relay was last heard, or first expected, if that is too long ago, else None."""
-    last = heartbeat.received_at or heartbeat.expected_since if heartbeat is not None else None
-    return last if last is not None and now - last > SILENT_AFTER else None
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The pools that were found, and the numbers that are used, by the claims that they were made for."""
+
+    found: Mapping[ClaimId, list[PoolSeen]]
+    recorded: Mapping[ClaimId, int]
+    """The highest number of a record."""
+
+    @classmethod
+    def of(cls, records: Iterable[SliceRecord], pools: Iterable[PoolSeen]) -> Self:
+        found: dict[ClaimId, list[PoolSeen]] = {}
+        for pool in pools:
+            found.setdefault(pool.slice_id, []).append(pool)
+        recorded: dict[ClaimId, int] = {}
+        for record in records:
+            recorded[record.maker] = max(record.attempt, recorded.get(record.maker, 0))
+        return cls(found, recorded)
+
+    def pools(self, claim: ClaimId) -> Sequence[PoolSeen]:
+        return self.found.get(claim, ())
+
+    def highest(self, claim: ClaimId) -> int:
+        """Return the highest number that was used."""
+        return max(self.recorded.get(claim, 0), *(pool.attempt for pool in self.pools(claim)), 0)
+
+    def highest_proven(self, claim: ClaimId) -> int:
+        """Return the highest number of a record, or of a pool that proves itself ours."""
+        return max(self.recorded.get(claim, 0), *(pool.attempt for pool in self.pools(claim) if pool.job), 0)
 
 
 def to_be_listed(heartbeat: RelayHeartbeat, now: datetime) -> tuple[Family, ...]:
@@ -169,8 +192,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | a pool whose record is GONE                       | reconciled again                                   |
     | a settled READY record whose JobSet is not active | reconciled again                                   |
     | or whose release was requested                    |                                                    |
-    | a Job on hosts of another's slice, of which the   | the relay is asked to tell these hosts again       |
-    | record of its own slice knows nothing             |                                                    |
+    | a Job on the slice of another, which is not there | the relay is asked to tell these hosts again       |
     | a slice in demand without a record, or settled as | the relay is asked for the demand of its workload  |
     | GONE                                              |                                                    |
     | fewer SERVED slices than a workload had when it   | its report is due                                  |
@@ -186,16 +208,13 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     unknown = [(pool, pool.job) for pool in pools if pool.job and not _on_record(pool, records)]
     orphans = [(pool, job) for pool, job in unknown if pool.slice_id not in known]
     found = sorted(orphans, key=lambda orphan: orphan[0].attempt)[:most]
-    alone = [each for each in slices.values() if each.unclaimed and each.maker not in known]
-    recovered = {each.maker: _claim_of(each, pools, alone, now) for each in alone}
-    recovered |= {pool.slice_id: _recovered(pool, job, pools, alone, now) for pool, job in found}
+    alone = [each for each in slices.values() if each.unclaimed and each.last_claim not in known]
+    names = _Names.of(slices.values(), pools)
+    recovered = {each.last_claim: _claim_of(each, names, alone, now) for each in alone}
+    recovered |= {pool.slice_id: _recovered(pool, job, names, alone, now) for pool, job in found}
     strays = [pool for pool, _ in unknown if pool.slice_id in having]
-    by_slice: dict[ClaimId, list[PoolSeen]] = {}
-    for pool in pools:
-        by_slice.setdefault(pool.slice_id, []).append(pool)
     mended = (
-        (record, _mend(record, by_slice.get(record.maker, ()), workloads.get(record.owner.uid), records, now))
-        for record in slices.values()
+        (record, _mend(record, names, workloads.get(record.owner.uid), records, now)) for record in slices.values()
     )
     return InventoryFindings(
         recovered=tuple(recovered.values()),
@@ -211,56 +230,21 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     )
 
 
-def with_heartbeat(
-    before: RelayHeartbeat, beat: Heartbeat, recorded: Mapping[Family, int], now: datetime
-) -> RelayHeartbeat:
-    """Return the stored heartbeat after another one; after a silence, the inventory check is due.
-
-    `recorded`: the digests on record. `now`: when it was published; one that was published before the stored one
-    changes nothing.
-    """
-    if before.received_at is not None and now < before.received_at:
-        return before
-    silent = before.relay.silent(now)
-    heartbeat = replace(
-        before,
-        received_at=now,
-        uninterrupted_since=now if silent else before.uninterrupted_since or now,
-        count=beat.count,
-        next_inventory_check_at=None if beat.first or silent else before.next_inventory_check_at,
-    )
-    for family, digest in beat.digests.items():
-        if digest == recorded[family]:
-            heartbeat = heartbeat.with_compared(family, parts=(now,), listed_at=None)
-    return heartbeat
-
-
-def with_listed(before: RelayHeartbeat, listed: Listed, now: datetime) -> RelayHeartbeat:
-    """Return the stored heartbeat after a part of a list was compared with the records, and these agree with it.
-
-    `now`: when the part was published. Until every part of a list of so many was compared, what was known stands.
-    """
-    known = before.compared(listed.family)
-    same = known.listed_at == listed.asked_at and len(known.parts) == listed.parts
-    times = known.parts if same else (known.confirmed_at or _NEVER,) * listed.parts
-    parts = tuple(max(at, now) if number == listed.part else at for number, at in enumerate(times))
-    return before.with_compared(listed.family, parts=parts, listed_at=listed.asked_at)
-
-
 def _on_record(pool: PoolSeen, records: Records) -> bool:
     """Return whether a slice has a record, or one that cannot be read."""
     return pool.id in records.slices or pool.id in records.unreadable
 
 
 def _is_unplaced(record: SliceRecord, having: Mapping[ClaimId, SliceRecord]) -> bool:
-    """Return whether a Job is on the hosts of a slice, and the record of its own does not know of any such place."""
-    guests = (each for each in record.current.hosts.occupants if not record.interchangeable(each))
-    own = (having.get(claim_id(each.workload_job(record.cluster))) for each in guests)
-    return any(each is not None and each.claim.runs_on is None for each in own)
+    """Return whether only Jobs are on a slice whose claims do not have it, and one of them is not on its own."""
+    if record.occupied or record.owner.kind.declares:
+        return False
+    claims = (claim_id(each.workload_job(record.cluster)) for each in record.current.hosts.occupants)
+    return any(claim not in having or not having[claim].occupied for claim in claims)
 
 
 def _is_unserved(workload: WorkloadRecord, having: Mapping[ClaimId, SliceRecord], unreadable: Collection[str]) -> bool:
-    """Return whether nobody will look at a claim that a leader waits for: its record was lost, or could not be read."""
+    """Return whether nobody will look at a claim that a leader waits for: its record was lost, or was not readable."""
     found = [having.get(claim) for claim in workload.in_demand if claim not in unreadable]
     return any(each is None or (each.phase is Phase.GONE and each.next_reconcile_at is None) for each in found)
 
@@ -283,29 +267,30 @@ def _ownerless(pool: PoolSeen, records: Records, now: datetime) -> bool:
     return workload.state is not WorkloadState.ACTIVE and now - workload.state_since > OWNERLESS_AFTER
 
 
-def _claim_of(
-    slice_: SliceRecord, pools: Iterable[PoolSeen], alone: Iterable[SliceRecord], now: datetime
-) -> SliceRecord:
+def _claim_of(slice_: SliceRecord, names: _Names, alone: Iterable[SliceRecord], now: datetime) -> SliceRecord:
     """Return a record of a claim that has none, and lately had a slice."""
     claim = SliceRecord.of(slice_.job, now, slice_.spec)
-    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.maker))
-    number = max(*earlier, *(pool.attempt for pool in pools if pool.slice_id == claim.maker), 0) + 1
-    return replace(claim, current=Attempt(number=number)).with_claim(tried=number, earlier=earlier)
+    number = names.highest(claim.maker) + 1
+    return replace(claim, current=Attempt(number=number)).with_claim(tried=number, earlier=_had(claim, alone))
 
 
 def _recovered(
-    pool: PoolSeen, job: WorkloadJob, pools: Iterable[PoolSeen], alone: Iterable[SliceRecord], now: datetime
+    pool: PoolSeen, job: WorkloadJob, names: _Names, alone: Iterable[SliceRecord], now: datetime
 ) -> SliceRecord:
     """Return a record of a claim that has a pool which was found."""
     claim = SliceRecord.of(job, now)
-    earlier = tuple(sorted(each.attempt for each in alone if each.maker == claim.maker))
-    highest = max(*earlier, *(each.attempt for each in pools if each.slice_id == claim.maker), 0)
-    return replace(claim, current=_found(pool, now)).with_claim(tried=highest, earlier=earlier)
+    highest = names.highest(claim.maker)
+    return replace(claim, current=_found(pool, now)).with_claim(tried=highest, earlier=_had(claim, alone))
+
+
+def _had(claim: SliceRecord, alone: Iterable[SliceRecord]) -> tuple[SliceId, ...]:
+    """Return the slices that a claim had before, and that no claim has."""
+    return tuple(sorted(each.id for each in alone if each.last_claim == claim.last_claim))
 
 
 def _stray(pool: PoolSeen, claim: SliceRecord, now: datetime) -> SliceRecord:
     """Return a record of a pool that was found, of a claim that has another slice."""
-    return claim.unclaimed_with(_found(pool, now), "it was found without a record, and its claim does not have it", now)
+    return claim.stray(_found(pool, now), "it was found without a record, and its claim does not have it", now)
 
 
 def _found(pool: PoolSeen, now: datetime) -> Attempt:
@@ -321,7 +306,9 @@ def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime
         if record.phase is not Phase.GONE and not known:
             found.setdefault(uid, []).append(record)
     return tuple(
-        WorkloadRecord.of(of_one[0].cluster, _unseen(of_one[0].owner), now, sorted({record.maker for record in of_one}))
+        WorkloadRecord.of(
+            of_one[0].cluster, _unseen(of_one[0].owner), now, sorted({record.last_claim for record in of_one})
+        )
         for of_one in found.values()
     )
 
@@ -332,18 +319,19 @@ def _unseen(owner: Owner) -> WorkloadRef:
 
 
 def _mend(
-    record: SliceRecord, pools: Sequence[PoolSeen], jobset: WorkloadRecord | None, records: Records, now: datetime
+    record: SliceRecord, names: _Names, jobset: WorkloadRecord | None, records: Records, now: datetime
 ) -> SliceRecord:
-    ours = [pool for pool in pools if pool.attempt == record.attempt and (pool.job or is_known(record))]
-    highest = max((pool.attempt for pool in pools if pool.job), default=0)
-    earlier = _earlier(record, pools, records)
-    claim = record.claim.with_changes(earlier=earlier, tried=max(record.claim.tried, highest))
+    ours = [pool for pool in names.pools(record.maker) if pool.id == record.id and (pool.job or is_known(record))]
+    earlier = _earlier(record, names.pools(record.last_claim), records)
+    claim = record.claim.with_changes(
+        earlier=earlier, tried=max(record.claim.tried, names.highest_proven(record.last_claim))
+    )
     missing = record.phase is Phase.READY and not ours
     unrecorded = bool(ours) and record.current.create_requested_at is None
     unexpected = bool(ours) and record.phase is Phase.GONE
     unlike = record.next_reconcile_at is None and any(pool.job is None for pool in ours)
-    changed = not record.unclaimed and earlier != record.claim.earlier
-    if not (changed or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset)):
+    changed = not record.unclaimed and (earlier, claim.tried) != (record.claim.earlier, record.claim.tried)
+    if not (changed or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset, now)):
         return record
     return replace(
         record,
@@ -356,16 +344,24 @@ def _mend(
     )
 
 
-def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -> tuple[int, ...]:
-    """Return the numbers of a claim's earlier slices that have a record, or a pool that proves itself ours."""
-    before = zip(record.claim.earlier, record.earlier, strict=True)
-    known = {number for number, id_ in before if id_ in records.slices or id_ in records.unreadable}
-    found = {pool.attempt for pool in pools if pool.job and pool.attempt != record.attempt}
-    return tuple(sorted(known | found))
+def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -> tuple[SliceId, ...]:
+    """Return a claim's earlier slices: those that no claim has, and that have a record, or a pool that proves itself.
+
+    `pools`: those that were made for the claim.
+    """
+
+    def was_its(id_: SliceId) -> bool:
+        known = records.slices.get(id_)
+        return known is None or (known.unclaimed and known.last_claim == record.claimed_by)
+
+    on_record = {id_ for id_ in record.claim.earlier if id_ in records.slices or id_ in records.unreadable}
+    found = {pool.id for pool in pools if pool.job and pool.id != record.id}
+    return tuple(sorted(filter(was_its, on_record | found)))
 
 
-def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None) -> bool:
+def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None, now: datetime) -> bool:
     """Return whether a slice is settled although its JobSet is not active or its release was requested."""
-    if record.phase not in _SETTLED or record.next_reconcile_at is not None:
+    due = record.next_reconcile_at
+    if record.phase not in _SETTLED or (due is not None and due - now <= CHECK_AGAIN_AFTER):
         return False
     return record.release_requested or (jobset is not None and jobset.state is not WorkloadState.ACTIVE)

@@ -7,7 +7,7 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Absent, Cause, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClaimId, PoolName, SliceSpec
+from tpu_slices.domain.model.slices import PoolName, SliceSpec
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
@@ -147,13 +147,9 @@ def demand_stale(record: SliceRecord) -> str:
     return "Waiting for the relay to confirm that the leader pod still needs this slice."
 
 
-def hosts_exchanged(guest: str, left: ClaimId) -> str:
-    """Return whose hosts a Job gets, as a guest is on its own."""
-    return f"{guest} runs on its hosts; its own Job gets those of slice {left}, which others left for them."
-
-
 def drifted(record: SliceRecord) -> str:
-    return f"Ready, but the {record.owner.kind}'s request has changed since; not rebuilt under a running Job."
+    why = "has changed since" if record.first_job is None else "is another one: its Job came to it, or it has changed"
+    return f"Ready, but the {record.owner.kind}'s request {why}; not rebuilt under a running Job."
 
 
 def adopted(record: SliceRecord) -> str:

@@ -11,7 +11,6 @@ from tpu_slices.domain.model.joining import TOKEN_LIVES
 from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused, Started
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.texts import shortened
-from tpu_slices.domain.reconciling.binding import with_next
 from tpu_slices.domain.reconciling.decisions import (
     Action,
     CancelCreation,
@@ -28,16 +27,14 @@ from tpu_slices.domain.records.slices import SliceRecord
 
 
 def left_by(record: SliceRecord, action: Action, outcome: Outcome, now: datetime) -> SliceRecord | None:
-    """Return what an action left of a slice that its claim does not have, as a record of its own; None: nothing.
+    """Return what an action left of a slice that its claim does not have, which no claim has; None: nothing.
 
     Of a creation that was refused when parts of it stood already, on Compute Engine, these stay: the next attempt has
     other ones.
     """
     match action, outcome:
         case CreatePool(), Refused(why, begun=True) if why.kind not in IN_THE_WAY:
-            return record.unclaimed_with(
-                replace(record.current, empty=True), f"it was refused, {FAILED[why.kind]}", now
-            )
+            return record.with_current(empty=True).let_go_of(f"it was refused, {FAILED[why.kind]}", now)
         case _:
             return None
 
@@ -57,7 +54,7 @@ def acted(
             return record.looked_at_again(now + settings.limits.delete_retry_after)
         case CreatePool(), Refused(why):
             left = left_by(record, action, outcome, now)
-            record = failed(record if left is None else with_next(record, left), why, now, settings)
+            record = failed(record if left is None else record.with_next(left.id), why, now, settings)
         case CancelCreation(), Refused(why):
             record = _uncancelled(record, why)
         case ((DeletePool() | DeleteRemains()), Refused(why)) if why.kind in IN_THE_WAY:

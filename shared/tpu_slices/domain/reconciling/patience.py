@@ -127,7 +127,7 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     |---------------------------------|--------------------------------------------------------------------------|
     | READY, of a TPUNodeGroup        | after `resync_after`                                                     |
     | READY, in use                   | not by itself                                                            |
-    | READY, unused                   | after `idle_after`; RunsElsewhere: after `resync_after`                  |
+    | READY, unused                   | after `idle_after`                                                       |
     | REFUSED, GONE                   | not by itself                                                            |
     | REFUSED, ChipLimitReached or    | after `requeue_after`: other slices may release chips                    |
     | PurchasesStopped                |                                                                          |
@@ -136,7 +136,7 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     | QUEUED, OperationLimit,         | not by itself: who frees a slot hands it on to the slice and requests it |
     | AwaitingTurn                    |                                                                          |
     | PROVISIONING                    | after `resync_after`: the operation's end and host counts are reported;  |
-    |                                 | HostsExchanged, PoolBroken: after `requeue_after`;                       |
+    |                                 | PoolBroken: after `requeue_after`;                                       |
     |                                 | hosts come back: when nobody waits for them any longer, if that is       |
     |                                 | sooner;                                                                  |
     |                                 | no operation known yet: after `act_window`                               |
@@ -172,9 +172,7 @@ def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | 
 
 def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     match record.phase:
-        case Phase.READY if (
-            record.reason is Reason.RUNS_ELSEWHERE or record.claim.runs_on is not None or record.owner.kind.declares
-        ):
+        case Phase.READY if record.owner.kind.declares:
             return now + limits.resync_after
         case Phase.READY if not record.current.hosts.occupants:
             return max(record.since, record.current.hosts.vacant_since or record.since, now - limits.idle_after) + (
@@ -206,7 +204,7 @@ def _patience(record: SliceRecord, limits: Limits) -> timedelta:
     match record.reason:
         case Reason.CREATION_STARTED if record.current.operation is None:
             return limits.act_window
-        case Reason.HOSTS_EXCHANGED | Reason.POOL_BROKEN:
+        case Reason.POOL_BROKEN:
             return limits.requeue_after
         case _:
             return limits.resync_after

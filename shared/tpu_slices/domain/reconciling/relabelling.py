@@ -1,15 +1,24 @@
 """What a record knows of whose its pools are, and what is done about one whose labels somebody replaced. Pure.
 
 A pool is ours if its labels say so, or if the record does: its creation was accepted, or a look showed our labels on
-it. On Compute Engine the description of the group is what labels are on GKE.
+it. On Compute Engine the description of the group is what labels are on GKE. Of pools that have our names and nothing
+on them says what they were made for,
+
+| the record of the slice of its name               | the pool is                                                      |
+|---------------------------------------------------|------------------------------------------------------------------|
+| knows it as ours                                  | ours: its labels are put back once the slice is reconciled       |
+| cannot be read                                    | unknown                                                          |
+| knows nothing of it, or there is none             | unproven: told at each inventory check, and never touched        |
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tpu_slices.domain.model.observations import Busy, Observation, Observed, Running
+from tpu_slices.domain.model.observations import Busy, Observation, Observed, PoolSeen, Running
+from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import Action, Relabel
@@ -74,3 +83,17 @@ def labels_replaced(state: Relabelling, vendor: Vendor, *, frozen: bool = False)
         again = f"tried again at {state.again_at:%H:%M} UTC"
         return f"{known}. {vendor} refused to put them back, which is {again}: {state.refused}"
     return f"{known}; they are put back."
+
+
+def unproven(
+    pools: Iterable[PoolSeen], slices: Mapping[SliceId, SliceRecord], unreadable: frozenset[str]
+) -> tuple[str, ...]:
+    """Return the names of the pools that neither they themselves nor a record prove to be ours."""
+    nameless = (pool for pool in pools if pool.job is None)
+    unknown = (pool for pool in nameless if pool.id not in unreadable)
+    return tuple(sorted(each.name for each in unknown if not is_known(slices.get(each.id))))
+
+
+def is_known(record: SliceRecord | None) -> bool:
+    """Return whether the record that has a pool knows it as ours."""
+    return record is not None and record.current.ours_since is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Self
 
 from tpu_slices.domain.model.observations import Creating, Running, Visible, Witness
 from tpu_slices.domain.model.slices import SliceSpec
@@ -100,7 +101,25 @@ class Attempt:
         told = seen.fingerprint if isinstance(seen, Running) else None
         return told or (self.ordered.fingerprint if self.ordered else None)
 
+    def kept(self, now: datetime) -> Self:
+        """Return the attempt at a slice that stays after all: what was done about its end counts no more."""
+        hosts = self.hosts
+        return type(self)(
+            number=self.number,
+            create_requested_at=self.create_requested_at,
+            ordered=self.ordered,
+            ours_since=self.ours_since,
+            seen=self.seen,
+            operation=self.operation,
+            slot=self.slot,
+            hosts=replace(hosts, vacant_since=hosts.vacant_since and now, ends_by=None),
+            spared_until=self.spared_until,
+        )
+
     @property
     def under_creation(self) -> bool:
         """Whether its pool was last seen to be created, or we asked for that."""
         return self.seen is not None and isinstance(self.seen.pool, Creating)
+
+
+FIRST = Attempt(number=1)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.records.hosts import RunsOn
+from tpu_slices.domain.model.slices import SliceId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +46,11 @@ class Claim:
     """Since when it has been needed without being READY, also after it was; None: it is READY, or not needed."""
     unawaited_since: datetime | None = None
     """Of a slice for which the vendor has no host yet: since when no leader has waited; None: it is not so."""
-    runs_on: RunsOn | None = None
-    """Where its Job runs, if on the slice of another claim."""
 
     tried: int = 1
-    """The highest number that a slice of it had, or that is made next: no number is used twice."""
-    earlier: tuple[int, ...] = ()
-    """The numbers of the slices that it had before, and that are not known to be gone: each has a record."""
+    """The highest number of the slices that were made for it, or that is made next: no number is used twice."""
+    earlier: tuple[SliceId, ...] = ()
+    """The slices that it had before, and that are not known to be gone: each has a record."""
     setbacks: Mapping[Reason, int] = field(default_factory=dict, hash=False)
     """How many slices failed since `waits_since`, by reason."""
     failures: int = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from tpu_slices.domain.model.facts import Family, Listed
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 
+_NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 SILENT_AFTER = timedelta(minutes=3)
 """After this time without a heartbeat nothing is concluded from what the relay does not report."""
 
@@ -126,3 +127,45 @@ class RelayHeartbeat:
     def relay(self) -> RelayHeard:
         confirmed_at = self.compared(Family.HOSTS).confirmed_at
         return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since, confirmed_at=confirmed_at)
+
+
+def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | None:
+    """Return when the relay was last heard, or first expected, if that is too long ago, else None."""
+    last = heartbeat.received_at or heartbeat.expected_since if heartbeat is not None else None
+    return last if last is not None and now - last > SILENT_AFTER else None
+
+
+def with_heartbeat(
+    before: RelayHeartbeat, beat: Heartbeat, recorded: Mapping[Family, int], now: datetime
+) -> RelayHeartbeat:
+    """Return the stored heartbeat after another one; after a silence, the inventory check is due.
+
+    `recorded`: the digests on record. `now`: when it was published; one that was published before the stored one
+    changes nothing.
+    """
+    if before.received_at is not None and now < before.received_at:
+        return before
+    silent = before.relay.silent(now)
+    heartbeat = replace(
+        before,
+        received_at=now,
+        uninterrupted_since=now if silent else before.uninterrupted_since or now,
+        count=beat.count,
+        next_inventory_check_at=None if beat.first or silent else before.next_inventory_check_at,
+    )
+    for family, digest in beat.digests.items():
+        if digest == recorded[family]:
+            heartbeat = heartbeat.with_compared(family, parts=(now,), listed_at=None)
+    return heartbeat
+
+
+def with_listed(before: RelayHeartbeat, listed: Listed, now: datetime) -> RelayHeartbeat:
+    """Return the stored heartbeat after a part of a list was compared with the records, and these agree with it.
+
+    `now`: when the part was published. Until every part of a list of so many was compared, what was known stands.
+    """
+    known = before.compared(listed.family)
+    same = known.listed_at == listed.asked_at and len(known.parts) == listed.parts
+    times = known.parts if same else (known.confirmed_at or _NEVER,) * listed.parts
+    parts = tuple(max(at, now) if number == listed.part else at for number, at in enumerate(times))
+    return before.with_compared(listed.family, parts=parts, listed_at=listed.asked_at)

@@ -17,6 +17,8 @@ class Departure:
 
     user: Occupant
     at: datetime
+    sequence: int = 0
+    """The position of the last report that had it on the hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,21 +81,6 @@ class Hosts:
 
 
 NO_HOSTS = Hosts()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunsOn:
-    """The slice of another claim on whose hosts the Job runs."""
-
-    slice_id: ClaimId
-    attempt: int
-    pod_uid: str
-    chips: int
-    since: datetime
-    sequence: int = 0
-    """The position of the report that showed it there first: one with a lower position about other hosts is older."""
-    left_at: datetime | None = None
-    """When its leader left, perhaps to restart; None: it is there."""
 
 
 def digest_of(slice_id: ClaimId, attempt: int, hosts: Hosts) -> int:

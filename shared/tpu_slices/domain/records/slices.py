@@ -12,6 +12,7 @@ from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
+    LAST_ATTEMPT,
     ClaimId,
     ClusterId,
     Owner,
@@ -22,14 +23,15 @@ from tpu_slices.domain.model.slices import (
     WorkloadUid,
     claim_id,
     pool_name,
+    same_request,
     slice_id,
 )
 from tpu_slices.domain.model.texts import shortened
-from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.attempts import FIRST, Attempt
 from tpu_slices.domain.records.awaited import SlotAwaited
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
 from tpu_slices.domain.records.claims import NO_CLAIM, Claim
-from tpu_slices.domain.records.hosts import Hosts, digest_of
+from tpu_slices.domain.records.hosts import digest_of
 
 HISTORY = 20
 """The number of transitions that a record keeps."""
@@ -48,9 +50,6 @@ class Transition:
     message: str
 
 
-FIRST = Attempt(number=1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceRecord:
     """The document `slices/{cluster}.{slice}`. A record that is not settled has `next_reconcile_at`.
@@ -60,11 +59,13 @@ class SliceRecord:
 
     cluster: ClusterId
     owner: Owner
-    """The workload that it was made for."""
+    """The workload of the Job whose claim has it, or had it last."""
     replicated_job: str
     job_index: int
     spec: SliceSpec | None
     """None: the request is refused (see `claim.refusal`), or the pool was found without a record."""
+    first_job: WorkloadJob | None = None
+    """The Job that it was made for, by which it is named; None: the one whose claim has it, or had it last."""
     claimed_by: ClaimId | None
     """The claim that has it; None: none has."""
     claim: Claim = NO_CLAIM
@@ -136,8 +137,15 @@ class SliceRecord:
             next_reconcile_at=now,
         )
 
-    def unclaimed_with(self, slice_: Attempt, why: str, now: datetime) -> Self:
-        """Return the record of a slice that was made for this claim, which does not have it; `why` it goes."""
+    def let_go_of(self, why: str, now: datetime) -> Self:
+        """Return the record of the slice once its claim does not have it any more; `why` it goes."""
+        return self._unclaimed(self.current, why, now, self.first_job)
+
+    def stray(self, slice_: Attempt, why: str, now: datetime) -> Self:
+        """Return the record of another slice that was made for this claim's Job; `why` it goes."""
+        return replace(self._unclaimed(slice_, why, now, None), join_asked=None)
+
+    def _unclaimed(self, slice_: Attempt, why: str, now: datetime, first_job: WorkloadJob | None) -> Self:
         asked = self.join_asked
         return type(self)(
             cluster=self.cluster,
@@ -145,6 +153,7 @@ class SliceRecord:
             replicated_job=self.replicated_job,
             job_index=self.job_index,
             spec=self.spec,
+            first_job=first_job,
             claimed_by=None,
             pinned_settings=self.pinned_settings,
             legacy_pool=self.legacy_pool if slice_.number == 0 else None,
@@ -163,9 +172,54 @@ class SliceRecord:
             look_at=self.look_at,
         ).transitioned(now, Reason.CLOSING_HOSTS, f"Releasing ({why}).")
 
+    def with_next(self, stands: SliceId | None) -> Self:
+        """Return a claim's record with the next slice, not yet requested; `stands`: the last one, unless it is gone."""
+        number, asked = min(self.claim.tried, LAST_ATTEMPT) + 1, self.join_asked
+        keeps_token = stands is not None and asked is not None and asked.attempt == self.attempt
+        return replace(
+            self,
+            current=Attempt(number=number),
+            first_job=None,
+            legacy_pool=self.legacy_pool if self.first_job is None else None,
+            claim=self.claim.with_changes(
+                tried=max(self.claim.tried, number),
+                earlier=self.claim.earlier if stands is None else (*self.claim.earlier, stands),
+                rebuild_allowed=False,
+                rejection=None,
+            ),
+            let_go="",
+            join_asked=None if keeps_token else asked,
+        )
+
+    def with_slice_of(self, other: Self, now: datetime, *, left: SliceId | None) -> Self:
+        """Return a claim's record with a slice that another record has, which stays.
+
+        `left`: the one that it had, if that stands. What was done about the end of the slice counts no more. It is
+        rebuilt once it is unused, if it was made for another request.
+        """
+        earlier = (*(each for each in self.claim.earlier if each != other.id), *(() if left is None else (left,)))
+        unlike = self.spec is not None and not same_request(other.current.made_for, self.spec)
+        serves = other.phase in {Phase.PROVISIONING, Phase.READY}
+        told = (other.reason, other.message) if serves else (Reason.HOSTS_JOINING, "It was to go, and stays.")
+        after = replace(
+            self,
+            current=other.current.kept(now),
+            first_job=None if other.named_for == self.job else other.named_for,
+            legacy_pool=other.legacy_pool if other.attempt == 0 else None,
+            pinned_settings=other.pinned_settings or self.pinned_settings,
+            claim=self.claim.with_changes(earlier=earlier, rebuild_allowed=unlike, rejection=None),
+            let_go="",
+            join_asked=other.join_asked,
+            slot_awaited=None,
+            next_reconcile_at=now if other.goes else other.next_reconcile_at or now,
+            look_at=now if other.goes else other.look_at,
+            expire_at=None,
+        )
+        return after.transitioned(now, *told)
+
     @property
     def job(self) -> WorkloadJob:
-        """The Job that it was made for."""
+        """The Job whose claim has it, or had it last."""
         return WorkloadJob(
             cluster=self.cluster, owner=self.owner, replicated_job=self.replicated_job, job_index=self.job_index
         )
@@ -182,12 +236,17 @@ class SliceRecord:
     @property
     def maker(self) -> ClaimId:
         """The claim that it was made for: its pool is named by that, whoever has it."""
-        return claim_id(self.job)
+        return claim_id(self.named_for)
 
     @property
-    def earlier(self) -> tuple[SliceId, ...]:
-        """The slices that the claim had before, and that still stand."""
-        return tuple(slice_id(self.maker, number) for number in self.claim.earlier)
+    def named_for(self) -> WorkloadJob:
+        """The Job that it was made for: by that it is named and labelled for its life."""
+        return self.first_job or self.job
+
+    @property
+    def last_claim(self) -> ClaimId:
+        """The claim that has it, or had it last."""
+        return claim_id(self.job)
 
     @property
     def unclaimed(self) -> bool:
@@ -231,12 +290,6 @@ class SliceRecord:
         return self.pinned_settings is not None and self.pinned_settings.compute is not None
 
     @property
-    def gone_before(self) -> int:
-        """The attempt below whose number no pool exists, nor ever will; 0: there may be one."""
-        gone = self.phase is Phase.GONE and self.current.create_requested_at is None
-        return self.attempt + self.current.gone if gone else 0
-
-    @property
     def wanted(self) -> bool:
         return self.desire is Desire.PRESENT
 
@@ -267,21 +320,6 @@ class SliceRecord:
         return self.chips_bought if self.phase is Phase.READY and not self.current.hosts.occupants else 0
 
     @property
-    def current_chips_held(self) -> int:
-        """The chips of its pool, unless other Jobs alone run on its hosts."""
-        return 0 if self.lent(self.current.hosts) else self.chips_bought
-
-    @property
-    def chips_held(self) -> int:
-        """The chips of its pool, unless other Jobs alone run on its hosts.
-
-        A Job that runs on hosts of another slice holds their chips on its own slice's record until it leaves them.
-        """
-        place = self.claim.runs_on
-        elsewhere = place.chips if place is not None and place.left_at is None else 0
-        return self.current_chips_held + elsewhere
-
-    @property
     def users(self) -> set[WorkloadUid]:
         """The workloads that it is of, that are on its hosts, and that lately left them."""
         on_hosts = (each.owner.uid for each in self.current.hosts.occupants)
@@ -293,17 +331,20 @@ class SliceRecord:
         """The digest of its pool's hosts."""
         return digest_of(self.maker, self.attempt, self.current.hosts)
 
-    def lent(self, hosts: Hosts) -> bool:
-        """Return whether only Jobs are on these hosts for which they were not made."""
-        return bool(hosts.occupants) and not any(self.interchangeable(each) for each in hosts.occupants)
+    @property
+    def lent(self) -> bool:
+        """Whether only Jobs are on its hosts whose claims do not have it."""
+        return bool(self.current.hosts.occupants) and not self.occupied
 
-    def interchangeable(self, occupant: Occupant) -> bool:
-        """Return whether a Job is its own, or a sibling of the same template, whose slice serves its own Job too."""
-        return (occupant.owner.uid, occupant.replicated_job) == (self.owner.uid, self.replicated_job)
+    @property
+    def occupied(self) -> bool:
+        """Whether the Job whose claim has it is on its hosts."""
+        return any(map(self.is_of, self.current.hosts.occupants))
 
-    def on(self, hosts: Hosts) -> bool:
-        """Return whether its own Job is on these hosts."""
-        return any(self.interchangeable(each) and each.job_index == self.job_index for each in hosts.occupants)
+    def is_of(self, occupant: Occupant) -> bool:
+        """Return whether a Job is that whose claim has it, or had it last."""
+        own = (self.owner.uid, self.replicated_job, self.job_index)
+        return (occupant.owner.uid, occupant.replicated_job, occupant.job_index) == own
 
     @property
     def held(self) -> str:

@@ -70,9 +70,6 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "{vendor.repair}, and the {kind}'s policy for failures restarts its pods. Run `kubectl uncordon` for a "
             "host that was cordoned.",
         ),
-        Reason.HOSTS_EXCHANGED: ReasonText(
-            "a Job of the same shape took its hosts; its own gets the slice that was made for that one", _NO_ACTION
-        ),
         Reason.POOL_BUSY: ReasonText("{detail}", _NO_ACTION),
         Reason.GKE_UPGRADES: ReasonText("{detail}", _COME_BACK, only=GKE),
         Reason.GKE_REPAIRS: ReasonText("{detail}", _COME_BACK, only=GKE),

@@ -126,9 +126,9 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
     if jobset.owner.kind.declares:
         return True
     if record.phase is Phase.REFUSED:
-        confirmed_at = jobset.demand_confirmed_at(record.maker, queue.demand_listed_at)
+        confirmed_at = jobset.demand_confirmed_at(record.last_claim, queue.demand_listed_at)
         lately = confirmed_at is not None and now - confirmed_at <= CONFIRMED_WITHIN
-        return lately or record.maker not in jobset.demand or queue.silent_since is not None
+        return lately or record.last_claim not in jobset.demand or queue.silent_since is not None
     if record.reason is not Reason.DEMAND_STALE:
         return True
     if queue.silent_since is None or record.claim.demand_confirmed_at is None:

@@ -28,7 +28,7 @@ class Use(StrEnum):
     | USEFUL   | READY, all other reasons             | held and usable                                             |
     | USEFUL   | RELEASING, Occupied                  | held; another live Job runs on them                         |
 
-    An attempt begins with CreationStarted. A slice that its claim has no more has a record of its own.
+    An attempt begins with CreationStarted. A slice that its claim has no more stays on record, without a claim.
     """
 
     WAITING = "WAITING"

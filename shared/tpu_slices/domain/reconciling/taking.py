@@ -1,0 +1,187 @@
+"""Which claim gets a slice that another has, or that none has any more. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.observations import Broken, Busy, Creating, Running
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import ClaimId, SliceSpec, same_request
+from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.occupancy import NewCount, Workloads, may_use, with_hosts
+from tpu_slices.domain.records.hosts import job_of
+from tpu_slices.domain.records.slices import SliceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What comes of a Job on the hosts of a slice that its claim does not have."""
+
+    has: SliceRecord
+    """The slice, which the Job's claim has now."""
+    had: SliceRecord | None
+    """What becomes of the slice that this claim had: another claim has it, or none; None: it is on record no more."""
+    other: SliceRecord | None = None
+    """The claim that had the slice, or had it last: with its next one, or without this among its earlier ones.
+
+    None: it got what the Job's claim had, or has no record.
+    """
+
+
+def claimant(
+    count: NewCount, guests: Mapping[ClaimId, Occupant], having: Mapping[ClaimId, SliceRecord], workloads: Workloads
+) -> tuple[ClaimId, Occupant] | None:
+    """Return whose claim gets the slice that was counted, the first of the guests' that may; None: none does.
+
+    `having`: the slices of their claims; a claim without one is new.
+
+    | the Job, or the slice                                                       | gets it |
+    |-----------------------------------------------------------------------------|---------|
+    | the Job whose claim has the slice, or had it last, is on it, too            | no      |
+    | the slice is that of a TPUNodeGroup, is held, or was released by an operator| no      |
+    | the slice does not stand, or is being deleted                               | no      |
+    | its workload is not on record, has ended, is suspended, or scaled it away   | no      |
+    | was seen on the slice that its claim has, later than here                   | no      |
+    | the slice that its claim has is held, or is released by an operator         | no      |
+    | else                                                                        | yes     |
+    """
+    record = replace(count.record, current=replace(count.record.current, hosts=count.after))
+    if record.occupied or record.owner.kind.declares or record.hold or record.release_requested:
+        return None
+    if not _stands(record) or record.current.delete_requested_at is not None:
+        return None
+    for claim, occupant in guests.items():
+        own = having.get(claim)
+        steered = own is not None and (own.hold or own.release_requested)
+        if may_use(occupant, workloads) and not steered and (own is None or not count.is_outdated_for(own)):
+            return claim, occupant
+    return None
+
+
+def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | None, limits: Limits) -> Taken:
+    """Return what comes of it that the Job's claim gets the slice that was counted; `own`: what it had, or would have.
+
+    `last`: what the claim has that had the slice last, if none has it.
+
+    | the claim whose slice it was                            | has                                     |
+    |---------------------------------------------------------|-----------------------------------------|
+    | none                                                    | had it last: keeps what it has          |
+    | may have the slice that the Job's claim had             | that                                    |
+    | else                                                    | the next, which is made if it waits     |
+
+    What no claim has then goes, and not before `idle_after`: pods of the Job may be on it that lead nothing.
+    """
+    now, slice_ = count.now, with_hosts(count)
+    own = _vacated(own, by, now)
+    stood = own.current.create_requested_at is not None and own.phase is not Phase.GONE
+    if stood and not slice_.unclaimed and _serves_instead(own, slice_, now, limits):
+        return Taken(own.with_slice_of(slice_, now, left=None), slice_.with_slice_of(own, now, left=None))
+    left = _left(own, f"its Job runs on {slice_.pool}", now, limits) if stood else None
+    has = own.with_slice_of(slice_, now, left=left.id if left is not None else None)
+    if slice_.unclaimed:
+        earlier = tuple(each for each in last.claim.earlier if each != slice_.id) if last is not None else ()
+        return Taken(has, left, last and replace(last.with_claim(earlier=earlier), next_reconcile_at=now))
+    rest = replace(slice_.with_next(None), join_asked=None, next_reconcile_at=now)
+    return Taken(has, left, rest.transitioned(now, Reason.REQUESTED, f"{by.owner.full_name} runs on the last one."))
+
+
+def _vacated(own: SliceRecord, by: Occupant, now: datetime) -> SliceRecord:
+    """Return the slice of a Job's claim without the Job, which was seen on another one since it was seen there."""
+    hosts = own.current.hosts
+    others = tuple(each for each in hosts.occupants if job_of(each) != job_of(by))
+    if others == hosts.occupants:
+        return own
+    return own.with_current(hosts=replace(hosts, occupants=others, vacant_since=None if others else now))
+
+
+def _left(own: SliceRecord, why: str, now: datetime, limits: Limits) -> SliceRecord:
+    left = replace(own.let_go_of(why, now), fits=True)
+    return left.with_current(spared_until=now + limits.idle_after) if own.current.hosts.joined else left
+
+
+def _serves_instead(had: SliceRecord, lost: SliceRecord, now: datetime, limits: Limits) -> bool:
+    """Return whether a claim that lost its slice to the Job of another gets the slice that this claim had.
+
+    | the other claim's slice                                                              | gets it                  |
+    |--------------------------------------------------------------------------------------|--------------------------|
+    | goes, is not needed, is blocked or broken                                            | no                       |
+    | the claim that lost its slice needs none any more                                    | no                       |
+    | is of another request                                                                | no                       |
+    | the Job of the claim whose slice was taken is on its hosts                           | yes                      |
+    | another Job is on its hosts                                                          | no                       |
+    | all hosts have been usable and vacant for `restart_grace`: something hinders it      | no                       |
+    | else: it is being created, its hosts join, or the leader is about to be scheduled     | yes                      |
+    """
+    if had.spec is None or lost.spec is None or not had.wanted or not lost.wanted:
+        return False
+    if had.reason is Reason.POOL_BROKEN or had.phase not in {Phase.PROVISIONING, Phase.READY}:
+        return False
+    if _as_requested(had.spec) != _as_requested(lost.spec):
+        return False
+    if had.current.hosts.occupants:
+        return any(map(lost.is_of, had.current.hosts.occupants))
+    vacant_since = had.current.hosts.vacant_since
+    whole = had.current.hosts.usable >= had.spec.hosts
+    return not whole or vacant_since is None or now - vacant_since < limits.restart_grace
+
+
+def _as_requested(spec: SliceSpec) -> tuple[object, ...]:
+    """Return what a request is, with the values of what its fingerprint names by keys alone."""
+    return spec.fingerprint, spec.node_labels, spec.taints, spec.service_account, spec.networks
+
+
+def may_be_regained(slice_: SliceRecord) -> bool:
+    """Return whether a slice that no claim has may be given back to the claim that had it last."""
+    current = slice_.current
+    free = slice_.fits and not current.hosts.occupants and current.delete_requested_at is None
+    steered = slice_.hold or slice_.release_requested
+    return slice_.unclaimed and not steered and (free or slice_.occupied)
+
+
+def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRecord | None] | None:
+    """Return a claim with a slice again that it had before, and the slice that it had meanwhile, if it had one.
+
+    None: it does not get it. `case`: of the slice, which `may_be_regained`.
+
+    | the claim                                                                           | gets it |
+    |-------------------------------------------------------------------------------------|---------|
+    | is not needed any more, or not now; is held                                         | no      |
+    | its Job is on the slice that it has                                                 | no      |
+    | its Job is on this slice, which does not stand, or is being deleted                 | no      |
+    | its Job is on this slice                                                            | yes     |
+    | its Job waits, none was requested for it yet, and the slice stands whole for the    | yes     |
+    | same request, with nobody on it or about to return                                  |         |
+    | else                                                                                | no      |
+    """
+    slice_, now = case.record, case.now
+    if not claim.wanted or claim.hold or claim.occupied:
+        return None
+    if not _stands(slice_) or case.order_may_arrive(slice_.current.delete_requested_at):
+        return None
+    if not slice_.occupied and not _serves(claim, case):
+        return None
+    had = claim.current.create_requested_at is not None
+    meanwhile = claim.let_go_of(f"its Job runs on {slice_.pool}", now) if had else None
+    return claim.with_slice_of(slice_, now, left=meanwhile.id if meanwhile is not None else None), meanwhile
+
+
+def _stands(slice_: SliceRecord) -> bool:
+    """Return whether a pool stands as far as is known, whatever state it is in, and nobody deletes it."""
+    seen = slice_.current.seen
+    return seen is None or isinstance(seen.pool, Creating | Running | Busy | Broken)
+
+
+def _serves(claim: SliceRecord, case: Situation) -> bool:
+    """Return whether a slice that no claim has is what its claim waits for."""
+    current, confirmed = case.record.current, claim.claim.demand_confirmed_at
+    waits = confirmed is not None and case.now - confirmed <= case.limits.demand_ttl
+    if not waits or claim.current.create_requested_at is not None or claim.spec is None or case.record.made_as is None:
+        return False
+    stands = current.seen is not None and isinstance(current.seen.pool, Running | Busy)
+    whole = current.hosts.usable + current.hosts.closed >= case.record.made_as.hosts
+    unused = not case.users_of(current.hosts, current.made_for)
+    return stands and whole and unused and same_request(current.made_for, claim.spec)
