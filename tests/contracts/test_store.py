@@ -172,6 +172,7 @@ def test_of_a_claim_with_two_slices_or_one_that_cannot_be_read_nothing_is_found(
     found = bench.store.having(CLUSTER, [unreadable.maker, twice.maker])
 
     assert found.unreadable.keys() == {unreadable.maker, twice.maker}
+    assert [*found] == [], "a list of what was found leaves both out"
     with pytest.raises(Permanent, match=rf"slices/demo.{unreadable.id}: schema: 99"):
         found.get(unreadable.maker)
     with pytest.raises(Permanent, match=rf"slices/demo.{again.id}: claimed_by: slices/demo.{twice.id} has the same"):

@@ -85,13 +85,15 @@ def by_claim(found: Iterable[Snapshot], cluster: ClusterId) -> Found[ClaimId, Sl
         claim, place = ClaimId(snapshot.get("claimed_by")), snapshot.reference.path
         if not snapshot.id.startswith(f"{cluster}."):
             continue
+        if claim in places:
+            records.pop(claim, None)
+            unreadable[claim] = f"{place}: claimed_by: {places[claim]} has the same: correct one of them"
+            continue
+        places[claim] = place
         try:
-            if claim in places:
-                raise Permanent(f"{place}: claimed_by: {places[claim]} has the same: correct one of them")  # noqa: TRY301
             records[claim] = stored(SliceRecord, snapshot)
         except Permanent as problem:
             unreadable[claim] = str(problem)
-        places[claim] = place
     return Found(records, unreadable)
 
 

@@ -6,14 +6,13 @@ import pytest
 
 from tests.builders import self_managed
 from tests.journeys.crashes.moments import moments
+from tests.journeys.serving import STOCKOUT
 from tests.world import World
 from tpu_slices.domain.model.node_groups import NodesGone
-from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
+from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.slices import SliceId, slice_id
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.fuse import Fuse
-
-STOCKOUT = Failure(FailureKind.STOCKOUT, "[GCE_STOCKOUT] us-central2-b has not enough resources")
 
 
 def live_through_a_jobset(fuse: Fuse) -> World:
