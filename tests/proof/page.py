@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.simulation.commit import FOLDER
-from tests.simulation.mutants import MUTANTS, caught_by
+from tests.simulation.mutants import MUTANTS, found_by
 from tests.simulation.total import Total, total_in
 
 PAGE = Path("docs") / "proof.md"
@@ -48,7 +48,7 @@ def measured() -> Measured:
         commit=commit,
         total=totals[commit],
         crashes=json.loads(crashes.read_text()) if crashes.is_file() else None,
-        caught={mutant.name: caught_by(mutant) for mutant in MUTANTS},
+        caught={mutant.name: found_by(mutant) for mutant in MUTANTS},
         scores={name: (each["killed"], each["mutants"]) for name, each in scores.items()},
     )
 

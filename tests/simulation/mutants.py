@@ -1,4 +1,7 @@
-"""Systems that are broken on purpose, each in one place, and the promise that tells."""
+"""Systems that are broken on purpose, each in one place, and the promise that tells.
+
+`python -m tests.simulation.mutants` finds a seed for each mutant that its own no longer breaks.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Mutant:
     played: Callable[[Story], Story] = lambda story: story
     """What of a seed's story tells."""
     seed: int = 0
-    """One that has told before: it is tried first."""
+    """Its story breaks the mutant's promise."""
 
     def breaks(self, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(self.place, self.instead)
@@ -51,12 +54,17 @@ class Mutant:
 WITH_NEXT = SliceRecord.with_next
 
 
-def caught_by(mutant: Mutant) -> int | None:
-    """Return a seed whose story breaks the mutant's promise; None: there is none among the first MOST_SEEDS."""
+def broken_by(mutant: Mutant, seed: int) -> Promise | None:
+    """Return the promise that the mutant breaks in a seed's story."""
     with pytest.MonkeyPatch.context() as patch:
         mutant.breaks(patch)
-        seeds = (mutant.seed, *range(MOST_SEEDS))
-        return next((seed for seed in seeds if played(mutant.played(story_of(seed))).promise is mutant.promise), None)
+        return played(mutant.played(story_of(seed))).promise
+
+
+def found_by(mutant: Mutant) -> int | None:
+    """Return the mutant's seed, else the first whose story breaks its promise; None: none of MOST_SEEDS does."""
+    seeds = (mutant.seed, *range(MOST_SEEDS))
+    return next((seed for seed in seeds if broken_by(mutant, seed) is mutant.promise), None)
 
 
 def _deletes_at_once(*_: object) -> Assessment:
@@ -109,7 +117,7 @@ def crowded(story: Story) -> Story:
 
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
 MUTANTS = (
-    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.ending.assess", _deletes_at_once, seed=45),
+    Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.ending.assess", _deletes_at_once, seed=6),
     Mutant(
         "uses two names in turn",
         Promise.NO_DOUBLE,
@@ -132,14 +140,14 @@ MUTANTS = (
         Promise.BOOKS_BALANCE,
         "tpu_slices.domain.records.slices.SliceRecord.with_next",
         _knows_none_of_before,
-        seed=12,
+        seed=44,
     ),
     Mutant(
         "buys for whoever waited once",
         Promise.NO_STALE_BUYING,
         f"{DOMAIN}.case.Situation.waiting",
         property(lambda case: case.record.wanted),
-        seed=12,
+        seed=2,
     ),
     Mutant("takes no turn", Promise.NO_OVERRUN, f"{DOMAIN}.case.Situation.slot_for", lambda *_: 0, seed=27),
     Mutant("has no brake", Promise.NO_OVERRUN, "tpu_slices.flows.looking.stopped", _stops_nothing, crowded, seed=20),
@@ -160,3 +168,12 @@ MUTANTS = (
         seed=20,
     ),
 )
+
+
+def main() -> None:
+    for mutant in MUTANTS:
+        print(mutant.name, mutant.seed, found_by(mutant), flush=True)
+
+
+if __name__ == "__main__":
+    main()
