@@ -61,7 +61,7 @@ check: $(STAMP) ## Check format, lint, types and layers
 	$(BIN)/lint-imports --no-cache
 
 bench: $(STAMP) ## Count what is used of Google Cloud, and measure an event against a baseline of the same run
-	$(BIN)/python -m tests.bench.usage
+	$(BIN)/python -m tests.bench.counted.usage
 	$(BIN)/python -m tests.bench
 
 soak: $(STAMP) ## Measure 1,000 nodes and 2,000 pods on a real control plane, with the relay

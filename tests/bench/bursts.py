@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
+from tests.bench.counted.queue import Case, release_behind, serve
 from tests.bench.measures import Measure, measure
-from tests.bench.queue import Case, release_behind, serve
 
 SECONDS = timedelta(seconds=5)
 CASES = (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from google.cloud.firestore import Client
 
-from tests.bench.counters import READS, Counts
-from tests.bench.metered import MeteredStore
+from tests.bench.counted.counters import READS, Counts
+from tests.bench.counted.metered import MeteredStore
 from tests.builders import CLUSTER, NOW, a_jobset, settings
 from tests.contracts.stores import REAL, a_limiter, a_slot, slices
 from tpu_slices.adapters.firestore import FirestoreStore

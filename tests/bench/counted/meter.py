@@ -20,7 +20,7 @@ from typing import Any, cast
 import structlog
 
 from infra.local import messaging
-from tests.bench.counters import (
+from tests.bench.counted.counters import (
     BILLED_BYTES,
     DELETES,
     GKE_CHANGES,
@@ -34,7 +34,7 @@ from tests.bench.counters import (
     WRITES,
     Counts,
 )
-from tests.bench.metered import MeteredBackend, MeteredPublisher, MeteredStore
+from tests.bench.counted.metered import MeteredBackend, MeteredPublisher, MeteredStore
 from tests.builders import CLUSTER, MINUTE
 from tests.world import World
 from tpu_slices.adapters import logs
@@ -65,8 +65,11 @@ FUNCTIONS: dict[str, tuple[str, Callable[[Event, ReconcileDeps], None]]] = {
 }
 STEP = timedelta(seconds=15)
 MOMENT = timedelta(microseconds=1)
-ENTRY = json.loads((Path(__file__).parents[1] / "events" / "audit_log" / "create_ended.json").read_text())
-"""Of GKE's audit log; that of a deletion is as long."""
+ENTRIES = Path(__file__).parents[2] / "events" / "audit_log"
+CREATED, CREATION_FAILED, DELETED = (
+    json.loads((ENTRIES / f"{name}.json").read_text()) for name in ("create_ended", "create_failed", "delete_ended")
+)
+"""Entries of GKE's audit log."""
 
 
 class MeteredWorld(World):
@@ -230,7 +233,8 @@ def _message(message: Message) -> Counts:
 
 
 def _entry(ended: FakeOperation) -> Message:
+    entry = DELETED if ended.creates is False else CREATION_FAILED if ended.failure else CREATED
     place = {"project_id": "demo-project", "location": "us-central2", "cluster_name": "demo"}
     resource = {"type": "gke_nodepool", "labels": {**place, "nodepool_name": ended.pool}}
-    operation = {**ENTRY["operation"], "id": ended.name}
-    return Message(json.dumps({**ENTRY, "resource": resource, "operation": operation}).encode(), {})
+    operation = {**entry["operation"], "id": ended.name}
+    return Message(json.dumps({**entry, "resource": resource, "operation": operation}).encode(), {})

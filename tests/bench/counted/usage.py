@@ -1,4 +1,4 @@
-"""`python -m tests.bench.usage`: what the provisioner uses of Google Cloud, counted on the world in memory.
+"""`python -m tests.bench.counted.usage`: what the provisioner uses of Google Cloud, counted on the world in memory.
 
 The real handlers run on a clock that only the count advances: a minute is a tick of the sweep and four looks of the
 relay. `docs/cost.md` has these numbers, and what they cost.
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tests.bench import cost
-from tests.bench.counters import COUNTED, Counts
-from tests.bench.meter import MeteredWorld
+from tests.bench.counted import cost
+from tests.bench.counted.counters import COUNTED, Counts
+from tests.bench.counted.meter import MeteredWorld
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
 
 WARM_UP = 30
 """Minutes, until everything has its rhythm."""
@@ -70,7 +70,7 @@ def stockout_hour() -> Counts:
         world.minutes(STOCKOUT_MINUTES)
         world.creation_fails(world.record(jobset).pool, STOCKOUT)
         world.minutes(HOUR - STOCKOUT_MINUTES)
-    assert world.record(jobset).phase is not Phase.READY
+    assert world.record(jobset).claim.setbacks[Reason.STOCKOUT] == 1
     return counts
 
 

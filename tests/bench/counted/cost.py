@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.bench import counters
-from tests.bench.counters import Counts
+from tests.bench.counted import counters
+from tests.bench.counted.counters import Counts
 
 HOURS = 730
 DAYS = HOURS / 24

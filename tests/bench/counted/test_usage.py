@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from infra.local import messaging
-from tests.bench import cost, counters, metered, usage
-from tests.bench.counters import Counts
-from tests.bench.meter import MeteredWorld
+from tests.bench.counted import cost, counters, metered, usage
+from tests.bench.counted.counters import Counts
+from tests.bench.counted.meter import MeteredWorld
 from tests.builders import CLUSTER, a_record, self_managed, settings
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Phase

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.bench import cost, counters, usage
+from tests.bench.counted import cost, counters, usage
 from tests.house.sources import ROOT
 
 PAGE = (ROOT / "docs" / "cost.md").read_text()

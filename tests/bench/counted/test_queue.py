@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.bench import counters
-from tests.bench.queue import Arriving, Case, Served, release_behind, serve
+from tests.bench.counted import counters
+from tests.bench.counted.queue import Arriving, Case, Served, release_behind, serve
 
 SHORT = timedelta(seconds=5)
 BURST = Case(jobsets=64, operations=9, lasts=SHORT)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.bench.counters import Counts
-from tests.bench.meter import MeteredWorld
+from tests.bench.counted.counters import Counts
+from tests.bench.counted.meter import MeteredWorld
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, settings
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason

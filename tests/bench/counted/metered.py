@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any
 
-from tests.bench.counters import GKE_READS, READS, Counts
+from tests.bench.counted.counters import GKE_READS, READS, Counts
 from tpu_slices.adapters.gke.backend import CONFIRMED_FOR
 from tpu_slices.domain.model.observations import Absent, Broken, Creating
 from tpu_slices.ports.backend import PoolOrder
