@@ -218,25 +218,35 @@ class Watch:
         if self._world.pools or kept or slots:
             self._break(Promise.NO_LEAK, f"pools {self._world.pools}, slices {kept}, {len(slots)} slots")
 
+    def _most_allowed(self) -> int | None:
+        """Return the most chips that were allowed lately: what was decided before an edit may still be done."""
+        operators, lately = self._world.operators, self._world.minute - STALLED
+        changes = zip(operators.limits, [*(at for at, _ in operators.limits[1:]), self._world.minute], strict=True)
+        limits = [most for (_, most), until in changes if until >= lately]
+        return None if None in limits else max(each for each in limits if each is not None)
+
     def _record(self, order: PoolOrder) -> SliceRecord | None:
         """Return the record of the slice that an order is for, whichever claim has it."""
         records = _by_id(self._world.store.slice_records(self._world.settings.cluster))
         return records.get(slice_id(order.slice_id, order.attempt))
 
-    def _obeys(self, order: PoolOrder) -> None:
+    def _obeys(self, order: PoolOrder, *, creates: bool) -> None:
         operators, minute = self._world.operators, self._world.minute
         record = self._record(order)
         held = operators.held.get(record.name) if record is not None else None
+        barred = operators.barred if operators.barred and operators.barred[0] == order.job.owner.namespace else None
         told = {"the cluster is paused": operators.paused, "it is held": held}
+        if creates:
+            told["its namespace may request nothing"] = barred and (barred[1], 0)
         for what, span in told.items():
             if span is not None and minute - span[0] > STALLED:
                 self._break(Promise.NO_DEFIANCE, f"{order.name} is created or deleted, and {what}")
 
     def _on_creation(self, order: PoolOrder) -> None:
-        self._obeys(order)
+        self._obeys(order, creates=True)
         record = self._record(order)
         assert record is not None, f"{order.name} is created, and has no record"
-        limits, most = self._world.settings.limits, self._world.settings.policy.chips_per_cluster
+        limits, most = self._world.settings.limits, self._most_allowed()
         if order.name in self._deleted:
             self._break(Promise.NO_DOUBLE, f"{order.name} is created once more after its deletion")
         last = self._ordered.get(order.name)
@@ -253,7 +263,7 @@ class Watch:
 
     def _on_deletion(self, order: PoolOrder, pool: FakePool) -> None:
         self._deleted.add(order.name)
-        self._obeys(order)
+        self._obeys(order, creates=False)
         self._counts_operations(order)
         record = self._record(order)
         if record is not None and record.claimed_by is not None:

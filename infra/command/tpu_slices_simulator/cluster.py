@@ -38,7 +38,7 @@ class FakeCluster:
         self.grace = timedelta(0)
         """How long pods that are deleted take to end, but for leaders, which end at once."""
         self.strangers: dict[str, Json] = {}
-        """Leader pods of no workload, by UID."""
+        """Pods of no workload, by UID."""
         self.bootstrap = FakeBootstrap()
         self.other_pods: dict[str, Json] = {}
         """Pods that no relay watches, by `NAMESPACE/NAME`."""
@@ -263,11 +263,13 @@ class FakeCluster:
     def stranger_comes(self, raw: Json) -> None:
         self.strangers[raw["metadata"]["uid"]] = raw
         self._version += 1
-        for relay in self.relays:
-            relay.saw(kind_of(raw), leader_of(raw, kind_of(raw)))
+        if (kind := kind_of(raw)) is not None:
+            for relay in self.relays:
+                relay.saw(kind, leader_of(raw, kind))
 
     def stranger_goes(self, uid: str) -> None:
-        self._lost(kind_of(self.strangers.pop(uid)), uid)
+        if (kind := kind_of(self.strangers.pop(uid))) is not None:
+            self._lost(kind, uid)
 
     # nodes
 

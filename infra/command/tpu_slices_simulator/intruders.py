@@ -49,7 +49,7 @@ class Intruders:
                 self.edited[slice_] = known.get(slice_, minute + 1)
 
     def _strangers(self, minute: int) -> None:
-        """Let pods come that say they lead the Job that a pool is for, from another namespace; they go again."""
+        """Let pods come that say they are of the Job that a pool is for, from another namespace; they go again."""
         sim = self._of
         for uid in [uid for uid in sim.cluster.strangers if minute >= self._leave[uid]]:
             sim.cluster.stranger_goes(uid)
@@ -58,13 +58,15 @@ class Intruders:
                 continue
             job, key = pool.order.job, PoolKey(pool.order.slice_id, pool.order.attempt)
             workload, nodes = sim.cluster.workloads.get(job.owner.uid), sorted(sim.cluster.nodes_of(key))
-            if workload is not None and nodes:
-                uid = f"stranger-{pool.name}-{minute}"
-                template = objects.template_of(workload.manifest, job.replicated_job)
-                forged = replace(job.owner, namespace="strangers")
-                place = (job.replicated_job, job.job_index)
+            if workload is None or not nodes:
+                continue
+            template = objects.template_of(workload.manifest, job.replicated_job)
+            forged = replace(job.owner, namespace="strangers")
+            for rank in range(sim.chance.between(1, len(nodes), "strangers", pool.name, minute)):
+                uid = f"stranger-{pool.name}-{minute}-{rank}"
+                place = (job.replicated_job, job.job_index, rank)
                 self._leave[uid] = minute + sim.chance.between(1, LONGEST, "leaves", uid)
-                sim.cluster.stranger_comes(objects.pod_of(template, forged, (*place, 0), uid, nodes[0]))
+                sim.cluster.stranger_comes(objects.pod_of(template, forged, place, uid, nodes[rank]))
 
     def _static_pools(self) -> None:
         """Let leaders that wait find hosts that are nobody's slice."""

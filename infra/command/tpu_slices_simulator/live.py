@@ -133,9 +133,11 @@ class Node:
         return self.seen.pool
 
 
-def kind_of(raw: Json) -> Kind:
-    """Return as what the relay watches a leader pod."""
-    return Kind.GROUP_LEADERS if translate.leader(raw) is None else Kind.LEADERS
+def kind_of(raw: Json) -> Kind | None:
+    """Return as what the relay watches a leader pod; None: it is none."""
+    if translate.leader(raw) is not None:
+        return Kind.LEADERS
+    return None if translate.group_leader(raw) is None else Kind.GROUP_LEADERS
 
 
 def leader_of(raw: Json, kind: Kind = Kind.LEADERS) -> Leader:

@@ -1,10 +1,11 @@
-"""The operators in a simulation: they pause the cluster and hold slices, and let both go on."""
+"""The operators in a simulation: they pause the cluster, hold slices and edit the policy, and undo it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any, cast
 
+from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.slices import ClaimId, SliceId
 from tpu_slices.flows.edits import Edit, edit, hold, resume, wake
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -12,9 +13,13 @@ from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.scene import Scene
 
 LONGEST = 45
-"""Minutes that a pause or a hold lasts."""
-PAUSES, HOLDS = 0.01, 0.005
-"""How often in a minute the cluster is paused, and each slice is held."""
+"""Minutes that a pause, a hold or a policy lasts."""
+PAUSES, HOLDS, EDITS = 0.01, 0.005, 0.01
+"""How often in a minute the cluster is paused, each slice is held, and the policy is edited."""
+FEW_CHIPS = (16, 32, 48)
+"""What a cluster may have under an edited policy."""
+NOTHING = Allowed(zones=())
+"""What a namespace that is barred may request."""
 
 
 class Operators:
@@ -24,6 +29,13 @@ class Operators:
         """From when until when the cluster is."""
         self.held: dict[ClaimId | SliceId, tuple[int, int]] = {}
         """By slice that is held, from when until when."""
+        self.policy: Policy = simulation.settings.policy
+        """That of the story."""
+        self.barred: tuple[str, int] | None = None
+        """The namespace that may request nothing, and since when."""
+        self.limits: list[tuple[int, int | None]] = [(0, self.policy.chips_per_cluster)]
+        """The limits of chips, and since when each was in force."""
+        self._edited_until: int | None = None
         own = {"store": simulation.store, "publisher": simulation.publisher, "clock": simulation.clock}
         self._deps = replace(simulation.deps, **cast("Any", own))
         """An operator's command does not crash halfway."""
@@ -33,6 +45,7 @@ class Operators:
         if self._of.story.operated and minute < self._of.story.minutes:
             self._pauses(minute)
             self._holds(minute)
+            self._regulates(minute)
 
     def calm_down(self) -> None:
         """Let all go on."""
@@ -40,6 +53,8 @@ class Operators:
             self._goes_on()
         for slice_ in list(self.held):
             self._resumes(slice_)
+        if self._edited_until is not None:
+            self._puts(self.policy)
 
     def repeat(self) -> None:
         """Pause and hold, after the database was set back, what is to be, and let all else go on."""
@@ -74,6 +89,26 @@ class Operators:
             wake(sim.settings.cluster, self._deps)
         except Temporary:
             return  # each slice is looked at in its own time
+
+    def _regulates(self, minute: int) -> None:
+        """Let the cluster have fewer chips than it has, or a namespace nothing, and put the policy back."""
+        sim, plots = self._of, self._of.story.jobsets
+        if self._edited_until is not None and minute >= self._edited_until:
+            self._puts(self.policy)
+        elif self._edited_until is None and plots and sim.chance.happens(EDITS, "edited", minute):
+            self._edited_until = minute + sim.chance.between(1, LONGEST, "edited for", minute)
+            if sim.chance.happens(0.5, "barred", minute):
+                namespace = sim.chance.pick([each.namespace for each in plots], "barred", minute)
+                self.barred = namespace, minute
+                self._puts(replace(self.policy, namespaces={namespace: NOTHING}))
+            else:
+                self._puts(replace(self.policy, chips_per_cluster=sim.chance.pick(FEW_CHIPS, "chips", minute)))
+
+    def _puts(self, policy: Policy) -> None:
+        if policy == self.policy:
+            self.barred = self._edited_until = None
+        self.limits.append((self._of.minute, policy.chips_per_cluster))
+        self._of.puts_settings(replace(self._of.settings, policy=policy))
 
     def _holds(self, minute: int) -> None:
         sim = self._of

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.story import Kind, Story
@@ -30,3 +32,15 @@ class Scene(System):
             self.struck[kind] += 1
             return True
         return False
+
+    def puts_settings(self, settings: ClusterSettings) -> None:
+        """Let these settings be in force."""
+        self.settings = settings
+        self.store.put_document(accepted_key(settings.cluster), encode_settings(settings))
+        self.edits_settings(valid=Kind.SETTINGS_INVALID not in self.on)
+
+    def edits_settings(self, *, valid: bool) -> None:
+        """Let somebody edit the settings so that they can be accepted, or cannot: then the last ones stay in force."""
+        self.struck[Kind.SETTINGS_INVALID] += not valid
+        document = encode_settings(self.settings)
+        self.store.put_document(settings_key(self.settings.cluster), document if valid else {**document, "zone": 5})

@@ -16,7 +16,7 @@ from relay.objects import Kind as Watched
 from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, SlicesWanted, WorkloadChanged
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import StaleRecord, Temporary
-from tpu_slices.wire.cluster_settings import accepted_key, encode_settings, settings_key
+from tpu_slices.wire.cluster_settings import accepted_key, encode_settings
 from tpu_slices.wire.documents import Fields, Key
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.gke import FakeOperation
@@ -195,9 +195,7 @@ class Simulation(Scene):
     def _deploys(self) -> None:
         """Put the cluster that there is on record."""
         self._deployed_at = None
-        self.settings = replace(self.settings, gke_id=self.backend.cluster_gke_id)
-        self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
-        self.edits_settings(valid=Kind.SETTINGS_INVALID not in self.on)
+        self.puts_settings(replace(self.settings, gke_id=self.backend.cluster_gke_id))
 
     def _runs_relays(self, minute: int) -> None:
         down, doubled = Kind.RELAY_DOWN in self.on, Kind.RELAY_DOUBLED in self.on
@@ -215,11 +213,6 @@ class Simulation(Scene):
         hanging = frozenset(kind for kind, until in self._hanging.items() if minute < until)
         for relay in self.cluster.relays:
             relay.hangs(hanging)
-
-    def edits_settings(self, *, valid: bool) -> None:
-        self.struck[Kind.SETTINGS_INVALID] += not valid
-        document = encode_settings(self.settings)
-        self.store.put_document(settings_key(self.settings.cluster), document if valid else {**document, "zone": 5})
 
     def _leaders(self, minute: int) -> None:
         slowly = self.strikes(Kind.PODS_END_SLOWLY, minute)

@@ -199,7 +199,7 @@ class Story:
     set_back: int | None = None
     """The minute in which the database is set back by ten minutes; None: it never is."""
     operated: bool = False
-    """Whether operators pause the cluster now and then, and hold slices."""
+    """Whether operators pause the cluster now and then, hold slices, and edit the policy."""
     jobsets: tuple[Plot, ...] = ()
     faults: tuple[Fault, ...] = ()
 
