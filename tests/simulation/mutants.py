@@ -19,7 +19,7 @@ from tests.builders import had, with_fields
 from tests.simulation.drawn import a_plot, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
-from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
@@ -103,6 +103,15 @@ def _rests(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> 
     return told if rested or told.step is not Step.DELETE else Assessment(Step.WAIT, Reason.CLOSING_HOSTS, "rests")
 
 
+def _deletes_nothing(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
+    told = assess(pool, evidence, now, limits)
+    return Assessment(Step.WAIT, Reason.CLOSING_HOSTS, "rests") if told.step is Step.DELETE else told
+
+
+def _looks_each_minute(_: object, __: object, now: datetime, ___: object) -> datetime:
+    return now + timedelta(minutes=1)
+
+
 def _stops_nothing(record: SliceRecord, *_: object) -> tuple[SliceRecord, None]:
     return record, None
 
@@ -113,6 +122,14 @@ def crowded(story: Story) -> Story:
     deleted = Fault(kind=Kind.WORKLOADS_DELETED, at=20, lasts=1)
     jobsets = tuple(a_plot(f"job-{number}", 1) for number in range(14))
     return replace(story, jobsets=jobsets, faults=(unseen, deleted), minutes=60)
+
+
+def flooded(story: Story) -> Story:
+    """Return a story in which a namespace asks for many slices just before another asks for one."""
+    many = tuple(a_plot(f"job-{number}", 0, slices=3) for number in range(8))
+    one = a_plot("one", 1, namespace="vision")
+    settings = replace(story.settings, limits=Limits(operations=2), policy=Policy())
+    return replace(story, jobsets=(*many, one), faults=(), minutes=60, settings=settings)
 
 
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
@@ -154,6 +171,23 @@ MUTANTS = (
     Mutant("heeds no pause", Promise.NO_DEFIANCE, f"{DOMAIN}.decide.why_frozen", lambda *_: None, seed=2),
     Mutant("counts no chips", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", lambda *_: None, seed=1),
     Mutant("comes back to nothing", Promise.NO_SILENCE, f"{DOMAIN}.decide.due", lambda *_: None, seed=5),
+    Mutant(
+        "takes everybody for its own",
+        Promise.KNOWN_USERS,
+        "tpu_slices.domain.records.slices.SliceRecord.occupied",
+        property(lambda record: bool(record.current.hosts.occupants)),
+        seed=2,
+    ),
+    Mutant("deletes nothing", Promise.WANTED, f"{DOMAIN}.ending.assess", _deletes_nothing),
+    Mutant("looks each minute", Promise.BOUNDED_COST, f"{DOMAIN}.decide.due", _looks_each_minute),
+    Mutant("begins with the first", Promise.FAIR_TURNS, "tpu_slices.flows.slots._last_queue", lambda _: "", flooded, 7),
+    Mutant(
+        "gives nothing back",
+        Promise.KNOWN_USERS,
+        "tpu_slices.flows.unclaimed.may_be_regained",
+        lambda _: False,
+        seed=79,
+    ),
     Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first, seed=0),
     Mutant("repeats nothing", Promise.CONVERGES, "tpu_slices_simulator.relays.FactQueue", _never_repeating, level, 16),
     Mutant(

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tests.simulation.calm import Calm
 from tests.simulation.drawn import is_flex_start, shape_of, with_slices
-from tests.simulation.promises import Broken, Promise, Watch
+from tests.simulation.promises import Broken, Promise
+from tests.simulation.watch import Watch
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.flows.brakes import confirm
 from tpu_slices_simulator.fuse import Fuse
@@ -17,6 +19,8 @@ from tpu_slices_simulator.story import Fault, Kind, Plot, Story
 
 CALM = 150
 """Minutes without faults: more than any timeout, pause or silence lasts."""
+QUIET = 30
+"""The last of them, in which next to nothing may be done."""
 END = 60
 """Minutes in which everything that is left must go, unless there are more turns than these have."""
 TURN = 12
@@ -42,23 +46,30 @@ class Watched(Simulation):
 
     def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
         super().__init__(story, fuse)
-        self.watch = Watch(self)
+        self.watch, self.calm = Watch(self), Calm(self)
+
+    def _a_minute(self) -> None:
+        super()._a_minute()
+        self.calm.each_minute()
 
     def play(self) -> None:
         """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""
         self.until(self.story.minutes)
         self.calms()
-        for _ in range(CALM // 10):  # an operator looks after it
+        for left in range(CALM, 0, -10):  # an operator looks after it
+            if left == QUIET:
+                self.calm.begins()
             self.until(self.minute + 10)
             confirm(self.settings.cluster, self.deps)
-        self.watch.in_calm()
-        self.watch.reports()
+        self.calm.costs_little()
+        self.calm.in_calm()
+        self.calm.reports()
         self.users.end_all()
         end = self.minute + minutes_to_go(self.story)
         while self.minute < end:
             self.until(self.minute + 1)
-            self.watch.after_a_sweep()
-        self.watch.when_all_ended()
+            self.calm.after_a_sweep()
+        self.calm.when_all_ended()
 
 
 def minutes_to_go(story: Story) -> int:

@@ -16,6 +16,7 @@ from relay.node_groups.writer import NodeGroupWriter
 from relay.objects import PoolKey
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Fact, Family, Heartbeat, HostsChanged, Listed, WorkloadState
+from tpu_slices.domain.model.node_groups import NodesGone
 from tpu_slices.domain.model.questions import ListQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, PoolName, SliceId, WorkloadUid, attempt_named, slice_id
 from tpu_slices.domain.planning.pool_labels import labels_of
@@ -285,6 +286,8 @@ class System:
             _, question = self.publisher.questions[number]
             if self.relay_is_earlier and isinstance(question, ListQuestion):
                 continue
+            if isinstance(question, NodesGone):
+                self._writer.forget_nodes(question)
             for fact in relays[number % len(relays)].asked(question):
                 self.publish(fact)
         self._taken_questions = len(self.publisher.questions)

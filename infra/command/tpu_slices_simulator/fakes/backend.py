@@ -195,7 +195,7 @@ class FakeBackend(FakeGke):
             return Refused(why, begun=begun)
         operation = self.begin(name, order.cluster_path, creates=True)
         pool = there or FakePool(name=name, order=order, seen=Creating(), made_at=self._clock.now())
-        pool.seen, pool.operation = Creating(), operation
+        pool.seen, pool.operation, pool.made_by = Creating(), operation, operation.name
         self.pools[name] = pool
         return Started(operation.name)
 
@@ -306,7 +306,9 @@ def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
     made, known = pool.order, order.ours_if_made_by
     is_a_strangers = made is None and pool.made_for is None
     if pool.lacking:
-        return not is_a_strangers and known is not None and (pool.made_at is None or pool.made_at <= known)
+        in_time = pool.made_at is None or (known is not None and pool.made_at <= known)
+        by_ours = order.settings.compute is None and pool.made_by is not None and pool.made_by == order.operation
+        return not is_a_strangers and known is not None and (in_time or by_ours)
     if order.legacy_pool is not None:
         return pool.made_for == (order.job.owner.namespace, order.job.owner.name, order.job.job_name)
     return made is not None and (made.slice_id, made.job.owner.uid) == (order.slice_id, order.job.owner.uid)

@@ -59,6 +59,8 @@ class FakePool:
     """Namespace, JobSet and Job, where TPU Provisioner made it."""
     made_at: datetime | None = None
     """None: before all."""
+    made_by: str | None = None
+    """The operation that created it, or its last part: GKE knows it for days."""
     lacking: str = ""
     """What is missing of the labels that name its slice: somebody replaced them."""
     relabels: bool = False
