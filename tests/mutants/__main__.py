@@ -44,6 +44,9 @@ MODULES = {
     "giving_up": Module(
         f"{DOMAIN}/reconciling/giving_up.py", "tests/domain/binding/test_*.py", (RECONCILING, "tests/domain/returning")
     ),
+    "taking": Module(
+        f"{DOMAIN}/reconciling/taking.py", f"{RECONCILING}/test_taking.py", ("tests/domain/binding", "tests/flows")
+    ),
     "deletion": Module(f"{DOMAIN}/reconciling/deletion.py", f"{RECONCILING}/test_deletion*.py", (RECONCILING,)),
     "ending": Module(f"{DOMAIN}/reconciling/ending.py", f"{RECONCILING}/test_ending.py", (RECONCILING,)),
     "decide": Module(f"{DOMAIN}/reconciling/decide.py", f"{RECONCILING}/test_decide*.py", (RECONCILING,)),
