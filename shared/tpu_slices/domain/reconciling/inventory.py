@@ -345,9 +345,9 @@ def _mend(
 
 
 def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -> tuple[SliceId, ...]:
-    """Return a claim's earlier slices: those that no claim has, and that have a record, or a pool that proves itself.
+    """Return the slices that a claim had before: no claim has them now, and each has a record or a pool.
 
-    `pools`: those that were made for the claim.
+    `pools`: those that were made for the claim. Only a pool whose labels prove that counts.
     """
 
     def was_its(id_: SliceId) -> bool:
