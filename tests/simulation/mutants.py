@@ -125,8 +125,8 @@ def crowded(story: Story) -> Story:
 
 
 def flooded(story: Story) -> Story:
-    """Return a story in which a namespace asks for many slices just before another asks for one."""
-    many = tuple(a_plot(f"job-{number}", 0, slices=3) for number in range(8))
+    """Return a story in which a namespace has all slots, and asks for many slices just after another asks for one."""
+    many = tuple(a_plot(f"job-{number}", 2 * min(number, 1), slices=3) for number in range(8))
     one = a_plot("one", 1, namespace="vision")
     settings = replace(story.settings, limits=Limits(operations=2), policy=Policy())
     return replace(story, jobsets=(*many, one), faults=(), minutes=60, settings=settings)

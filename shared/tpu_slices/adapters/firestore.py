@@ -127,12 +127,13 @@ class FirestoreStore(FirestoreReads):
             *((key(Brake, cluster),) if names.brake else ()),
         ]
         slots = self._meanwhile.submit(self.slots, cluster) if names.slots else None
-        having = self._meanwhile.submit(self.having, cluster, names.claims) if names.claims else None
+        asked = names.claims and not names.claims_last
+        having = self._meanwhile.submit(self.having, cluster, names.claims) if asked else None
         found = self._get(places)
         return Together(
             settings=self._settings_of(cluster, found),
             slices=named(found, SliceRecord, cluster, names.slices),
-            having=having.result() if having else Found({}, {}),
+            having=having.result() if having else self.having(cluster, names.claims),
             workloads=named(found, WorkloadRecord, cluster, names.workloads),
             heartbeat=one(found, heartbeat),
             limiter=one(found, limiter),

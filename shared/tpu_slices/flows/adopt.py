@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Unreadable
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, claim_id, slice_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.reconciling.adoption import Adoption, LiveWorkload, job_named, placeholders, plan_adoptions
 from tpu_slices.domain.reconciling.group_adoption import OperatorGroup, confirmed_adoption, planned_adoption
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.node_groups import declared_by
 from tpu_slices.flows.orders import order_of
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Stored, moved
+from tpu_slices.ports.store import Change, Found, Stored, moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class AdoptionPlan:
 def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
     """Return what `adopt` would do. Permanent: unknown cluster. Temporary: GKE or the store cannot be read."""
     settings = _settings(cluster, deps)
-    pools = deps.backend.legacy_pools(settings)
+    pools, parents = deps.backend.legacy_pools(settings), _parents(workloads, settings, deps)
     jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]
     claims = {claim_id(job) for job in jobs if job is not None}
     known, adopted = deps.store.having(cluster, claims), deps.store.slices(cluster, [slice_id(it, 0) for it in claims])
@@ -39,7 +40,7 @@ def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: Reconcil
         stored.value.maker: stored.value for stored in adopted.values()
     }
     adoptions = plan_adoptions(pools, workloads, records, settings, deps.clock.now())
-    return _plan(adoptions, workloads, known, settings, deps)
+    return _plan(adoptions, workloads, known, parents, deps)
 
 
 def adopt(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
@@ -52,14 +53,15 @@ def survey_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: Rec
     settings = _settings(cluster, deps)
     now = deps.clock.now()
     ids = [declared_by(group.ref.owner, cluster) for group in groups]
+    live = [LiveWorkload(ref=group.ref, state=group.state, requests=()) for group in groups]
+    parents = _parents(live, settings, deps)
     known = deps.store.having(cluster, ids)
     planned = (
         planned_adoption(group, known[id_].value if id_ in known else None, settings, now)
         for group, id_ in zip(groups, ids, strict=True)
     )
     adoptions = tuple(_confirmed(each, settings, deps) for each in planned)
-    live = [LiveWorkload(ref=group.ref, state=group.state, requests=()) for group in groups]
-    return _plan(adoptions, live, known, settings, deps)
+    return _plan(adoptions, live, known, parents, deps)
 
 
 def adopt_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: ReconcileDeps) -> AdoptionPlan:
@@ -93,6 +95,13 @@ def _carried_out(survey: Callable[[], AdoptionPlan], cluster: ClusterId, deps: R
     return plan
 
 
+def _parents(
+    workloads: Sequence[LiveWorkload], settings: ClusterSettings, deps: ReconcileDeps
+) -> Found[WorkloadUid, WorkloadRecord]:
+    """Return the records of workloads: read before what their claims have, which they guard."""
+    return deps.store.workloads(settings.cluster, [workload.ref.owner.uid for workload in workloads])
+
+
 def _settings(cluster: ClusterId, deps: ReconcileDeps) -> ClusterSettings:
     settings = deps.store.settings(cluster)
     if settings is None:
@@ -104,11 +113,10 @@ def _plan(
     adoptions: tuple[Adoption, ...],
     workloads: Sequence[LiveWorkload],
     known: Mapping[ClaimId, Stored[SliceRecord]],
-    settings: ClusterSettings,
+    parents: Found[WorkloadUid, WorkloadRecord],
     deps: ReconcileDeps,
 ) -> AdoptionPlan:
     """Return the plan; it writes a workload with its slices, so that each slice has one that can be asked about."""
-    parents = deps.store.workloads(settings.cluster, [workload.ref.owner.uid for workload in workloads])
     stored = {uid: each.value for uid, each in parents.items()}
     records = placeholders(adoptions, workloads, stored, deps.clock.now())
     adopted = [adoption.record for adoption in adoptions if adoption.record is not None]

@@ -137,10 +137,11 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
     """
     cluster, guests = stored.value.cluster, count.guests
     asked = {*guests, stored.value.last_claim} if guests and stored.value.unclaimed else {*guests}
+    workloads = deps.store.workloads(cluster, {it.owner.uid for it in guests.values()})  # they guard what claims have
     having = deps.store.having(cluster, asked) if asked else Found[ClaimId, SliceRecord]({}, {})
     readable = {claim: each.value for claim, each in having.items()}
     settled = list(occupancy.settled_demand(count, readable))
-    workloads = deps.store.workloads(cluster, {uid for uid, _ in settled} | {it.owner.uid for it in guests.values()})
+    workloads |= deps.store.workloads(cluster, {uid for uid, _ in settled} - workloads.keys())
     told = list(_workloads(settled, count.arrivals, workloads, count.now))
     known = {uid: each.value for uid, each in workloads.items()} | {it.owner.uid: it for _, it in told}
     by = claimant(count, {claim: it for claim, it in guests.items() if claim not in having.unreadable}, readable, known)
@@ -153,7 +154,8 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
         if last is None and got.other is not None:
             got = replace(got, other=with_free_name(got.other, deps))
         yield from _taken(stored, got, having.get(claim), last)
-        told = _with_claim(told, claim, workloads[occupant.owner.uid])
+        if claim not in having:
+            told = _with_recorded(told, claim, workloads[occupant.owner.uid])
     elif count.is_news:
         yield Change(stored, occupancy.with_hosts(count))
     yield from (Change(*each) for each in told)
@@ -161,9 +163,15 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
 
 def with_free_name(record: SliceRecord, deps: IntakeDeps) -> SliceRecord:
     """Return the first record of a claim under a name that nothing has: what was made for it may be another claim's."""
-    while deps.store.slices(record.cluster, [record.id]):
+    while is_taken(record.id, record.cluster, deps):
         record = record.with_next(None)
     return record
+
+
+def is_taken(slice_: SliceId, cluster: ClusterId, deps: IntakeDeps) -> bool:
+    """Return whether there is a record of this name, readable or not."""
+    found = deps.store.slices(cluster, [slice_])
+    return bool(found or found.unreadable)
 
 
 def _new_claim(occupant: Occupant, count: NewCount, deps: IntakeDeps) -> SliceRecord:
@@ -172,13 +180,12 @@ def _new_claim(occupant: Occupant, count: NewCount, deps: IntakeDeps) -> SliceRe
     return with_free_name(SliceRecord.of(job, count.now, spec), deps)
 
 
-def _with_claim(
+def _with_recorded(
     told: list[tuple[Stored[WorkloadRecord], WorkloadRecord]], claim: ClaimId, stored: Stored[WorkloadRecord]
 ) -> list[tuple[Stored[WorkloadRecord], WorkloadRecord]]:
-    """Return the workloads that change, with that of a claim which gets a slice, changed or not: none has two."""
+    """Return the workloads that change, with that of a claim which gets its first record."""
     own = next((after for before, after in told if before is stored), stored.value)
-    after = own if claim in own.demand else replace(own, demand={**own.demand, claim: None})
-    return [*(each for each in told if each[0] is not stored), (stored, after)]
+    return [*(each for each in told if each[0] is not stored), (stored, own.with_recorded([claim]))]
 
 
 def _taken(

@@ -59,7 +59,7 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
     match fact:
         case SliceDeclared() | WorkloadChanged() | Answer() if fact.workload.owner.kind.declares:
             owner = fact.workload.owner
-            names = Names(settings=True, workloads=[owner.uid], claims=[declared_by(owner, cluster)])
+            names = Names(settings=True, workloads=[owner.uid], claims=[declared_by(owner, cluster)], claims_last=True)
             read = deps.store.together(cluster, names)
             node_group_told(fact, told_at, _check_known(cluster, read.settings), read, deps)
         case SliceDeclared(workload=workload):
@@ -81,7 +81,9 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
                 _check_known(cluster, deps.store.settings(cluster))
             heard(fact, last, told_at, cluster, deps)
         case SlicesWanted(workload=workload):
-            names = Names(settings=True, workloads=[workload.owner.uid], claims=_waiting(fact, cluster))
+            names = Names(
+                settings=True, workloads=[workload.owner.uid], claims=_waiting(fact, cluster), claims_last=True
+            )
             read = deps.store.together(cluster, names)
             _slices_wanted(fact, told_at, _check_known(cluster, read.settings), read, deps)
         case _:

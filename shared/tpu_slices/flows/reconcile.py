@@ -17,6 +17,7 @@ from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
+from tpu_slices.flows.hosts import is_taken
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
 from tpu_slices.flows.outcomes import Reconciled, announce
@@ -218,7 +219,7 @@ def _save(
         return deps.store.commit(*moved(stored, after, left), *others)[0]
     except StaleRecord:
         before = stored.value
-        if after.id != before.id and deps.store.slices(before.cluster, [after.id]):
+        if after.id != before.id and is_taken(after.id, before.cluster, deps):
             deps.store.commit(Change(stored, before.with_claim(tried=after.attempt)))
         raise
 

@@ -275,14 +275,16 @@ def _others(pools: Sequence[PoolSeen], kept: Mapping[SliceId, SliceRecord]) -> s
 def _recovered(found: Iterable[SliceRecord], deps: ReconcileDeps) -> Iterator[SliceRecord]:
     """Write records of claims that have none; yield those that were written.
 
-    With the records of their workloads, as they are: `receive` writes these when it makes a claim's first record, and
-    no claim may have two. One that cannot be read is written by nobody.
+    With the records of their workloads, which are read before it is known that a claim has nothing. A workload that
+    cannot be read is written by nobody.
     """
     for each in found:
-        uid = each.owner.uid
+        claim, uid = each.last_claim, each.owner.uid
         own = deps.store.workloads(each.cluster, [uid])
-        guards = (Change(stored, stored.value) for stored in own.values())
-        if (own or own.unreadable) and _is_written(Change(None, each), deps, *guards):
+        having = deps.store.having(each.cluster, [claim])
+        guards = (Change(stored, stored.value.with_recorded([claim])) for stored in own.values())
+        known = own or own.unreadable
+        if known and not (having or having.unreadable) and _is_written(Change(None, each), deps, *guards):
             yield each
 
 

@@ -72,6 +72,8 @@ class Names:
     slices: Collection[SliceId] = ()
     claims: Collection[ClaimId] = ()
     """The slices that these have."""
+    claims_last: bool = False
+    """Whether these are read after the workloads: who guards a workload's record with what is read knows its claims."""
     workloads: Collection[WorkloadUid] = ()
     heartbeat: bool = False
     limiter: bool = False

@@ -152,5 +152,5 @@ def _placeholder(
 ) -> WorkloadRecord:
     ids = [record.last_claim for record in slices]
     if known is not None:
-        return replace(known, demand={**known.demand, **dict.fromkeys(ids)})
-    return WorkloadRecord.of(slices[0].cluster, jobset.ref, now, ids)
+        return replace(known, demand={**known.demand, **dict.fromkeys(ids)}).with_recorded(ids)
+    return WorkloadRecord.of(slices[0].cluster, jobset.ref, now).with_recorded(ids)

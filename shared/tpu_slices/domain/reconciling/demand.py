@@ -123,7 +123,8 @@ def wanted(
             asked = _with_request(slices[id_], spec).with_claim(rebuild_allowed=rebuild)
             updates[id_] = replace(asked, next_reconcile_at=now)
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
-    return Demand(replace(record, demand=demand), updates)
+    new = [id_ for id_ in updates if id_ not in slices]
+    return Demand(replace(record, demand=demand).with_recorded(new), updates)
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
@@ -175,7 +176,8 @@ def declared(
     if (spec := _declared_spec(fact, job, settings)) is not None and _request_changed(before, spec):
         after = replace(_with_request(before, spec), next_reconcile_at=now)
     updates = {} if after == record else {after.last_claim: after}
-    return Demand(replace(workload, demand={after.last_claim: None}), updates)
+    new = [] if record is not None else [after.last_claim]
+    return Demand(replace(workload, demand={after.last_claim: None}).with_recorded(new), updates)
 
 
 def _declaring(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
@@ -83,6 +83,8 @@ class WorkloadRecord:
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     demand: Mapping[ClaimId, datetime | None]
     """Its slices, and when each was last told to be in demand (None: never, or in doubt since); see `flows.lists`."""
+    claims_recorded: int = 0
+    """How many claims got their first record: of two processes that make one at once, one finds this changed."""
     state_since: datetime
     """When it was first reported in this state at this generation."""
     last_seen_at: datetime
@@ -124,6 +126,11 @@ class WorkloadRecord:
     def has(self, job_index: int) -> bool:
         """Return whether a group of this index is not scaled away; Jobs of JobSets never are."""
         return self.groups is None or job_index < self.groups
+
+    def with_recorded(self, claims: Collection[ClaimId]) -> Self:
+        """Return the record once claims get their first records; what was not told of them stays unconfirmed."""
+        demand = {**dict.fromkeys(claims), **self.demand}
+        return replace(self, demand=demand, claims_recorded=self.claims_recorded + len(claims))
 
     def demand_confirmed_at(self, slice_: ClaimId, listed_at: datetime | None) -> datetime | None:
         """Return when the demand for a slice was last confirmed: when it was told, or by a list since then.
