@@ -24,6 +24,7 @@ from tests.builders import (
     settings,
 )
 from tests.flows.counting_store import CountingStore
+from tests.journeys.serving import BROKEN
 from tests.world import ENDED, World
 from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out, slot_awaited
@@ -114,6 +115,17 @@ def test_who_gets_a_freed_slot_is_reconciled_without_a_message() -> None:
     assert world.backend.ordered(Verb.CREATE)[-1] == first.pool
     assert handed_on_to(world, second) is None
     assert world.publisher.take_requests() == []
+
+
+def test_who_gets_the_slot_of_a_creation_that_failed_comes_before_the_slice_that_is_let_go() -> None:
+    world = World()
+    busy, *_ = running(world)
+    first = queued(world, 1)
+    world.backend.fail(busy.pool, BROKEN)
+    world.publisher.take_requests()
+    done = [*reconcile_in_turn(CLUSTER, busy.name, world.deps, ENDED)]
+    assert [each.after.name for each in done] == [busy.name, first.name]
+    assert world.publisher.take_requests() == [(CLUSTER, busy.id)]
 
 
 def test_a_slot_is_freed_that_was_taken_while_it_was_read_with_the_slice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,11 @@ MODULES = {
     ),
     "deletion": Module(f"{DOMAIN}/reconciling/deletion.py", f"{RECONCILING}/test_deletion*.py", (RECONCILING,)),
     "ending": Module(f"{DOMAIN}/reconciling/ending.py", f"{RECONCILING}/test_ending.py", (RECONCILING,)),
-    "decide": Module(f"{DOMAIN}/reconciling/decide.py", f"{RECONCILING}/test_decide*.py", (RECONCILING,)),
+    "decide": Module(
+        f"{DOMAIN}/reconciling/decide.py",
+        f"{RECONCILING}/test_decide*.py",
+        (RECONCILING, "tests/domain/ownership", "tests/domain/test_held.py"),
+    ),
     "demand": Module(
         f"{DOMAIN}/reconciling/demand.py",
         f"{RECONCILING}/test_demand*.py",

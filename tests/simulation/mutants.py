@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -24,7 +24,9 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices.domain.reconciling.limiter import admit
 from tpu_slices.domain.records.attempts import Attempt
+from tpu_slices.domain.records.limiters import Candidate
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.ports.store import Change, Stored, moved
@@ -112,6 +114,12 @@ def _looks_each_minute(_: object, __: object, now: datetime, ___: object) -> dat
     return now + timedelta(minutes=1)
 
 
+def _admits_by_name(waiting: Iterable[Candidate], *others: Any) -> tuple[Candidate, ...]:
+    candidates = list(waiting)
+    first = min((each.namespace for each in candidates), default="")
+    return admit([each for each in candidates if each.namespace == first], *others)
+
+
 def _stops_nothing(record: SliceRecord, *_: object) -> tuple[SliceRecord, None]:
     return record, None
 
@@ -125,11 +133,12 @@ def crowded(story: Story) -> Story:
 
 
 def flooded(story: Story) -> Story:
-    """Return a story in which a namespace has all slots, and asks for many slices just after another asks for one."""
-    many = tuple(a_plot(f"job-{number}", 2 * min(number, 1), slices=3) for number in range(8))
+    """Return a story in which a namespace asks for many slices before and after another asks for one."""
+    many = tuple(a_plot(f"job-{number}", 2 * (number % 2), slices=3) for number in range(8))
     one = a_plot("one", 1, namespace="vision")
     settings = replace(story.settings, limits=Limits(operations=2), policy=Policy())
-    return replace(story, jobsets=(*many, one), faults=(), minutes=60, settings=settings)
+    plain = replace(story, crosses=False, operated=False, flapping=False, set_back=None)
+    return replace(plain, jobsets=(*many, one), faults=(), minutes=60, settings=settings)
 
 
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
@@ -180,7 +189,7 @@ MUTANTS = (
     ),
     Mutant("deletes nothing", Promise.WANTED, f"{DOMAIN}.ending.assess", _deletes_nothing),
     Mutant("looks each minute", Promise.BOUNDED_COST, f"{DOMAIN}.decide.due", _looks_each_minute),
-    Mutant("begins with the first", Promise.FAIR_TURNS, "tpu_slices.flows.slots._last_queue", lambda _: "", flooded, 7),
+    Mutant("prefers a namespace", Promise.FAIR_TURNS, "tpu_slices.flows.slots.admit", _admits_by_name, flooded),
     Mutant(
         "gives nothing back",
         Promise.KNOWN_USERS,

@@ -244,6 +244,8 @@ class Watch:
             if record.phase in {Phase.READY, Phase.GONE} or self._not_silent.get(record.id) is record:
                 continue
             self._not_silent[record.id] = record
+            if record.expire_at is not None:
+                broken(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and Firestore deletes it", self._world)
             if not record.message and record.transitions:
                 broken(Promise.NO_SILENCE, f"{record.id} is {record.phase} for no reason", self._world)
             in_line = record.reason in {*IN_LINE, Reason.DELETION_QUEUED} and record.slot_awaited is not None

@@ -43,10 +43,10 @@ def reconcile(
 def reconcile_in_turn(
     cluster: ClusterId, slice_: ClaimId | SliceId, deps: ReconcileDeps, told: Told = NOTHING
 ) -> Iterator[Reconciled]:
-    """Reconcile one slice, and then who gets a slot that it hands on: that is idle for the time of a message less.
+    """Reconcile one slice, and then the first that gets a slot from it: that slot does not wait for a message.
 
-    Or, if it hands none on, the slice that it lets go, or the claim that has it again. Further ones are requested, and
-    that one if it fails, whatever it is: its own message tells.
+    If it hands no slot on, the slice that it lets go, or the claim that has it again. The others are requested. So is
+    the first if it raises anything: its own message tells.
     """
     done, served = _reconciled(cluster, slice_, told, deps)
     _request(cluster, served[1:], deps)
@@ -230,7 +230,7 @@ def _note(
     """Announce what happened, save what came of the actions, and hand on the slots of operations that ended."""
     looked, settings, saved = decided.looked, decided.looked.settings, remembered.stored.value
     after, left = done.record, done.left
-    served += remembered.settling.saved(looked.seen)
+    served[:0] = remembered.settling.saved(looked.seen)
     announce(after, decided.before.transition_count, deps)
     tell_node_group(after, looked.known, deps)
     if (expected := nodes_expected(after, settings)) is not None:

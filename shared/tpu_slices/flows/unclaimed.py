@@ -19,7 +19,7 @@ from tpu_slices.ports.store import Change
 
 
 def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
-    """Return the claim that is given back its slice, and who gets a slot that it needs no more; empty: none is."""
+    """Return who gets a slot that a claim needs no more, and the claim, which has its slice again; else nothing."""
     record = looked.record
     if not may_be_regained(record) or looked.settings.paused is not None:
         return []
@@ -34,7 +34,7 @@ def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
     claim, meanwhile = found
     settling = slots.Settling(stored.value, claim, looked.settings, deps, let_go=meanwhile)
     deps.store.commit(Change(looked.stored, claim), Change(stored, meanwhile))
-    return [claim, *settling.saved(looked.seen)]
+    return [*settling.saved(looked.seen), claim]
 
 
 def forget(looked: Looked, decision: Decision, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:

@@ -200,6 +200,7 @@ def test_claims_that_change_slices_again_have_what_was_made_for_them() -> None:
         pytest.param(gemmas(phase=Phase.GONE), False, id="it is gone"),
         pytest.param(gemmas(spec=a_spec(fingerprint="v1-other")), True, id="of another request"),
         pytest.param(gemmas(spec=a_spec(node_labels=(("team", "x"),))), True, id="of other labels"),
+        pytest.param(gemmas(ordered=a_spec(fingerprint="v1-other")), True, id="made for another request"),
         pytest.param(gemmas(hosts=some_hosts(occupants=(PHI,))), True, id="others are on it"),
         pytest.param(gemmas(reason=Reason.POOL_BROKEN, phase=Phase.PROVISIONING), True, id="it is broken"),
         pytest.param(gemmas(desire=Desire.ABSENT), True, id="it is not needed"),

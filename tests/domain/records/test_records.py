@@ -62,6 +62,13 @@ def test_no_two_consecutive_transitions_are_equal(course: list[Reason]) -> None:
     assert all(one != other for one, other in itertools.pairwise(kept))
 
 
+@given(courses, st.sampled_from(Reason))
+def test_a_record_expires_only_while_it_is_gone(course: list[Reason], reason: Reason) -> None:
+    gone = replace(after([*course, Reason.RELEASED]), expire_at=NOW)
+    told = gone.transitioned(NOW + MINUTE, reason, "")
+    assert told.expire_at == (NOW if told.phase is Phase.GONE else None)
+
+
 @given(courses)
 def test_the_last_twenty_transitions_are_kept_and_all_are_counted(course: list[Reason]) -> None:
     record = after(course)

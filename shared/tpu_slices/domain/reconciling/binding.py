@@ -210,7 +210,7 @@ def _create(case: Situation, slot: int) -> Arm:
     }
     claim = {"retry_at": None, "blocked_settings_version": None, "rejection": None}
     pinned = case.settings.pools if known.create_requested_at is None else record.pinned_settings
-    others = {"expire_at": None, "pinned_settings": pinned}
+    others = {"pinned_settings": pinned}
     if isinstance(seen, Begun):
         message = f"Creating {noun} {record.pool} goes on, {seen.message} stands."
         return Arm(Reason.CREATING, message, claim, current, others, creates=True)

@@ -220,13 +220,11 @@ class Case(Situation):
         claim = {"retry_at": None, "failures": 0, "blocked_settings_version": None}
         why = record.why_it_goes
         if still is not None:
-            return Arm(
-                still.reason, f"Releasing ({why}): {still.message.rstrip('.')}.", claim, record={"expire_at": None}
-            )
+            return Arm(still.reason, f"Releasing ({why}): {still.message.rstrip('.')}.", claim)
         if record.claim.earlier:
             names = " and ".join(record.claim.earlier)
             message = f"Releasing ({why}): waiting for {self.vendor.pool} {names}, which it had before, to go."
-            return Arm(Reason.EARLIER_SLICE_STANDS, message, claim, record={"expire_at": None})
+            return Arm(Reason.EARLIER_SLICE_STANDS, message, claim)
         expires = {"expire_at": record.expire_at or self.now + self.limits.gone_ttl}
         if record.claim.tried == 1 and record.legacy_pool is None and not (record.unclaimed or record.current.gone):
             return Arm(Reason.NEVER_CREATED, f"No {self.vendor.pool} was created: {why}.", claim, record=expires)

@@ -110,22 +110,22 @@ def _serves_instead(had: SliceRecord, lost: SliceRecord, now: datetime, limits: 
     |--------------------------------------------------------------------------------------|--------------------------|
     | goes, is not needed, is blocked or broken                                            | no                       |
     | the claim that lost its slice needs none any more                                    | no                       |
-    | is of another request                                                                | no                       |
+    | was made for another request                                                         | no                       |
     | the Job of the claim whose slice was taken is on its hosts                           | yes                      |
     | another Job is on its hosts                                                          | no                       |
     | all hosts have been usable and vacant for `restart_grace`: something hinders it      | no                       |
     | else: it is being created, its hosts join, or the leader is about to be scheduled     | yes                      |
     """
-    if had.spec is None or lost.spec is None or not had.wanted or not lost.wanted:
+    if had.made_as is None or lost.spec is None or not had.wanted or not lost.wanted:
         return False
     if had.reason is Reason.POOL_BROKEN or had.phase not in {Phase.PROVISIONING, Phase.READY}:
         return False
-    if _as_requested(had.spec) != _as_requested(lost.spec):
+    if _as_requested(had.made_as) != _as_requested(lost.spec):
         return False
     if had.current.hosts.occupants:
         return any(map(lost.is_of, had.current.hosts.occupants))
     vacant_since = had.current.hosts.vacant_since
-    whole = had.current.hosts.usable >= had.spec.hosts
+    whole = had.current.hosts.usable >= had.made_as.hosts
     return not whole or vacant_since is None or now - vacant_since < limits.restart_grace
 
 

@@ -103,6 +103,7 @@ class SliceRecord:
     unconfirmed_end: UnconfirmedEnd | None = None
     """None: there was none."""
     expire_at: datetime | None = None
+    """When Firestore deletes the record of a slice that is GONE; None: never."""
     transitions: tuple[Transition, ...] = ()
     transition_count: int = 0
     """The number of transitions so far."""
@@ -213,7 +214,6 @@ class SliceRecord:
             slot_awaited=None,
             next_reconcile_at=now if other.goes else other.next_reconcile_at or now,
             look_at=now if other.goes else other.look_at,
-            expire_at=None,
         )
         return after.transitioned(now, *told)
 
@@ -393,6 +393,7 @@ class SliceRecord:
             message=message,
             since=self.since if phase is self.phase else at,
             changed_at=at,
+            expire_at=self.expire_at if phase is Phase.GONE else None,
             transitions=(*self.transitions, transition)[-HISTORY:],
             transition_count=self.transition_count + 1,
         )
