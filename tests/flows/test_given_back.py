@@ -18,8 +18,8 @@ from tests.builders import (
     with_fields,
 )
 from tests.domain.cases import OURS, OWN, going, requested, was_seen, with_hosts
+from tests.flows.queueing import handed_on_to, queued, running, slots
 from tests.flows.swept import requested as taken_requests
-from tests.flows.test_slots import handed_on_to, queued, running, slots
 from tests.flows.unclaimed import a_world, committed, stands
 from tests.world import World
 from tpu_slices.domain.model.facts import WorkloadState

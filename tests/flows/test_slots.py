@@ -24,10 +24,11 @@ from tests.builders import (
     settings,
 )
 from tests.flows.counting_store import CountingStore
+from tests.flows.queueing import ends, ends_unseen, handed_on_to, queued, running, slots
 from tests.journeys.serving import BROKEN
 from tests.world import ENDED, World
-from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
-from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out, slot_awaited
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.slices import SliceRecord
@@ -40,45 +41,6 @@ from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.store import FakeStore
-
-
-def queued(world: World, number: int, namespace: str = "research", **changes: Any) -> SliceRecord:
-    """Put a slice that waits for its creation's slot, the lower the number the longer."""
-    job = a_job(job_index=number, namespace=namespace, uid=WorkloadUid(f"uid-{namespace}-{number}"))
-    record = a_record(job=job, **changes)
-    awaited = slot_awaited(record, PoolOperation.CREATE, 1, NOW - (300 - number) * MINUTE / 10)
-    record = replace(record, slot_awaited=awaited)
-    world.store.put(record, a_jobset(namespace=namespace, uid=record.owner.uid, demand={record.maker: NOW}))
-    return record
-
-
-def running(world: World, count: int = 5, name: str = "busy") -> list[SliceRecord]:
-    """Let creations run, each with its slot."""
-    jobset = world.jobset_appears(name, slices=count)
-    world.cluster_lives()
-    world.deliver()
-    return [world.record(jobset, index) for index in range(count)]
-
-
-def ends(world: World, record: SliceRecord) -> None:
-    """Let a creation end, and the slice be reconciled."""
-    world.backend.finish(world.records[record.name].pool)
-    reconcile(CLUSTER, record.name, world.deps, ENDED)
-
-
-def ends_unseen(world: World, record: SliceRecord) -> None:
-    """Let a creation end, and nothing be requested yet."""
-    world.backend.finish(record.pool)
-    world.publisher.take_requests()
-
-
-def slots(world: World) -> dict[int, ClaimId]:
-    return {stored.value.number: stored.value.slice_id for stored in world.store.slots(CLUSTER)}
-
-
-def handed_on_to(world: World, record: SliceRecord) -> int | None:
-    awaited = world.records[record.name].slot_awaited
-    return awaited.number if awaited else None
 
 
 def test_a_freed_slot_is_handed_on_to_who_waits_longest_and_only_that_slice_is_requested() -> None:

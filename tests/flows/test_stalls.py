@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from tests.builders import CLUSTER
-from tests.flows.test_slots import ends_unseen, handed_on_to, queued, running, slots
+from tests.flows.queueing import ends_unseen, handed_on_to, queued, running, slots
 from tests.world import World
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.flows.reconcile import reconcile

@@ -19,9 +19,9 @@ from tests.builders import (
     with_fields,
 )
 from tests.domain.cases import HOUR, going
+from tests.flows.queueing import handed_on_to, queued, running, slots
 from tests.flows.swept import being_created, make_unreadable, repair, serving
 from tests.flows.swept import requested as taken_requests
-from tests.flows.test_slots import handed_on_to, queued, running, slots
 from tests.flows.unclaimed import a_world, committed, stands
 from tests.world import ENDED, World
 from tpu_slices.domain.model.facts import WorkloadState

@@ -153,7 +153,8 @@ class FakeCluster:
         else:
             self.saw(jobset)
         if jobset.state is not WorkloadState.ACTIVE:
-            for index in {pod.index for pod in self.pods.values() if pod.jobset is jobset}:
+            pods = (*self.pods.values(), *self.followers.values())
+            for index in {pod.index for pod in pods if pod.jobset is jobset}:
                 self.removes_pod(jobset, index)
 
     def creates_pods(self) -> None:
