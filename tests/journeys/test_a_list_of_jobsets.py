@@ -1,21 +1,23 @@
-"""A JobSet that ended unheard is found by the relay's list, whatever happens to the parts of the list."""
+"""A JobSet that ended unheard is found by the list of the relay, in whatever parts; a repeated state costs little."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from relay.agenda import Timing
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_list, an_owner
+from tests.flows.swept import requested, serving
 from tests.world import World
 from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import ListQuestion, Question
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST
 from tpu_slices.domain.records.standings import standing
-from tpu_slices.flows.receive import receive
+from tpu_slices.flows.receive import DELIVERED_AGAIN, receive
 from tpu_slices.flows.sweep import sweep
 
 LIVE = [WorkloadUid(f"uid-{number:03}") for number in range(40)]
@@ -150,3 +152,20 @@ def test_a_relay_s_first_heartbeat_is_followed_by_the_question_for_each_list_and
         receive(Heartbeat(count=0, first=first), CLUSTER, world.deps)
     asked = [ListQuestion(family=family, asked_at=world.clock.now()) for family in Family]
     assert [question for _, question in world.publisher.questions] == asked
+
+
+@pytest.mark.parametrize(("after", "requested_again"), [(DELIVERED_AGAIN, True), (DELIVERED_AGAIN + MINUTE, False)])
+def test_a_state_that_is_told_once_more_has_slices_looked_at_only_while_the_requests_may_be_missing(
+    after: timedelta, *, requested_again: bool
+) -> None:
+    world = World()
+    jobset = serving(world, slices=3)
+    told = WorkloadChanged(workload=jobset.ref, state=WorkloadState.ACTIVE)
+    receive(told, CLUSTER, world.deps)
+    (own,) = world.store.jobset_records(CLUSTER)
+    world.clock.advance(own.state_since + after - world.clock.now())
+    requested(world)
+    written = len(world.store.commits)
+    receive(told, CLUSTER, world.deps)
+    assert requested(world) == (set(own.demand) if requested_again else set())
+    assert len(world.store.commits) == written

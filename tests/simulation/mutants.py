@@ -1,6 +1,6 @@
 """Systems that are broken on purpose, each in one place, and the promise that tells.
 
-`python -m tests.simulation.mutants` finds a seed for each mutant that its own no longer breaks.
+`python -m tests.simulation.mutants` finds a seed for each mutant whose own no longer tells.
 """
 
 from __future__ import annotations

@@ -8,11 +8,12 @@
 | no overrun      | a creation of more chips than the cluster may hold, with all that are bought; an  | at a creation |
 |                 | operation beyond those at a time; more slices of missing workloads deleted than   | or deletion   |
 |                 | the brake allows, before an operator confirms it                                  |               |
-| no defiance     | a creation or deletion in a cluster that is paused, or for a slice that is held,  | the same      |
-|                 | for longer than an instance may stand still                                       |               |
+| no defiance     | a creation or deletion in a cluster that is paused, or for a slice that is held;  | the same      |
+|                 | a creation for a namespace that may request nothing; each for longer than an      |               |
+|                 | instance may stand still                                                          |               |
 | no stray        | a pool of ours that no record knows                                               | at each step  |
-| one claim       | a pool that two records have                                                      | at each step  |
-| books balance   | a claim that says that nothing is left of it, while a pool that was made for it   | at each step  |
+| one claim       | two records that one claim has                                                    | at each step  |
+| books balance   | a claim that says that nothing is left of it, while a pool that it had last       | at each step  |
 |                 | stands                                                                            |               |
 | no silence      | a slice that is not READY, and does not say why, or waits and is not looked at    | at each step  |
 | true reports    | in calm, a JobSet's report that says other than what it has                       | in the end    |

@@ -253,10 +253,7 @@ class Watch:
                 broken(Promise.NO_SILENCE, f"{record.id} is {record.phase}, and nobody will look at it", self._world)
 
     def _serving(self, record: SliceRecord) -> Iterator[FakePool]:
-        """Yield the claim's earlier pools that serve, were let go though they fit, and nobody uses any more.
-
-        That nobody does any more is seen within minutes.
-        """
+        """Yield the claim's earlier pools that fit, are whole, and that nobody has used for a while."""
         now, limits = self._world.clock.now(), self._world.settings.limits
         lately = now - limits.restart_grace - timedelta(minutes=STALLED)
         for id_ in record.claim.earlier:

@@ -29,7 +29,7 @@ def hosts_changed(
 ) -> Reconciled | None:
     """Record a report and request reconciles, or return what is decided with it.
 
-    One of a pool that has no record, or is gone by that, is left to the inventory check, which finds the pool.
+    If the pool has no record, or one that says gone, the inventory check finds it later.
     `stored`: the slice's record.
     """
     if stored is None or stored.value.current.gone:
@@ -61,7 +61,7 @@ def hosts_changed(
 
 
 def _is_over(record: SliceRecord, deps: IntakeDeps) -> bool:
-    """Return whether nobody will need a slice again, whatever is reconciled before: no claim has it, or all ended."""
+    """Return whether its claim waits for nothing of a slice: no claim has it, or its workload ended."""
     if record.unclaimed:
         return True
     uid = record.owner.uid

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import assert_never
 
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -38,6 +38,8 @@ from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Found, Names, Stored, Together
 
+DELIVERED_AGAIN = timedelta(minutes=15)
+"""How long a message that was not acknowledged is delivered again: Pub/Sub pauses for ten minutes at most."""
 _OfTheRelay = Listed | Echo | JoinToken
 
 
@@ -190,10 +192,16 @@ def _has_news(id_: ClaimId, change: demand.Demand, records: Mapping[ClaimId, Sli
 def _changed(
     fact: WorkloadChanged | Answer, known: Stored[WorkloadRecord] | None, cluster: ClusterId, deps: IntakeDeps
 ) -> None:
-    """Record a workload's state; one that is recorded already may come again because the requests were not sent."""
-    record = demand.changed(fact, known.value if known else None, deps.clock.now(), cluster)
+    """Record a workload's state; one that is recorded already may come again because the requests were not sent.
+
+    Later than that it is repeated since hosts of the workload's are being closed: that concerns none of its others.
+    """
+    now = deps.clock.now()
+    if known is not None and demand.is_recorded(fact, known.value):
+        if now - known.value.state_since <= DELIVERED_AGAIN:
+            deps.publisher.request_reconcile(cluster, sorted(known.value.demand))
+        return
+    record = demand.changed(fact, known.value if known else None, now, cluster)
     if record is not None:
         deps.store.commit(Change(known, record))
         deps.publisher.request_reconcile(cluster, sorted(record.demand))
-    elif known is not None and demand.is_recorded(fact, known.value):
-        deps.publisher.request_reconcile(cluster, sorted(known.value.demand))

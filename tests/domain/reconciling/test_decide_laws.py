@@ -96,7 +96,7 @@ def test_a_slice_whose_pool_is_unreadable_changes_nothing(case: Situation) -> No
 def test_no_pool_is_closed_cancelled_or_deleted_on_which_a_live_job_is(case: Situation) -> None:
     ends = {action.attempt for action in decided(case).actions if isinstance(action, MUST_END)}
     spared = case.record.owner.uid if case.record.release_requested else None
-    users = case.users_of(case.record.current.hosts, None).without_return_of(case.record.job)
+    users = case.users_of(None).without_return_of(case.record.job)
     assert not ends or all(each.owner.uid == spared for each in users.jobs)
 
 

@@ -19,7 +19,7 @@ class Held:
     """The chips of slices of other Jobs, bought or being bought."""
 
     in_namespace: int
-    """Those that the Jobs of the namespace use, whoever bought them."""
+    """Those of the slices that claims of the namespace have, or had last."""
     in_cluster: int
 
     def plus(self, chips: int) -> Held:

@@ -69,10 +69,10 @@ def bind(case: Situation) -> Bound:
     | has a slice                                               | that                                                |
     | is not needed any more, or not now                        | none                                                |
     | its slice has just failed, or was not used though ready   | none: why, and when the next is tried               |
-    | another's pool has the name of its slice                  | none: that; the next slice has another name         |
+    | another's pool has the name of its slice                  | none, says so; the next has another name            |
     | is refused, or not allowed                                | none: why                                           |
     | failed before, and may not be tried yet                   | none: as before                                     |
-    | nobody waits for it, as was confirmed lately              | none: DEMAND_STALE                                  |
+    | no leader was lately seen to wait for it                  | none: DEMAND_STALE                                  |
     | every name was used                                       | none: ATTEMPTS_EXHAUSTED                            |
     | lacks a slot, or its turn to try what ran out             | none: OPERATION_LIMIT, AWAITING_TURN                |
     | else                                                      | a slice that is made now, or whose making goes on   |
@@ -252,7 +252,7 @@ def _returns(case: Situation) -> bool:
     if not case.waiting or seen == Creating(operation_runs=False) or isinstance(seen, Broken):
         return False
     made_for, hosts = record.current.made_for, record.current.hosts
-    others = any(user.owner.uid != record.owner.uid for user in case.users_of(hosts, made_for).jobs)
+    others = any(user.owner.uid != record.owner.uid for user in case.users_of(made_for).jobs)
     return record.spec is not None and same_request(made_for, record.spec) and not others and not hosts.occupants
 
 

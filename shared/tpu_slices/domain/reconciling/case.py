@@ -13,7 +13,6 @@ from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
     Creating,
-    Observation,
     Observed,
     Running,
     Unreadable,
@@ -26,7 +25,6 @@ from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
 from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeard
-from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -134,21 +132,21 @@ class Situation:
     def users(self) -> Users:
         """The users of the current pool."""
         seen = self.seen.pool
-        return self.users_of(self.record.current.hosts, seen.fingerprint if isinstance(seen, Running) else None)
+        return self.users_of(seen.fingerprint if isinstance(seen, Running) else None)
 
-    def users_of(self, hosts: Hosts, fingerprint: str | None) -> Users:
-        """Return the users of a pool that was made for the request of a fingerprint."""
-        found = users(hosts, self.known.workloads, self.now, self.limits.restart_grace)
+    def users_of(self, fingerprint: str | None) -> Users:
+        """Return the users of its pool, if that was made for the request of a fingerprint."""
+        found = users(self.record.current.hosts, self.known.workloads, self.now, self.limits.restart_grace)
         return found.without_return_of(self.record.job) if self._needs_other_hosts(fingerprint) else found
 
     def _needs_other_hosts(self, fingerprint: str | None) -> bool:
-        """Return whether the Job, which left, waits or has no claim on a pool that is not what it requests."""
+        """Return whether the Job needs a pool of another request: it waits, or no claim has this one."""
         spec, away = self.record.spec, self.waiting or self.record.unclaimed
         return away and spec is not None and not same_request(fingerprint, spec)
 
-    def evidence(self, hosts: Hosts, fingerprint: str | None) -> Evidence:
-        """Return what is known about the use of an attempt that is to be deleted; a release spares only others."""
-        present = self.users_of(hosts, fingerprint)
+    def evidence(self) -> Evidence:
+        """Return what is known about the use of a pool that is to be deleted; a release ignores its own Jobs."""
+        present = self.users_of(self.record.current.made_for)
         return Evidence(
             users=present.without(self.record.owner.uid) if self.record.release_requested else present,
             relay=self.known.relay,
@@ -202,12 +200,9 @@ class Situation:
 
     @property
     def creates_current(self) -> bool:
-        """Whether the creation of the current attempt is under way."""
-        return self.creates(self.seen.pool, self.record.current.create_requested_at)
-
-    def creates(self, seen: Observation, create_requested_at: datetime | None) -> bool:
-        """Return whether a creation is under way, so that it holds its slot."""
-        match seen:
+        """Whether the creation of its pool is under way, so that it holds its slot."""
+        create_requested_at = self.record.current.create_requested_at
+        match self.seen.pool:
             case Creating(operation_runs):
                 return operation_runs or self.order_may_arrive(create_requested_at)
             case Unreadable():

@@ -60,11 +60,15 @@ def decide(
     | Running           | READY when every host is usable                                                         |
     | - its hosts are   | wait, however long it takes                                                             |
     |   awaited         |                                                                                         |
+    | - its labels were | LABELS_REPLACED, and they are put back                                                  |
+    |   replaced        |                                                                                         |
+    | - it was adopted, | ADOPTED                                                                                 |
+    |   hosts not told  |                                                                                         |
     | - others are on   | USED_BY_OTHERS                                                                          |
     |   it alone        |                                                                                         |
     | - other request   | SPEC_DRIFTED                                                                            |
-    | - its labels were | READY, and they are put back                                                            |
-    |   replaced        |                                                                                         |
+    | - vacant, and its | LEADER_STILL_WAITING                                                                    |
+    |   leader waits    |                                                                                         |
     | Busy              | every host usable: as Running; else wait, for as long as the cause of the work has      |
     |                   | patience                                                                                |
     | Broken            | every host usable: as Running; in use: kept                                             |
@@ -164,11 +168,11 @@ class Case(Situation):
             return self._awaiting_hosts(seen.awaiting)
         if not self.whole:
             return self._incomplete(spec, seen)
-        if not same_request(seen.fingerprint, record.spec):
-            return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
         if record.lent and not record.owner.kind.declares:
             user = record.current.hosts.occupants[0].owner.full_name
             return Arm(Reason.USED_BY_OTHERS, f"{user} is on its hosts, and cannot have them.", served)
+        if not same_request(seen.fingerprint, record.spec):
+            return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
         if self.leader_should_be_here:
             return Arm(Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING, served)
         return Arm(Reason.READY, messages.ready(record, spec, self.now), served)

@@ -218,10 +218,13 @@ def _proven(fact: WorkloadChanged | Answer, known: WorkloadRecord | None) -> Wor
 
 
 def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
-    """Return whether the record rests on this state of the workload."""
+    """Return whether the record rests on this state of the workload, and has all that the fact says."""
     told, unproven = fact.workload, (WorkloadState.DELETED, WorkloadState.MISSING)
+    if isinstance(fact, WorkloadChanged) and (fact.queue, fact.template_error) != (known.queue, known.template_error):
+        return False
     same = fact.state is known.state or (fact.state, known.state) == unproven
-    return same and (told.generation, told.resource_version) == (known.generation, known.resource_version)
+    said = (told.generation, told.resource_version, told.groups)
+    return same and said == (known.generation, known.resource_version, known.groups)
 
 
 def with_current_desire(

@@ -101,7 +101,7 @@ def _advanced(each: Attempt, seen: Observation, case: Situation) -> Ending:
     was_created = each.seen is not None and each.seen.pool == Creating() != seen
     if was_created and each.hosts.closing is not None:
         each = replace(each, hosts=replace(each.hosts, asked=None))
-    why = told(each, assess(each, case.evidence(each.hosts, each.made_for), case.now, case.limits), case.vendor)
+    why = told(each, assess(each, case.evidence(), case.now, case.limits), case.vendor)
     if why.reason in _OPEN:
         hosts, opened = opening(each.number, each.hosts, case)
         return Ending(replace(each, hosts=hosts), why, opened)

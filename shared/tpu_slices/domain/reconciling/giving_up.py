@@ -34,7 +34,7 @@ class GivingUp:
     """How a claim comes to have a slice no more."""
 
     why: str = ""
-    """What is told of the slice while it still stands; empty: that it failed, or its name is another's."""
+    """Why the slice goes, as told; empty: see `failure` and `unowned`."""
     fits: bool = False
     """Nothing is wrong with it: its claim has it again if that waits for one when nobody uses it any more."""
     unneeded: bool = False

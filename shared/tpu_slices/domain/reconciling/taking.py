@@ -63,17 +63,18 @@ def claimant(
 
 
 def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | None, limits: Limits) -> Taken:
-    """Return what comes of it that the Job's claim gets the slice that was counted; `own`: what it had, or would have.
+    """Return what each claim has once the Job's claim gets the slice that was counted.
 
-    `last`: what the claim has that had the slice last, if none has it.
+    `own`: what the Job's claim had, or would have.
+    `last`: what the claim has now that had the slice last, if none has it.
 
     | the claim whose slice it was                            | has                                     |
     |---------------------------------------------------------|-----------------------------------------|
-    | none                                                    | had it last: keeps what it has          |
+    | none                                                    | the last one keeps what it has          |
     | may have the slice that the Job's claim had             | that                                    |
     | else                                                    | the next, which is made if it waits     |
 
-    What no claim has then goes, and not before `idle_after`: pods of the Job may be on it that lead nothing.
+    What no claim has then goes, with hosts not before `idle_after`: other pods of the Job may be on them.
     """
     now, slice_ = count.now, with_hosts(count)
     own = _vacated(own, by, now)
@@ -104,9 +105,9 @@ def _left(own: SliceRecord, why: str, now: datetime, limits: Limits) -> SliceRec
 
 
 def _serves_instead(had: SliceRecord, lost: SliceRecord, now: datetime, limits: Limits) -> bool:
-    """Return whether a claim that lost its slice to the Job of another gets the slice that this claim had.
+    """Return whether the claim that lost its slice gets the slice that the taker's claim had.
 
-    | the other claim's slice                                                              | gets it                  |
+    | the taker's slice                                                                    | gets it                  |
     |--------------------------------------------------------------------------------------|--------------------------|
     | goes, is not needed, is blocked or broken                                            | no                       |
     | the claim that lost its slice needs none any more                                    | no                       |
@@ -183,5 +184,5 @@ def _serves(claim: SliceRecord, case: Situation) -> bool:
         return False
     stands = current.seen is not None and isinstance(current.seen.pool, Running | Busy)
     whole = current.hosts.usable + current.hosts.closed >= case.record.made_as.hosts
-    unused = not case.users_of(current.hosts, current.made_for)
+    unused = not case.users_of(current.made_for)
     return stands and whole and unused and same_request(current.made_for, claim.spec)

@@ -69,7 +69,7 @@ class Attempt:
     """Not deleted before: it is not yet known who uses it."""
 
     hosts_awaited_since: datetime | None = None
-    """Of the current one: since when usable hosts have been missing, whatever reason the slice gives."""
+    """Since when usable hosts have been missing, whatever reason the slice gives."""
     returning: Returning | None = None
     """What is known of its hosts that are away and come back; None: none are, or nothing is known."""
     unreadable_since: datetime | None = None

@@ -36,12 +36,13 @@ class Claim:
     """Of the request alone, when it was last read."""
     rejection: Rejection | None = None
     rebuild_allowed: bool = False
-    """The request changed while the JobSet was suspended, or with a group's revision: its slice may be rebuilt."""
+    """Its slice may be rebuilt: the request changed while the JobSet was suspended or with a group's revision, or its
+    Job came to a slice of another request."""
 
     demand_confirmed_at: datetime | None = None
     """When the demand was last confirmed."""
     awaited_since: datetime | None = None
-    """Since when it has been requested without being READY; None: it was READY, or was found, not requested."""
+    """Since when it has been requested without being READY; None: it was READY, was found, or is not needed."""
     waits_since: datetime | None = None
     """Since when it has been needed without being READY, also after it was; None: it is READY, or not needed."""
     unawaited_since: datetime | None = None

@@ -88,7 +88,7 @@ class SliceRecord:
     let_go: str = ""
     """Why its slice goes; empty: it does not."""
     fits: bool = False
-    """Of a slice that no claim has: nothing is wrong with it, and its claim has it again if that waits for one."""
+    """Of a slice that no claim has: nothing is wrong with it, and its last claim gets it back if that waits."""
     legacy_pool: str | None = None
     """The name of the adopted pool: attempt 0. TPU Provisioner's node pool, or TPU operator's instance group."""
     slot_awaited: SlotAwaited | None = None

@@ -82,7 +82,7 @@ class WorkloadRecord:
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     demand: Mapping[ClaimId, datetime | None]
-    """Its slices, and when each was last told to be in demand (None: never, or in doubt since); see `flows.lists`."""
+    """Its slices, and when a leader was last told to wait for each; None: not since it came to hosts, or in doubt."""
     claims_recorded: int = 0
     """How many claims got their first record: of two processes that make one at once, one finds this changed."""
     state_since: datetime
