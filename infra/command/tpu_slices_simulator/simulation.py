@@ -36,6 +36,8 @@ RELAY_LIVES = 2
 """Minutes, in a story whose relays are flapping."""
 SET_BACK_BY = 10
 """Minutes, in a story whose database is set back."""
+READS = frozenset({"together", "workloads", "having", "slices"})
+"""Of records by their names."""
 TRIES = 3
 """Within how many tries a contended commit succeeds."""
 READ_EVERY = 16
@@ -57,7 +59,7 @@ class SkewedClock:
 
 
 class Meddled:
-    """A port, and what happens before and after each call that has an effect."""
+    """A port, what happens before and after each call that has an effect, and before each read of records by name."""
 
     def __init__(self, inner: object, before: Callable[[str], None], after: Callable[[str], None]) -> None:
         self._inner, self._before, self._after = inner, before, after
@@ -68,10 +70,11 @@ class Meddled:
         def called(*args: Any, **kwargs: Any) -> Any:
             self._before(name)
             result = getattr(self._inner, name)(*args, **kwargs)
-            self._after(name)
+            if name in EFFECTS:
+                self._after(name)
             return result
 
-        method = called if name in EFFECTS else getattr(self._inner, name)
+        method = called if name in EFFECTS or name in READS else getattr(self._inner, name)
         setattr(self, name, method)
         return method
 
@@ -299,11 +302,11 @@ class Simulation(Scene):
             self._skewed.skew = before
 
     def _before_store(self, name: str) -> None:
-        if name != "commit":
+        if name != "commit" and (name not in READS or Kind.FUNCTIONS_OVERLAP not in self.on):
             return
         self._called += 1
         key = (self.minute, self._called)
-        if self._called % TRIES and self.strikes(Kind.STORE_CONTENDED, key):
+        if name == "commit" and self._called % TRIES and self.strikes(Kind.STORE_CONTENDED, key):
             raise StaleRecord("somebody else wrote it first")
         if not self._nested and self.strikes(Kind.FUNCTIONS_OVERLAP, key):
             with self._meanwhile():

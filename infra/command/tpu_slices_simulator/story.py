@@ -31,7 +31,7 @@ class Kind(StrEnum):
     FUNCTIONS_STALL = "functions stall"
     """An instance stands still between remember and act for up to eight minutes, and goes on."""
     FUNCTIONS_OVERLAP = "functions overlap"
-    """Other messages are handled between the reads and the write of one."""
+    """Other messages are handled between the reads of one, and before its write."""
     CLOCKS_DIFFER = "clocks differ"
     """The clock of an instance is up to 20 minutes ahead or behind."""
     STORE_CONTENDED = "store contended"

@@ -62,15 +62,16 @@ def bind(case: Situation) -> Bound:
     | else uses it, and it is not being deleted                 |                                                     |
     | its slice goes; its Job waits                             | none: as below                                      |
     | its slice goes                                            | that, until it is gone                              |
-    | its slice was made for another Job, and somebody deleted  | none: as below                                      |
-    | its pool                                                  |                                                     |
+    | its slice is gone for good, or was made for another Job,  | none: as below                                      |
+    | and somebody deleted its pool                             |                                                     |
     | has a slice, which nobody uses any more (`giving_up`)     | that, until it is gone                              |
     | has a slice, which does not serve (`giving_up`)           | none: as below                                      |
     | has a slice                                               | that                                                |
     | is not needed any more, or not now                        | none                                                |
     | its slice has just failed, or was not used though ready   | none: why, and when the next is tried               |
     | another's pool has the name of its slice                  | none, says so; the next has another name            |
-    | is refused, or not allowed                                | none: why                                           |
+    | is refused, or not allowed; a limit of chips says so only | none: why                                           |
+    | while its leader waits                                    |                                                     |
     | failed before, and may not be tried yet                   | none: as before                                     |
     | no leader was lately seen to wait for it                  | none: DEMAND_STALE                                  |
     | every name was used                                       | none: ATTEMPTS_EXHAUSTED                            |
