@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE
+from tests.builders import CLUSTER, MINUTE, an_occupant, hosts_changed
 from tests.flows.swept import being_created, make_unreadable, make_workload_unreadable, repair, requested, serving
 from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reconciling.inventory import INVENTORY_CHECK_EVERY
+from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.errors import Permanent
@@ -153,3 +154,15 @@ def test_a_slice_recorded_for_another_cluster_is_left_alone(world: World) -> Non
         reconcile(CLUSTER, record.name, world.deps)
     world.settle(minutes=60)
     assert world.pools == [record.pool]
+
+
+def test_a_count_is_recorded_although_the_workload_of_a_job_on_the_hosts_cannot_be_read(world: World) -> None:
+    host, guest = serving(world, "host"), world.jobset_appears("guest", absent=True)
+    world.settle(minutes=1)
+    make_workload_unreadable(world, guest)
+    record = world.record(host)
+    there = an_occupant(owner=guest.ref.owner)
+    sequence = record.current.hosts.sequence + 1
+    receive(hosts_changed(slice_id=record.maker, occupants=(there,), sequence=sequence), CLUSTER, world.deps)
+    assert world.record(host).current.hosts.occupants == (there,)
+    assert world.record(host).claimed_by == record.claimed_by

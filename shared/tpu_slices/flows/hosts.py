@@ -137,11 +137,12 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
     """
     cluster, guests = stored.value.cluster, count.guests
     asked = {*guests, stored.value.last_claim} if guests and stored.value.unclaimed else {*guests}
-    workloads = deps.store.workloads(cluster, {it.owner.uid for it in guests.values()})  # they guard what claims have
+    of_guests = {it.owner.uid for it in guests.values()}
+    workloads = deps.store.workloads(cluster, of_guests)  # they guard what claims have
     having = deps.store.having(cluster, asked) if asked else Found[ClaimId, SliceRecord]({}, {})
     readable = {claim: each.value for claim, each in having.items()}
     settled = list(occupancy.settled_demand(count, readable))
-    workloads |= deps.store.workloads(cluster, {uid for uid, _ in settled} - workloads.keys())
+    workloads |= deps.store.workloads(cluster, {uid for uid, _ in settled} - of_guests)
     told = list(_workloads(settled, count.arrivals, workloads, count.now))
     known = {uid: each.value for uid, each in workloads.items()} | {it.owner.uid: it for _, it in told}
     by = claimant(count, {claim: it for claim, it in guests.items() if claim not in having.unreadable}, readable, known)
