@@ -12,7 +12,7 @@
 |                 | a creation for a namespace that may request nothing; each for longer than an      |               |
 |                 | instance may stand still                                                          |               |
 | no stray        | a pool of ours that no record knows                                               | at each step  |
-| one claim       | two records that one claim has                                                    | at each step  |
+| one claim       | a claim that has two slices                                                       | at each step  |
 | books balance   | a claim that says that nothing is left of it, while a pool that it had last       | at each step  |
 |                 | stands                                                                            |               |
 | no silence      | a slice that is not READY, and does not say why, or waits and is not looked at    | at each step  |

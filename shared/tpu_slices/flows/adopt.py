@@ -35,12 +35,12 @@ def survey(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: Reconcil
     pools, parents = deps.backend.legacy_pools(settings), _parents(workloads, settings, deps)
     jobs = [job_named(pool.job, cluster, each.ref, each.requests) for pool in pools for each in workloads]
     claims = {claim_id(job) for job in jobs if job is not None}
-    known, adopted = deps.store.having(cluster, claims), deps.store.slices(cluster, [slice_id(it, 0) for it in claims])
-    records = {id_: stored.value for id_, stored in known.items()} | {
+    having, adopted = deps.store.having(cluster, claims), deps.store.slices(cluster, [slice_id(it, 0) for it in claims])
+    records = {id_: stored.value for id_, stored in having.items()} | {
         stored.value.maker: stored.value for stored in adopted.values()
     }
     adoptions = plan_adoptions(pools, workloads, records, settings, deps.clock.now())
-    return _plan(adoptions, workloads, known, parents, deps)
+    return _plan(adoptions, workloads, having, parents, deps)
 
 
 def adopt(cluster: ClusterId, workloads: Sequence[LiveWorkload], deps: ReconcileDeps) -> AdoptionPlan:
@@ -55,13 +55,13 @@ def survey_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: Rec
     ids = [declared_by(group.ref.owner, cluster) for group in groups]
     live = [LiveWorkload(ref=group.ref, state=group.state, requests=()) for group in groups]
     parents = _parents(live, settings, deps)
-    known = deps.store.having(cluster, ids)
+    having = deps.store.having(cluster, ids)
     planned = (
-        planned_adoption(group, known[id_].value if id_ in known else None, settings, now)
+        planned_adoption(group, having[id_].value if id_ in having else None, settings, now)
         for group, id_ in zip(groups, ids, strict=True)
     )
     adoptions = tuple(_confirmed(each, settings, deps) for each in planned)
-    return _plan(adoptions, live, known, parents, deps)
+    return _plan(adoptions, live, having, parents, deps)
 
 
 def adopt_groups(cluster: ClusterId, groups: Sequence[OperatorGroup], deps: ReconcileDeps) -> AdoptionPlan:
@@ -112,7 +112,7 @@ def _settings(cluster: ClusterId, deps: ReconcileDeps) -> ClusterSettings:
 def _plan(
     adoptions: tuple[Adoption, ...],
     workloads: Sequence[LiveWorkload],
-    known: Mapping[ClaimId, Stored[SliceRecord]],
+    having: Mapping[ClaimId, Stored[SliceRecord]],
     parents: Found[WorkloadUid, WorkloadRecord],
     deps: ReconcileDeps,
 ) -> AdoptionPlan:
@@ -127,7 +127,7 @@ def _plan(
                 change
                 for each in adopted
                 if each.owner.uid == record.owner.uid
-                for change in moved(known.get(each.last_claim), each)
+                for change in moved(having.get(each.last_claim), each)
             ),
         )
         for record in records

@@ -206,7 +206,11 @@ def _workloads(
     workloads: Mapping[WorkloadUid, Stored[WorkloadRecord]],
     now: datetime,
 ) -> Iterator[tuple[Stored[WorkloadRecord], WorkloadRecord]]:
-    """Yield the workloads that change, before and after: demand that is settled, and the news that one was resumed."""
+    """Yield the workloads that change, before and after.
+
+    A claim that has its slice is demand no more. A pod of a higher generation than its suspended workload has on record
+    says that the workload was resumed.
+    """
     generations = {occupant.owner.uid: occupant.generation for occupant in arrivals}
     for uid, stored in workloads.items():
         known = stored.value

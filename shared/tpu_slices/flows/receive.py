@@ -39,7 +39,8 @@ from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.store import Change, Found, Names, Stored, Together
 
 DELIVERED_AGAIN = timedelta(minutes=15)
-"""How long a message that was not acknowledged is delivered again: Pub/Sub pauses for ten minutes at most."""
+"""Within which the message of a `receive` that was killed is delivered again, several times: infra/messaging.yaml has
+the pauses of its subscription."""
 _OfTheRelay = Listed | Echo | JoinToken
 
 

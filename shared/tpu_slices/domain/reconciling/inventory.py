@@ -345,7 +345,7 @@ def _mend(
 
 
 def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -> tuple[SliceId, ...]:
-    """Return the slices that a claim had before: no claim has them now, and each has a record or a pool.
+    """Return the slices that a claim had before and that are not gone, but for those that a claim has now.
 
     `pools`: those that were made for the claim. Only a pool whose labels prove that counts.
     """
