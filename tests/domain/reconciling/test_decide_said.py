@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import MINUTE, NOW, a_jobset, a_record, an_occupant, heard, settings, some_hosts, with_fields
-from tests.domain.cases import GUEST, ready, requested, seen, unneeded
-from tpu_slices.domain.model.observations import Absent, Observation, Running
+from tests.domain.cases import GUEST, OWN, ready, requested, seen, unneeded
+from tpu_slices.domain.model.observations import Absent, Observation, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CreatePool, Decision
+from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -77,3 +78,45 @@ def test_hosts_are_awaited_since_the_first_that_was_missing() -> None:
     again = decided(with_fields(first, hosts_awaited_since=NOW - MINUTE), Running(None)).record
     assert again.current.hosts_awaited_since == NOW - MINUTE
     assert (again.phase, again.reason) == (Phase.PROVISIONING, Reason.HOSTS_LOST)
+
+
+REPLACED = "Somebody replaced the labels of its node pool"
+LACKING = "it has no label."
+
+
+def test_a_slice_without_its_labels_says_that_they_are_put_back_or_what_that_waits_for() -> None:
+    bare = Running(None, lacking=LACKING)
+    told = decided(ready(failures=3), bare)
+    assert told.reason is Reason.LABELS_REPLACED
+    assert told.message.endswith("they are put back.")
+    assert told.record.claim.failures == 0
+    assert decided(ready(hold=True), bare).record.message.endswith("they are put back once nothing is held any more.")
+
+
+def test_a_refusal_to_put_its_labels_back_is_told_until_the_next_try() -> None:
+    refused = Relabelling(lacking=LACKING, again_at=NOW + MINUTE, refused="403 no permission")
+    message = decided(ready(relabelling=refused), Running(None, lacking=LACKING)).message
+    assert f"tried again at {NOW + MINUTE:%H:%M} UTC: 403 no permission" in message
+
+
+@pytest.mark.parametrize("lacking", ["", LACKING])
+def test_beside_missing_hosts_labels_are_spoken_of_only_if_they_were_replaced(lacking: str) -> None:
+    told = decided(ready(hosts=some_hosts(usable=3)), Running(None, lacking=lacking))
+    assert told.reason is Reason.HOSTS_LOST
+    assert (REPLACED in told.message) == bool(lacking)
+
+
+def test_a_slice_that_serves_in_a_paused_cluster_says_so_as_ever() -> None:
+    told = decide(ready(), seen(Running(None)), NOW, settings(paused="upgrade."), heard()).record
+    assert (told.reason, told.message) == (Reason.READY, "All 4 hosts are ready and offer their chips.")
+
+
+def test_a_pool_of_another_that_its_job_runs_on_is_looked_at_again_later() -> None:
+    told = decided(ready(hosts=some_hosts(occupants=(OWN,))), Unowned("no owner label."))
+    assert told.reason is Reason.UNOWNED_POOL
+    assert told.message.endswith("Its Job runs there.")
+    assert told.record.claim.retry_at == NOW + settings().limits.resync_after
+
+
+def test_a_slice_whose_claim_has_no_request_on_record_is_told_as_found() -> None:
+    assert decided(with_fields(ready(), spec=None), Running(None)).reason is Reason.ADOPTED
