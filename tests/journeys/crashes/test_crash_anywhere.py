@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.builders import MINUTE
 from tests.journeys.crashes.moments import moments
 from tests.world import World
 from tpu_slices.domain.model.observations import Creating, Failure, FailureKind
@@ -19,6 +20,9 @@ def live_through_a_jobset(fuse: Fuse) -> World:
     jobset = world.jobset_appears(slices=2)
     world.cluster_lives()
     world.deliver()
+    if not world.backend.pools:  # its request was not sent: the sweep finds it
+        world.clock.advance(MINUTE)
+        world.sweeps()
     if isinstance(getattr(world.backend.pools.get(world.record(jobset).pool), "seen", None), Creating):
         world.backend.fail(world.record(jobset).pool, STOCKOUT)
     world.settle(minutes=30, until=lambda: len(jobset.bound) == 2)
