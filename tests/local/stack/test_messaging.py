@@ -3,6 +3,7 @@ import json
 import queue
 import threading
 from collections import Counter
+from datetime import timedelta
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +18,7 @@ from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransp
 from infra.local import messaging
 from infra.local.addresses import Addresses
 from infra.local.messaging import Messaging, Subscription
+from tpu_slices.flows.receive import DELIVERED_AGAIN
 from tpu_standins.patience import PATIENCE_SECONDS
 
 TABLE = messaging.read().of_cluster("demo")
@@ -155,3 +157,11 @@ def test_every_message_arrives_however_often_each_was_refused(pubsub_emulator: s
         while taken != sent:  # one of them may come twice
             taken.add(RefusedAtFirst.taken.get(timeout=PATIENCE_SECONDS))
         server.shutdown()
+
+
+def test_a_fact_whose_receive_was_killed_comes_back_while_its_repetition_still_requests_the_slices() -> None:
+    [facts] = (each for each in TABLE.subscriptions if each.function == "receive")
+
+    pause = timedelta(seconds=facts.ack_deadline_seconds + facts.maximum_backoff_seconds)
+
+    assert 3 * pause <= DELIVERED_AGAIN  # two of these deliveries may be lost with their instances, too
