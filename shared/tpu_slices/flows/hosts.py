@@ -145,8 +145,9 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
     workloads |= deps.store.workloads(cluster, {uid for uid, _ in settled} - of_guests)
     told = list(_workloads(settled, count.arrivals, workloads, count.now))
     known = {uid: each.value for uid, each in workloads.items()} | {it.owner.uid: it for _, it in told}
-    by = claimant(count, {claim: it for claim, it in guests.items() if claim not in having.unreadable}, readable, known)
-    settings = deps.store.settings(cluster) if by is not None else None
+    candidates = {claim: it for claim, it in guests.items() if claim not in having.unreadable}
+    settings = deps.store.settings(cluster) if candidates else None
+    by = claimant(count, candidates, readable, known, settings.limits) if settings is not None else None
     if by is not None and settings is not None:
         claim, occupant = by
         last = having[stored.value.last_claim] if stored.value.last_claim in readable else None

@@ -205,7 +205,7 @@ def is_left(slot: Stored[Slot], holder: Stored[SliceRecord] | None, limits: Limi
 
     One handed on for nothing is withdrawn.
     """
-    if deps.clock.now() - slot.value.taken_at <= limits.orders_arrive_within:
+    if limits.order_may_arrive(slot.value.taken_at, deps.clock.now()):
         return False
     if holder is None or slot.value.number not in holder.value.slots:
         return True

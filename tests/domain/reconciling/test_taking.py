@@ -67,7 +67,7 @@ def gets(count: NewCount, own: SliceRecord | None, workload: WorkloadRecord | No
     """Return whether gemma's claim gets the slice."""
     having = {} if own is None else {OF_GEMMA: own}
     known = {} if workload is None else {workload.owner.uid: workload}
-    return claimant(count, count.guests, having, known) == (OF_GEMMA, GEMMA)
+    return claimant(count, count.guests, having, known, LIMITS) == (OF_GEMMA, GEMMA)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,13 @@ def gets(count: NewCount, own: SliceRecord | None, workload: WorkloadRecord | No
             id="the slice is being deleted",
         ),
         pytest.param(
+            a_count(GEMMA, host=with_fields(SLICE, delete_requested_at=NOW - LIMITS.orders_arrive_within)),
+            gemmas(),
+            a_workload(),
+            True,
+            id="the request to delete the slice took no effect",
+        ),
+        pytest.param(
             a_count(GEMMA, host=with_fields(SLICE, seen=was_seen(Deleting()))),
             gemmas(),
             a_workload(),
@@ -154,7 +161,7 @@ def test_of_several_jobs_the_first_that_may_gets_it() -> None:
     count = a_count(PHI, GEMMA)
     assert gets(count, gemmas(), a_workload())
     both = {each.owner.uid: each for each in (a_workload(), a_workload("phi"))}
-    assert claimant(count, count.guests, {}, both) == (OF_PHI, PHI)
+    assert claimant(count, count.guests, {}, both, LIMITS) == (OF_PHI, PHI)
 
 
 def take(own: SliceRecord, count: NewCount | None = None, last: SliceRecord | None = None) -> Taken:

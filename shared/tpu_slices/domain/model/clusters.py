@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -101,6 +101,10 @@ class Limits:
     def orders_arrive_within(self) -> timedelta:
         """How long after its decision an order may take effect: it is sent within `act_window`, and takes no longer."""
         return 2 * self.act_window
+
+    def order_may_arrive(self, requested_at: datetime | None, now: datetime) -> bool:
+        """Return whether a request to create or to delete a pool may still take effect."""
+        return requested_at is not None and now < requested_at + self.orders_arrive_within
 
 
 class Join(StrEnum):

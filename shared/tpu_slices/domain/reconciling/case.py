@@ -182,7 +182,7 @@ class Situation:
 
     def order_may_arrive(self, requested_at: datetime | None) -> bool:
         """Return whether a request to create or to delete a pool may still take effect."""
-        return requested_at is not None and self.now < requested_at + self.limits.orders_arrive_within
+        return self.limits.order_may_arrive(requested_at, self.now)
 
     def slot_for(self, attempt: int) -> int | None:
         """Return the slot in which an operation of an attempt may start, or None if it has to wait for one.

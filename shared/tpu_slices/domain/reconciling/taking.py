@@ -33,7 +33,11 @@ class Taken:
 
 
 def claimant(
-    count: NewCount, guests: Mapping[ClaimId, Occupant], having: Mapping[ClaimId, SliceRecord], workloads: Workloads
+    count: NewCount,
+    guests: Mapping[ClaimId, Occupant],
+    having: Mapping[ClaimId, SliceRecord],
+    workloads: Workloads,
+    limits: Limits,
 ) -> tuple[ClaimId, Occupant] | None:
     """Return whose claim gets the slice that was counted, the first of the guests' that may; None: none does.
 
@@ -43,7 +47,7 @@ def claimant(
     |-----------------------------------------------------------------------------|---------|
     | the Job whose claim has the slice, or had it last, is on it, too            | no      |
     | the slice is that of a TPUNodeGroup, is held, or was released by an operator| no      |
-    | the slice does not stand, or is being deleted                               | no      |
+    | the slice does not stand, or a request to delete it may still take effect   | no      |
     | its workload is not on record, has ended, is suspended, or scaled it away   | no      |
     | was seen on the slice that its claim has, later than here                   | no      |
     | the slice that its claim has is held, or is released by an operator         | no      |
@@ -52,7 +56,7 @@ def claimant(
     record = replace(count.record, current=replace(count.record.current, hosts=count.after))
     if record.occupied or record.owner.kind.declares or record.hold or record.release_requested:
         return None
-    if not _stands(record) or record.current.delete_requested_at is not None:
+    if not _stands(record) or limits.order_may_arrive(record.current.delete_requested_at, count.now):
         return None
     for claim, occupant in guests.items():
         own = having.get(claim)
