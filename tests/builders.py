@@ -229,7 +229,17 @@ def a_jobset(**changes: Any) -> WorkloadRecord:
 
 _CURRENT = frozenset(
     {
-        *("create_requested_at", "ordered", "ours_since", "seen", "operation", "slot", "hosts", "spared_until"),
+        *(
+            "create_requested_at",
+            "ordered",
+            "ours_since",
+            "seen",
+            "operation",
+            "made_by",
+            "slot",
+            "hosts",
+            "spared_until",
+        ),
         *("hosts_awaited_since", "returning", "unreadable_since", "relabelling", "empty", "delete_requested_at"),
         *("not_cancellable", "cancel_refused", "refused", "hindered"),
     }

@@ -50,6 +50,7 @@ SPEC = {
 AN_ATTEMPT = {
     "ordered": SPEC,
     "ours_since": None,
+    "made_by": None,
     "operation": None,
     "slot": None,
     "spared_until": None,

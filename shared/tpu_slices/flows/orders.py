@@ -25,6 +25,7 @@ def order_of(record: SliceRecord, settings: ClusterSettings) -> PoolOrder:
         settings=record.pinned_settings or settings.pools,
         operation=current.operation,
         ours_since=current.ours_since,
+        made_by=current.made_by,
         asks_work=_work_is_unknown(record),
     )
 

@@ -35,6 +35,8 @@ class PoolOrder:
     """The operation that creates the pool, if it is on record."""
     ours_since: datetime | None = None
     """Since when the pool is known to be ours by its record: that proves it, too, unless the name was used since."""
+    made_by: str | None = None
+    """The operation that made the pool: of GKE's operations of this name it is known by that one. None: not known."""
     asks_work: bool = False
     """Whether `look` is to find out what the vendor does to a pool that it works on: that is not on record."""
     seen_ours: bool = False

@@ -33,9 +33,9 @@ LEGACY = LegacyPool(name="llama-slice-0", namespace="research", jobset="llama", 
 
 def bare(place: Place, **changes: Any) -> PoolOrder:
     """Return the order, as the record has it, of a pool whose labels were replaced."""
-    order = replace(made(place, an_order(place)), ours_since=place.now())
+    order = made(place, an_order(place))
     place.replace_labels(name_of(order))
-    return replace(order, **changes)
+    return replace(order, **{"ours_since": place.now(), "made_by": order.operation, **changes})
 
 
 def test_what_is_on_record_proves_a_pool_ours_and_says_what_is_lacking(place: Place) -> None:
@@ -97,11 +97,18 @@ def test_one_that_somebody_made_in_its_place_is_not_ours(place: Place, *, forgot
     place.vanish(name_of(order))
     place.wait(timedelta(minutes=5))
     place.squat(name_of(order))
-    noted = replace(order, operation=None) if forgotten else order
+    noted = replace(order, made_by=None) if forgotten else order
     assert isinstance(place.backend.look(noted), Unowned)
     assert place.backend.relabel(noted) == Started(None)
     assert place.backend.delete(noted) == Started(None)
     assert isinstance(place.backend.look(noted), Unowned)
+
+
+def test_it_is_known_by_the_operation_that_made_it_when_our_clock_is_behind(place: Place) -> None:
+    order = bare(place, ours_since=place.now() - timedelta(minutes=20), operation=None)
+    assert isinstance(place.backend.look(order), Running)
+    assert isinstance(place.backend.look(replace(order, made_by=None)), Unowned)
+    started(place.backend.delete(order))
 
 
 def test_it_stays_ours_when_gke_has_forgotten_the_operation_that_made_it(place: Place) -> None:

@@ -179,6 +179,7 @@ def test_a_started_creation_has_its_operation_and_is_reconciled_at_the_resync() 
     assert record == with_fields(
         ordered,
         operation="operation-9",
+        made_by="operation-9",
         ours_since=NOW,
         next_reconcile_at=NOW + LIMITS.resync_after,
         look_at=NOW + LIMITS.resync_after,

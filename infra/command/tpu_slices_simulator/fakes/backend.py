@@ -307,7 +307,7 @@ def _is_ours(pool: FakePool, order: PoolOrder) -> bool:
     is_a_strangers = made is None and pool.made_for is None
     if pool.lacking:
         in_time = pool.made_at is None or (known is not None and pool.made_at <= known)
-        by_ours = order.settings.compute is None and pool.made_by is not None and pool.made_by == order.operation
+        by_ours = order.settings.compute is None and pool.made_by is not None and pool.made_by == order.made_by
         return not is_a_strangers and known is not None and (in_time or by_ours)
     if order.legacy_pool is not None:
         return pool.made_for == (order.job.owner.namespace, order.job.owner.name, order.job.job_name)

@@ -275,7 +275,7 @@ class GkeBackend:
         if known is None:
             return False
         creations = (each for each in self._operations(order.cluster_path) if operations.creates(each, target))
-        return all(each.name == order.operation or operations.began_by(each, known) for each in creations)
+        return all(each.name == order.made_by or operations.began_by(each, known) for each in creations)
 
     def _name_taken(self, order: PoolOrder) -> Refused | None:
         """Return NAME_TAKEN if the pool exists: until its creation ends, GKE answers another create with "busy"."""

@@ -207,6 +207,7 @@ def _create(case: Situation, slot: int) -> Arm:
         "operation": None,
         "seen": Seen(pool=Creating(), since=case.now, by=Witness.REQUEST),
         "ours_since": known.ours_since if begun else None,
+        "made_by": known.made_by if begun else None,
         "hosts": Hosts(sequence=known.hosts.sequence, highest=known.hosts.highest),
     }
     claim = {"retry_at": None, "blocked_settings_version": None, "rejection": None}

@@ -45,8 +45,11 @@ def acted(
     """Return the record after an action's outcome; losing it is harmless, the next reconcile finds the same."""
     match action, outcome:
         case CreatePool(), Started(operation):
+            known = record.current
             record = record.with_current(
-                operation=operation, ours_since=now if operation else record.current.ours_since
+                operation=operation,
+                made_by=operation or known.made_by,
+                ours_since=now if operation else known.ours_since,
             )
         case DeletePool() | DeleteRemains(), Started(None):
             return record.looked_at_again(now + settings.limits.delete_retry_after)

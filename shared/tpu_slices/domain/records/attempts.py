@@ -62,6 +62,8 @@ class Attempt:
     """What was last seen of its pool; None: nothing yet, or a request of ours may have changed it since."""
     operation: str | None = None
     """GKE's operation that creates its pool, until it is seen to have ended: the pool may be listed only later."""
+    made_by: str | None = None
+    """The operation that made its pool: it is known by that, too, whatever our clocks say. None: that is not known."""
     slot: int | None = None
     """The slot of the operation that creates or deletes its pool."""
     hosts: Hosts = NO_HOSTS
@@ -111,6 +113,7 @@ class Attempt:
             ours_since=self.ours_since,
             seen=self.seen,
             operation=self.operation,
+            made_by=self.made_by,
             slot=self.slot,
             hosts=replace(hosts, vacant_since=hosts.vacant_since and now, ends_by=None),
             spared_until=self.spared_until,
