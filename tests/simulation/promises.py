@@ -23,7 +23,7 @@
 |                 | in which nothing goes wrong                                                       |               |
 | bounded cost    | in calm, a write on a slice that is READY or GONE; more than one look a minute at | in the end    |
 |                 | a slice that waits, or more than one in three minutes at another                  |               |
-| fair turns      | a namespace that gets more than five slots before a slice of another one that has | at a creation |
+| fair turns      | a namespace that gets over five slots more than that of a slice that has          | at a creation |
 |                 | waited longer                                                                     |               |
 | converges       | in calm, a live Job without its slice, or a pool that nobody uses                 | in the end    |
 | no leak         | a pool that nobody wants, and whose deletion was not requested within two sweeps  | in the end    |

@@ -138,7 +138,8 @@ class Watch:
     def _takes_turns(self, record: SliceRecord) -> None:
         """Check how often the namespace of a slice was served before slices that have waited longer.
 
-        On Compute Engine each step of a creation is an order.
+        What was served of their own namespace meanwhile is their turn, too. On Compute Engine each step of a creation
+        is an order.
         """
         if record.id in self._served:
             return
@@ -147,10 +148,14 @@ class Watch:
         namespace, known = record.owner.namespace, by_id(self._world.records.values())
         for id_, waits_since in self._in_line.items():
             other = known.get(id_)
-            waits = other is not None and other.reason is Reason.OPERATION_LIMIT and other.owner.namespace != namespace
-            if waits and (since is None or since > waits_since):
+            waits = other is not None and other.reason is Reason.OPERATION_LIMIT
+            if (
+                other is not None
+                and waits
+                and (since is None or since > waits_since or other.owner.namespace == namespace)
+            ):
                 self._passed[id_, namespace] += 1
-                if self._passed[id_, namespace] > MOST_PASSES:
+                if self._passed[id_, namespace] - self._passed[id_, other.owner.namespace] > MOST_PASSES:
                     broken(Promise.FAIR_TURNS, f"{namespace} was served {MOST_PASSES} times before {id_}", self._world)
 
     def _stand_in_line(self, records: Iterable[SliceRecord]) -> None:
