@@ -18,7 +18,7 @@ from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.gke import FakePool
-from tpu_slices_simulator.simulation import Simulation
+from tpu_slices_simulator.simulation import SET_BACK_BY, Simulation
 
 MOST_PASSES = 5
 """Each turn serves a namespace once for each capacity pool, of which a story has three."""
@@ -31,7 +31,7 @@ class Watch:
 
     def __init__(self, world: Simulation) -> None:
         self._world = world
-        self._deleted: set[PoolName] = set()
+        self._deleted: dict[PoolName, int] = {}
         """The pools whose deletion began, and did not fail."""
         self._ordered: dict[PoolName, datetime] = {}
         """When the pools were last ordered."""
@@ -78,7 +78,7 @@ class Watch:
 
         def stays(pool: PoolName, failure: Failure) -> None:
             fails(pool, failure)
-            self._deleted.discard(pool)
+            self._deleted.pop(pool, None)
 
         def survived(step: object) -> bool:
             done = survive(step)  # type: ignore[arg-type]  # as the world calls it
@@ -120,7 +120,7 @@ class Watch:
         record = self._record(order)
         assert record is not None, f"{order.name} is created, and has no record"
         limits, most = self._world.settings.limits, self._most_allowed()
-        if order.name in self._deleted:
+        if order.name in self._deleted and not self._is_lost(self._deleted[order.name]):
             broken(Promise.NO_DOUBLE, f"{order.name} is created once more after its deletion", self._world)
         last = self._ordered.get(order.name)
         repeated = last is not None and self._world.clock.now() - last <= limits.orders_arrive_within
@@ -134,6 +134,11 @@ class Watch:
         chips = sum(order.spec.chips for order in self._bought() if order.spec)
         if most is not None and chips > most and self._world.was_set_back_at is None:  # else some are known to nobody
             broken(Promise.NO_OVERRUN, f"{chips} chips in pools, and {most} are allowed", self._world)
+
+    def _is_lost(self, minute: int) -> bool:
+        """Return whether the database has forgotten what happened in a minute."""
+        at = self._world.was_set_back_at
+        return at is not None and at - SET_BACK_BY <= minute <= at
 
     def _takes_turns(self, record: SliceRecord) -> None:
         """Check how often the namespace of a slice was served before slices that have waited longer.
@@ -165,7 +170,7 @@ class Watch:
                 self._in_line[record.id] = awaited.since
 
     def _on_deletion(self, order: PoolOrder, pool: FakePool) -> None:
-        self._deleted.add(order.name)
+        self._deleted[order.name] = self._world.minute
         self._obeys(order, creates=False)
         self._counts_operations(order)
         record = self._record(order)
