@@ -99,6 +99,7 @@ def a_request(accelerator: str = "tpu-v6e-slice", topology: str = "4x4", **chang
         "accelerator": accelerator,
         "topology": topology,
         "chips_per_pod": 4,
+        "first_job": 0,
         "node_selector": tuple(selector.items()),
     }
     return TemplateRequest(**{**fields, **changes})

@@ -248,6 +248,7 @@ def test_demand_from_an_older_relay_is_read() -> None:
         "completions",
         "exclusive_topology",
         "slicing",
+        "first_job",
         "pod_rules",
     )
     former = {key: value for key, value in request.items() if key not in since_then}

@@ -43,6 +43,7 @@ SPEC = {
     "exclusive_nodes": False,
     "workload_policy": None,
     "instance": None,
+    "key": "uid-llama.j0",
     "jobset_chips": 64,
     "caveat": "",
     "fingerprint": "v1-abcdefghijklm",

@@ -91,6 +91,7 @@ def test_every_field_of_a_template_is_read() -> None:
         memory_bytes=100 * GIB,
         parallelism=1,
         completions=1,
+        first_job=0,
         labels=(("team", "vision"),),
         requested_annotations=((COPY_LABELS, "team"),),
     )

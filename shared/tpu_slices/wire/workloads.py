@@ -44,6 +44,8 @@ JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
 JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+GLOBAL_INDEX = "jobset.sigs.k8s.io/job-global-index"
+"""That of a Job among all Jobs of its JobSet, in the order of the spec."""
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
@@ -103,8 +105,17 @@ def request_of_template(template: Json, **added: Any) -> TemplateRequest:
 def request_of_pod(pod: Json) -> TemplateRequest:
     """Return the request of a JobSet's leader pod without its JobSet; raise ValueError like `requests_of`."""
     with reading("Pod"):
-        request = _request(pod, _strings(pod["metadata"], "labels")[REPLICATED_JOB])
+        labels = _strings(pod["metadata"], "labels")
+        request = replace(_request(pod, labels[REPLICATED_JOB]), first_job=first_job_of(labels))
         return _bounded(replace(request, **_exclusive(annotations_of(pod))), TEMPLATE_BYTES)
+
+
+def first_job_of(labels: Mapping[str, str]) -> int | None:
+    """Return the index of the first Job of a pod's replicatedJob among all Jobs of its JobSet; None: unknown."""
+    every, own = labels.get(GLOBAL_INDEX, ""), labels.get(JOB_INDEX, "")
+    if not is_count(every) or not is_count(own) or int(own) > int(every):
+        return None
+    return int(every) - int(own)
 
 
 def leader_of(pod: Json) -> WaitingLeader:
@@ -208,9 +219,16 @@ def _request_of_job(jobset: Json, replicated_job: Json) -> TemplateRequest:
     return replace(
         _request(_pod_template(replicated_job), replicated_job["name"]),
         replicas=_replicas(replicated_job),
+        first_job=_jobs_before(jobset, replicated_job),
         **fields_of_job(job),
         **_exclusive({**applied, **annotations}),
     )
+
+
+def _jobs_before(jobset: Json, replicated_job: Json) -> int:
+    """Return how many Jobs a JobSet has before those of a replicatedJob, as its controller counts them."""
+    before = itertools.takewhile(lambda job: job["name"] != replicated_job["name"], jobset["spec"]["replicatedJobs"])
+    return sum(map(_replicas, before))
 
 
 def fields_of_job(job: Json) -> dict[str, Any]:

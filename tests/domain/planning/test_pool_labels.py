@@ -7,6 +7,7 @@ import pytest
 from tests.builders import a_job, a_spec
 from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
 from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, claim_id, pool_name
+from tpu_slices.domain.planning.keys import key_of
 from tpu_slices.domain.planning.pool_labels import label_value, labels_of, legacy_pool, missing_proof, pool_seen
 
 LONGEST = a_job(
@@ -15,8 +16,8 @@ LONGEST = a_job(
 
 
 def test_our_labels_leave_room_for_a_tenants() -> None:
-    labels = labels_of(LONGEST, 9999, a_spec(exclusive_nodes=True))
-    assert sum(len(key) + len(value) for key, value in labels.items()) <= 950
+    labels = labels_of(LONGEST, 9999, a_spec(exclusive_nodes=True, key=key_of(LONGEST, 1_999)))
+    assert sum(len(key) + len(value) for key, value in labels.items()) <= 1_000
     assert max(map(len, labels.values())) <= 63
 
 

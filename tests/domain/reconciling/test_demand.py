@@ -47,7 +47,8 @@ def test_leaders_of_an_unknown_jobset_create_its_record_and_demand() -> None:
     assert demand is not None
     assert set(demand.workload.demand) == set(demand.slices) == {claim_id(a_job()), claim_id(a_job(job_index=2))}
     assert (demand.workload.state, demand.workload.next_report_at) == (WorkloadState.ACTIVE, NOW)
-    assert {record.spec for record in demand.slices.values()} == {a_spec()}
+    specs = {index: demand.slices[claim_id(a_job(job_index=index))].spec for index in (0, 2)}
+    assert specs == {index: a_spec(key=f"uid-llama.j{index}") for index in (0, 2)}
 
 
 @pytest.mark.parametrize(

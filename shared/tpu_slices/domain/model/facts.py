@@ -154,6 +154,8 @@ class TemplateRequest:
     (annotations `alpha.jobset.sigs.k8s.io/exclusive-topology` and `alpha.jobset.sigs.k8s.io/node-selector`)."""
     exclusive_topology: str = ""
     """The value of EXCLUSIVE or GROUP_EXCLUSIVE; empty: there is none, or JobSet places by node selector."""
+    first_job: int | None = None
+    """The index of its first Job among all Jobs of the JobSet; None: it is of no JobSet."""
     slicing: Pairs = ()
     """What asks for a slice that GKE forms of parts of pools: keys of SLICING_MARKS and their values."""
     pod_rules: tuple[PodRule, ...] = ()

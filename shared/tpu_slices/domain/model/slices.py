@@ -197,6 +197,8 @@ class SliceSpec:
     """The workload policy that the tenant requested; None: the one in the settings, if the placement is by one."""
     instance: InstanceRequest | None = None
     """Of a TPUNodeGroup only."""
+    key: str = ""
+    """The pods with this key may run on the hosts, and no others (`planning.keys`); empty: they have none."""
     jobset_chips: int = 0
     """The chips of all slices that its JobSet requests."""
     caveat: str = ""

@@ -2,7 +2,7 @@
 
 Those named `tpu-provisioner-*` and the owner label are TPU Provisioner's (ai-on-gke/tpu-provisioner@6789e2a,
 internal/cloud/common.go), so that selectors on them keep working. GKE allows 1,024 characters of labels per
-pool (google.container.v1 NodeConfig.labels); ours need about 600, and 900 with the longest possible names.
+pool (google.container.v1 NodeConfig.labels); ours need about 700, and 970 with the longest possible names.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tpu_slices.domain.model.slices import (
     claim_id,
     pool_name,
 )
+from tpu_slices.domain.planning.keys import KEY_LABEL
 
 OWNER_LABEL = "google.com/nodepool-manager"
 OWNER = "tpu-provisioner"
@@ -57,7 +58,8 @@ def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]
         HASH_LABEL: spec.fingerprint,
         FINGERPRINT_LABEL: spec.fingerprint,
     }
-    return {**labels, EXCLUSIVE_NODES_LABEL: "true"} if spec.exclusive_nodes else labels
+    keyed = {**labels, KEY_LABEL: spec.key} if spec.key else labels
+    return {**keyed, EXCLUSIVE_NODES_LABEL: "true"} if spec.exclusive_nodes else keyed
 
 
 def _parent(job: WorkloadJob) -> dict[str, str]:

@@ -46,6 +46,7 @@ from tpu_slices.domain.planning.host_labels import (
     may_be_a_node_label,
     workload_policy_of,
 )
+from tpu_slices.domain.planning.keys import key_of
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
 from tpu_slices.domain.planning.policy import disallowed
 from tpu_slices.domain.planning.self_managed import not_in_groups
@@ -172,6 +173,7 @@ def _spec(
         service_account=annotations.get(SERVICE_ACCOUNT, "").strip() or None,
         networks=found.part(lambda: _networks(annotations.get(ADDITIONAL_NETWORKS, "")), None),
         exclusive_nodes=request.exclusive_nodes,
+        key=key_of(asked.job, request.first_job),
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
     )
