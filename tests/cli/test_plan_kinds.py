@@ -76,6 +76,7 @@ def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
     assert "infra/kubernetes/admission.yaml" in of_job
     (of_groups,) = answered(slices, leader_worker_set())["warnings"]
     assert "leaderworkerset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool" in of_groups
+    assert "infra/kubernetes/admission.yaml" in of_groups
     exclusive = leader_worker_set()
     exclusive["metadata"]["annotations"] = GROUP_EXCLUSIVE
     assert answered(slices, exclusive)["warnings"] == []

@@ -1,4 +1,4 @@
-"""The admission policy on a real API server: every case has the outcome that its expressions alone give it."""
+"""The policy by which pods run on hosts that are meant for them: every pod of the golden table on a real API server."""
 
 from __future__ import annotations
 
@@ -13,33 +13,28 @@ import yaml
 
 from relay.cluster import Cluster as Calls
 from relay.connection import Connection
-from tests.infra.admission_cases import (
-    BINDING,
-    CASES,
-    DEFINED,
-    HINT,
-    MANIFEST,
-    OFF,
-    STRIP,
-    Case,
-    Placement,
-    placement_of,
-    selecting,
-)
+from tests.infra.admission.cases import BINDING, CASES, DEFINED, HINT, MANIFEST, OFF, POLICY, STRIP, Case
+from tests.infra.admission.pods import SELECTOR, of_jobset, terms_of
 from tests.kubernetes.cluster import Cluster, Json, Reply
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
 from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-DRY_RUN = "/apis/batch/v1/namespaces/default/jobs?dryRun=All&fieldValidation=Strict"
-CANARY = selecting(**dict.fromkeys(CAPACITY_KEYS, "true"))
+DRY_RUN = "/api/v1/namespaces/{}/pods?dryRun=All&fieldValidation=Strict"
+CANARY = of_jobset(nodeSelector={**SELECTOR, **dict.fromkeys(CAPACITY_KEYS, "true")})
 KIND = "mutatingadmissionpolicy"
 SERVER_SIDE = ("apply", "--server-side", "-f")
+Placement = tuple[Any, Any]
+"""What a pod requires of its node, and what it selects."""
 
 
-def created(cluster: Cluster, job: Json) -> Reply:
-    return cluster.post(DRY_RUN, job)
+def created(cluster: Cluster, pod: Json) -> Reply:
+    return cluster.post(DRY_RUN.format(pod["metadata"]["namespace"]), pod)
+
+
+def placement_of(pod: Json) -> Placement:
+    return terms_of(pod), pod["spec"].get("nodeSelector")
 
 
 def manifest(settings: Mapping[str, str]) -> str:
@@ -51,18 +46,18 @@ def manifest(settings: Mapping[str, str]) -> str:
 
 
 def seen(cluster: Cluster) -> Placement:
-    """Return where a Job may run that shows each setting."""
+    """Return where a pod may run that shows each setting."""
     reply = created(cluster, CANARY)
     assert reply.object, reply.refused
     return placement_of(reply.object)
 
 
 def expected(settings: Mapping[str, str]) -> Placement:
-    return Case(name="canary", job=CANARY, settings=settings).placed()
+    return placement_of(POLICY.admitted(CANARY, **settings))
 
 
 def awaited(cluster: Cluster, settings: Mapping[str, str] | None) -> None:
-    """Wait until Jobs are created under these settings, or without the policy."""
+    """Wait until pods are created under these settings, or without the policy."""
     placement = placement_of(CANARY) if settings is None else expected(settings)
     until(lambda: seen(cluster) == placement, f"the settings {settings}")
 
@@ -94,7 +89,7 @@ def without(cluster: Cluster) -> Cluster:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What becomes of a Job without the policy and with it."""
+    """What becomes of a pod without the policy and with it."""
 
     without: Reply
     with_policy: Reply
@@ -104,43 +99,45 @@ class Outcome:
 def outcomes(cluster: Cluster) -> dict[str, Outcome]:
     delete(cluster)
     awaited(cluster, None)
-    bare = {case.name: created(cluster, case.job) for case in CASES}
+    bare = {case.name: created(cluster, case.pod) for case in CASES}
     found: dict[str, Outcome] = {}
     for settings in (OFF, STRIP, HINT, {**STRIP, **HINT}):
         apply(cluster, settings)
         awaited(cluster, settings)
         of_these = [case for case in CASES if case.settings == settings]
-        found |= {case.name: Outcome(bare[case.name], created(cluster, case.job)) for case in of_these}
+        found |= {case.name: Outcome(bare[case.name], created(cluster, case.pod)) for case in of_these}
     return found
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.refused], ids=lambda case: case.name)
-def test_a_job_is_pinned_as_the_expressions_say_and_nothing_else_changes(
+def test_a_pod_runs_where_the_table_says_and_nothing_else_of_it_changes(
     case: Case, outcomes: dict[str, Outcome]
 ) -> None:
     with_policy, without = outcomes[case.name].with_policy, outcomes[case.name].without
     assert with_policy.object, with_policy.refused
-    assert placement_of(with_policy.object) == case.placed()
     assert without.object, without.refused
+    assert terms_of(with_policy.object) == (case.required if case.hosts else terms_of(without.object))
+    selected = without.object["spec"].get("nodeSelector") if case.selector is None else case.selector
+    assert with_policy.object["spec"].get("nodeSelector") == selected
     assert apart_from_placement(with_policy.object) == apart_from_placement(without.object)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.refused], ids=lambda case: case.name)
-def test_a_job_that_is_no_job_is_refused_with_and_without_the_policy(case: Case, outcomes: dict[str, Outcome]) -> None:
+def test_a_pod_that_is_no_pod_is_refused_with_and_without_the_policy(case: Case, outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes[case.name]
     assert case.refused
     assert case.refused in outcome.without.refused
     assert case.refused in outcome.with_policy.refused
 
 
-def apart_from_placement(job: Json) -> Json:
-    """Return what is the same each time that the API server creates this Job."""
-    text = json.dumps(job).replace(job["metadata"]["uid"], "UID").replace(job["metadata"]["name"], "NAME")
+def apart_from_placement(pod: Json) -> Json:
+    """Return what is the same each time that the API server creates this pod."""
+    text = json.dumps(pod).replace(pod["metadata"]["uid"], "UID").replace(pod["metadata"]["name"], "NAME")
     result: Json = json.loads(text)
     for volatile in ("creationTimestamp", "managedFields"):
         result["metadata"].pop(volatile, None)
     for placement in ("nodeSelector", "affinity"):
-        result["spec"]["template"]["spec"].pop(placement, None)
+        result["spec"].pop(placement, None)
     return result
 
 

@@ -17,7 +17,7 @@ together:
 | all             | having one pod, or a node selector that one slice alone meets                                   |
 | JobSet          | its exclusive topology; the admission policy, of which `slices doctor` says whether it is there |
 | Job             | the admission policy                                                                            |
-| LeaderWorkerSet | its exclusive topology                                                                          |
+| LeaderWorkerSet | its exclusive topology; the admission policy                                                    |
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, PARENT_NAME_LABEL, NAMESPACED_JOB, "j
 """Node selectors that the hosts of one slice alone meet."""
 _SPREADS = "nothing keeps its pods together on one slice if others of its shape have free hosts"
 _PIN = (
-    "let an operator apply infra/kubernetes/admission.yaml, which pins each Job to its slice (`slices doctor` says "
+    "let an operator apply infra/kubernetes/admission.yaml, which pins its pods to their slice (`slices doctor` says "
     "whether it is there)"
 )
 _RETRIES = 6
@@ -54,7 +54,7 @@ def caveats(workload: Mapping[str, Any]) -> Iterator[str]:
         case "LeaderWorkerSet" if (spec["leaderWorkerTemplate"].get("size") or 1) > 1:
             if not _annotated(GROUP_EXCLUSIVE, workload):
                 yield (
-                    f"{where}: nothing keeps the pods of a group together on one slice: set the annotation "
+                    f"{where}: nothing keeps the pods of a group together on one slice: {_PIN}, or set the annotation "
                     f"{GROUP_EXCLUSIVE}: {NODE_POOL}"
                 )
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from cel_expr_python import cel
-from cel_expr_python.ext import ext_optional
+from cel_expr_python.ext import ext_optional, ext_strings
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, struct_pb2
 
 Json = dict[str, Any]
@@ -54,7 +54,7 @@ class Policy:
         return cel.NewEnv(
             descriptor_pool=_json_patch(),
             variables={"object": cel.Type.DYN, "variables": cel.Type.DYN},
-            extensions=[ext_optional.ExtOptional()],
+            extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings()],
             functions=[cel.FunctionDecl("jsonpatch.escapeKey", [escape])],
         )
 
@@ -63,19 +63,19 @@ class Policy:
         """By expression; to compile one takes as long as to evaluate many."""
         return {}
 
-    def matches(self, job: Mapping[str, Any]) -> bool:
+    def matches(self, obj: Mapping[str, Any]) -> bool:
         """Return whether every match condition holds: only then is the policy evaluated at all."""
-        return all(self._eval(each["expression"], object=job) is True for each in self.spec["matchConditions"])
+        return all(self._eval(each["expression"], object=obj) is True for each in self.spec["matchConditions"])
 
-    def admitted(self, job: Json, **settings: str) -> Json:
-        """Return the Job as it is stored; `settings` are expressions in place of those of variables."""
-        if not self.matches(job):
-            return job
+    def admitted(self, obj: Json, **settings: str) -> Json:
+        """Return the object as it is stored; `settings` are expressions in place of those of variables."""
+        if not self.matches(obj):
+            return obj
         known: Json = {}
         for variable in self.spec["variables"]:
             expression = settings.get(variable["name"], variable["expression"])
-            known[variable["name"]] = self._eval(expression, object=job, variables=known)
-        result = job
+            known[variable["name"]] = self._eval(expression, object=obj, variables=known)
+        result = obj
         for mutation in self.spec["mutations"]:
             expression = mutation["jsonPatch"]["expression"]
             for patch in self._eval(expression, object=result, variables=known):

@@ -1,0 +1,331 @@
+"""The golden table of pods: where each may run. It is tried with the policy's expressions, and on a real API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any
+
+import yaml
+
+from tests.infra.admission.pods import (
+    COMPLETION_INDEX,
+    GROUP,
+    IDLE,
+    JOB_UID,
+    SELECTOR,
+    UID,
+    Json,
+    a_container,
+    a_pod,
+    group_together,
+    of_group,
+    of_job,
+    of_jobset,
+    requiring,
+    term,
+    together,
+    within,
+)
+from tests.infra.admission.policy import Policy
+from tests.infra.sources import ROOT
+from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
+from tpu_slices.domain.planning.host_labels import (
+    CAPACITY_KEYS,
+    GKE_PROVISIONERS,
+    GROUP_KEYS,
+    NAMESPACED_JOB,
+    NODE_POOL,
+    TOPOLOGY,
+)
+
+MANIFEST = ROOT / "infra" / "kubernetes" / "admission.yaml"
+DEFINED, BINDING = yaml.safe_load_all(MANIFEST.read_text())
+POLICY = Policy(DEFINED["spec"])
+OFF: Mapping[str, str] = MappingProxyType({})
+STRIP = MappingProxyType({"stripSpotAndReservation": "true"})
+HINT = MappingProxyType({"locationHint": '"cell-a"'})
+HINT_KEY = "cloud.google.com/gke-location-hint"
+OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
+
+
+class Hosts(Enum):
+    """Where a pod may run."""
+
+    KEYED = auto()
+    """On hosts with one of its keys, in its namespace."""
+    NAMED = auto()
+    """On hosts without a key that were made for its Job, by its name."""
+    STATIC = auto()
+    """On hosts that no provisioner made."""
+
+
+OWN = (Hosts.KEYED,)
+OF_JOB = (Hosts.KEYED, Hosts.NAMED)
+STATIC = (Hosts.STATIC,)
+KEYS = (f"{UID}.j4", f"{UID}.r3")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A pod, and where it may run."""
+
+    name: str
+    pod: Json = field(repr=False)
+    hosts: tuple[Hosts, ...]
+    """None: it is left as it is."""
+    keys: tuple[str, ...] = ()
+    selector: Mapping[str, str] | None = None
+    """Its node selector then; None: as it was."""
+    terms: tuple[Json, ...] = ({},)
+    """What it requires of its node itself, as far as that is extended."""
+    left: tuple[Json, ...] = ()
+    """What it requires that is left as it is."""
+    settings: Mapping[str, str] = field(default_factory=lambda: OFF)
+    refused: str = ""
+    """What the API server objects to in it, whatever the policy does."""
+
+    @property
+    def required(self) -> list[Json]:
+        """What it requires of its node when it is stored, without what is empty."""
+        namespace = self.pod["metadata"]["namespace"]
+        job = self.pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name", "")
+        wanted = [of(hosts, self.keys, namespace, job) for hosts in self.hosts]
+        return [*self.left, *(_extended(each, more) for more in wanted for each in self.terms)]
+
+
+def of(hosts: Hosts, keys: tuple[str, ...], namespace: str, job: str = "") -> list[Json]:
+    """Return what a pod requires of such hosts."""
+    in_namespace = within("google.com/tpu-provisioner-parent-namespace", namespace)
+    match hosts:
+        case Hosts.KEYED:
+            return [within("google.com/tpu-slice-key", *keys), in_namespace]
+        case Hosts.NAMED:
+            return [
+                {"key": "google.com/tpu-slice-key", "operator": "DoesNotExist"},
+                within("google.com/tpu-provisioner-parent-kind", "job"),
+                in_namespace,
+                within("google.com/tpu-provisioner-parent-name", job),
+            ]
+        case Hosts.STATIC:
+            return [{"key": "google.com/nodepool-manager", "operator": "DoesNotExist"}]
+
+
+def _extended(base: Json, more: list[Json]) -> Json:
+    return {**base, "matchExpressions": [*base.get("matchExpressions", ()), *more]}
+
+
+def _jobset(name: str, pod: Json, *more: Hosts, **fields: Any) -> Case:
+    return Case(name=name, pod=pod, hosts=(*OF_JOB, *more), **{"keys": KEYS, **fields})
+
+
+def _static(name: str, pod: Json, **fields: Any) -> Case:
+    return Case(name=name, pod=pod, hosts=STATIC, **fields)
+
+
+def _left_alone(name: str, pod: Json, **fields: Any) -> Case:
+    return Case(name=name, pod=pod, hosts=(), **fields)
+
+
+def _shape(topology: str) -> dict[str, str]:
+    return {**SELECTOR, TOPOLOGY: topology}
+
+
+def of_jobsets() -> Iterator[Case]:
+    """Yield pods of JobSets."""
+    yield _jobset("of a JobSet", of_jobset())
+    yield _jobset("a follower", of_jobset(labels={COMPLETION_INDEX: "3"}))
+    yield _jobset("after a restart of its JobSet", of_jobset(labels={"jobset.sigs.k8s.io/restart-attempt": "2"}))
+    first = {"jobset.sigs.k8s.io/job-index": "0", "jobset.sigs.k8s.io/job-global-index": "0"}
+    yield _jobset("of the first Job", of_jobset(labels=first), keys=(f"{UID}.j0", f"{UID}.r0"))
+    selects = {**SELECTOR, NAMESPACED_JOB: "default_llama-workers-1"}
+    yield _jobset("placed by node selector", of_jobset(nodeSelector=selects))
+    yield _jobset("kept together", of_jobset(annotations=together()), Hosts.STATIC)
+    yield _jobset("kept together by zone", of_jobset(annotations=together("topology.kubernetes.io/zone")))
+    yield _jobset("with a group's annotation", of_jobset(annotations=group_together()))
+    pool = {**SELECTOR, NODE_POOL: "static-1"}
+    yield _jobset("that selects a node pool", of_jobset(nodeSelector=pool), Hosts.STATIC)
+    yield _jobset("of a team of its own", of_jobset(namespace="kube-public"))
+    no_index = {"jobset.sigs.k8s.io/job-global-index": None}
+    yield _static("without its index among all Jobs", of_jobset(labels=no_index))
+    wrong = {"jobset.sigs.k8s.io/job-global-index": "x"}
+    yield _static("with an index that is no number", of_jobset(labels=wrong))
+    huge = {"jobset.sigs.k8s.io/job-global-index": "9" * 20}
+    yield _static("with an index beyond all numbers", of_jobset(labels=huge))
+    before = {"jobset.sigs.k8s.io/job-global-index": "0"}
+    yield _static("with an index before its replicatedJob's", of_jobset(labels=before))
+    yield _static("of a Job of a JobSet that is not Indexed", of_jobset(labels={COMPLETION_INDEX: None}))
+    yield _jobset("that tolerates everything", of_jobset(tolerations=[{"operator": "Exists"}]))
+
+
+def of_one_host() -> Iterator[Case]:
+    """Yield pods that may have all chips of their slice, by what they select and request."""
+    for topology, chips, one in (
+        ("2x4", "8", True),
+        ("2x2x1", "4", True),
+        ("2x4", "4", False),
+        ("4x4", "8", False),
+        ("axb", "4", False),
+        ("2x2x2x2", "16", False),
+        ("9999x1", "4", False),
+        ("2", "2", False),
+        ("0x4", "4", False),
+        ("0x4", "0", False),
+    ):
+        pod = of_jobset(a_container(chips=chips), nodeSelector=_shape(topology))
+        yield _jobset(f"{chips} chips of {topology}", pod, *([Hosts.STATIC] if one else []))
+    of_affinity = requiring(term(within(TOPOLOGY, "2x4")))
+    yield _jobset(
+        "a topology by affinity",
+        of_jobset(a_container(chips="8"), nodeSelector=None, affinity=of_affinity),
+        terms=(term(within(TOPOLOGY, "2x4")),),
+    )
+    yield _jobset("no node selector", of_jobset(nodeSelector=None))
+    two = [a_container("one"), a_container("two")]
+    yield _jobset("chips in two containers", of_jobset(*two, nodeSelector=_shape("2x4")))
+    beside = of_jobset(IDLE, a_container(chips="8"), nodeSelector=_shape("2x4"))
+    yield _jobset("an idle container beside", beside, Hosts.STATIC)
+
+
+def of_jobs() -> Iterator[Case]:
+    """Yield pods of Jobs by themselves."""
+    yield Case(name="of an Indexed Job", pod=of_job(), hosts=OF_JOB, keys=(UID,))
+    by_annotation = of_job(labels={COMPLETION_INDEX: None}, annotations={COMPLETION_INDEX: "0"})
+    yield Case(name="indexed by annotation alone", pod=by_annotation, hosts=OF_JOB, keys=(UID,))
+    marked = of_job(annotations=together())
+    yield Case(name="with the annotation that only JobSet heeds", pod=marked, hosts=OF_JOB, keys=(UID,))
+    one = of_job(a_container(chips="8"), nodeSelector=_shape("2x4"))
+    yield Case(name="of a Job of one host", pod=one, hosts=(*OF_JOB, Hosts.STATIC), keys=(UID,))
+    yield _static("of a Job that is not Indexed", of_job(labels={COMPLETION_INDEX: None}))
+    yield _static("of a Job without a label of its UID", of_job(labels={"batch.kubernetes.io/controller-uid": None}))
+
+
+def of_groups() -> Iterator[Case]:
+    """Yield pods of LeaderWorkerSets."""
+    early = of_group(labels={"leaderworkerset.sigs.k8s.io/group-key": None})
+    yield _left_alone("a leader before LeaderWorkerSet's webhook", early)
+    yield Case(name="a group's leader", pod=of_group(), hosts=OWN, keys=(GROUP,))
+    worker = of_group(labels={"leaderworkerset.sigs.k8s.io/worker-index": "1"})
+    yield Case(name="a group's worker", pod=worker, hosts=OWN, keys=(GROUP,))
+    kept = of_group(annotations=group_together())
+    yield Case(name="a group that is kept together", pod=kept, hosts=(*OWN, Hosts.STATIC), keys=(GROUP,))
+    placed = of_group(nodeSelector={**SELECTOR, NODE_POOL: "static-1"})
+    yield Case(name="a worker beside its leader", pod=placed, hosts=(*OWN, Hosts.STATIC), keys=(GROUP,))
+    marked = of_group(annotations=together())
+    yield Case(name="a group with a JobSet's annotation", pod=marked, hosts=OWN, keys=(GROUP,))
+
+
+def of_others() -> Iterator[Case]:
+    """Yield pods that get no slice of their own."""
+    for api, kind in (
+        ("apps/v1", "ReplicaSet"),
+        ("apps/v1", "StatefulSet"),
+        ("apps/v1", "DaemonSet"),
+        ("ray.io/v1", "RayCluster"),
+        ("kubeflow.org/v1", "PyTorchJob"),
+    ):
+        yield _static(f"of a {kind}", a_pod(by=(api, kind, "other")))
+    yield _static("of no controller", a_pod())
+    yield _static("of a ReplicaSet that tolerates everything", a_pod(tolerations=[{"operator": "Exists"}]))
+    yield _static("that selects nothing", a_pod(nodeSelector=None))
+    yield _static("that says it is of a JobSet", a_pod(labels={"jobset.sigs.k8s.io/jobset-uid": UID}))
+    for where in ("labels", "annotations"):
+        yield _static(f"of a JobSet, opted out by its {where}", of_jobset(**{where: {OPTED_OUT: "true"}}))
+        yield _jobset(f"not opted out by its {where}", of_jobset(**{where: {OPTED_OUT: "false"}}))
+    yield _static("of a Job that opted out", of_job(labels={OPTED_OUT: "true"}))
+
+
+def left_alone() -> Iterator[Case]:
+    """Yield pods that are none of ours."""
+    yield _left_alone("without chips", a_pod(IDLE))
+    yield _left_alone("of a JobSet, without chips", of_jobset(IDLE))
+    for key in (*sorted(GROUP_KEYS), *GKE_PROVISIONERS):
+        yield _left_alone(f"that selects {key}", of_jobset(nodeSelector={**SELECTOR, key: "some"}))
+    for key in PROVISIONING_REQUESTS:
+        yield _left_alone(f"with the annotation {key}", of_jobset(annotations={key: "some"}))
+
+
+def with_chips() -> Iterator[Case]:
+    """Yield pods that request chips in other places than a container's limits."""
+    sidecar = a_container("sidecar", restartPolicy="Always")
+    for name, init in {"an init container": a_container("prepare"), "a sidecar": sidecar}.items():
+        yield _jobset(f"chips of {name}", of_jobset(IDLE, initContainers=[init]))
+    asked: Json = {**IDLE, "resources": {"requests": {"google.com/tpu": "4"}}}
+    yield _jobset("chips that are requested alone", of_jobset(asked), refused="Limit must be set")
+
+
+VISION = term(within("team", "vision"))
+A_NODE: Json = {"matchFields": [within("metadata.name", "host-0")]}
+KEYED = term(*of(Hosts.KEYED, KEYS, "default"))
+FREE = term(*of(Hosts.STATIC, (), "default"))
+
+
+def with_terms() -> Iterator[Case]:
+    """Yield pods that require something of their nodes themselves."""
+    yield _jobset("requiring", of_jobset(affinity=requiring(VISION)), terms=(VISION,))
+    yield _jobset("requiring one or the other", of_jobset(affinity=requiring(VISION, A_NODE)), terms=(VISION, A_NODE))
+    both = {**VISION, **A_NODE}
+    yield _jobset("requiring both", of_jobset(affinity=requiring(both)), terms=(both,))
+    kept = of_jobset(annotations=together(), affinity=requiring(VISION))
+    yield _jobset("kept together, requiring", kept, Hosts.STATIC, terms=(VISION,))
+    preferring = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": VISION}]}
+    yield _jobset("preferring", of_jobset(affinity={"nodeAffinity": preferring}))
+    yield _jobset("apart from others", of_jobset(affinity={"podAntiAffinity": {}}))
+    nothing = requiring({}, VISION)
+    yield _jobset("requiring nothing in one term", of_jobset(affinity=nothing), left=({},), terms=(VISION,))
+    yield _jobset("requiring nothing at all", of_jobset(affinity=requiring({})), left=({},), terms=())
+    no_terms = "must have at least one node selector term"
+    yield _jobset("without a term", of_jobset(affinity=requiring()), terms=(), refused=no_terms)
+    yield _jobset("judged before", of_jobset(affinity=requiring(KEYED)), left=(KEYED,), terms=())
+    more = _extended(KEYED, VISION["matchExpressions"])
+    yield _jobset("judged before, and extended", of_jobset(affinity=requiring(more)), left=(more,), terms=())
+    half = of_jobset(affinity=requiring(VISION, KEYED))
+    yield _jobset("judged before in one term", half, left=(KEYED,), terms=(VISION,))
+    anothers = term(within("google.com/tpu-slice-key", f"{JOB_UID}.j0"))
+    yield _jobset("with a key of another", of_jobset(affinity=requiring(anothers)), terms=(anothers,))
+    wide = term(within("google.com/tpu-slice-key", *KEYS, f"{JOB_UID}.j0"), KEYED["matchExpressions"][1])
+    yield _jobset("with a key more", of_jobset(affinity=requiring(wide)), terms=(wide,))
+    elsewhere = term(*of(Hosts.KEYED, KEYS, "kube-system"))
+    yield _jobset("in a namespace of another", of_jobset(affinity=requiring(elsewhere)), terms=(elsewhere,))
+    yield _jobset("on static hosts, spread", of_jobset(affinity=requiring(FREE)), terms=(FREE,))
+    free = of_jobset(annotations=together(), affinity=requiring(FREE))
+    yield _jobset("on static hosts, together", free, Hosts.STATIC, left=(FREE,), terms=())
+    yield _static("of no kind, with a key", a_pod(affinity=requiring(KEYED)), terms=(KEYED,))
+    yield _static("of no kind, on static hosts", a_pod(affinity=requiring(FREE)), left=(FREE,), terms=())
+
+
+def with_settings() -> Iterator[Case]:
+    """Yield pods of which more is changed, since an operator said so."""
+    capacity = {**SELECTOR, "team": "vision", **dict.fromkeys(CAPACITY_KEYS, "true")}
+    bare = {**SELECTOR, "team": "vision"}
+    yield _jobset("spot and reservations kept", of_jobset(nodeSelector=capacity))
+    stripped = of_jobset(nodeSelector=capacity)
+    yield _jobset("spot and reservations stripped", stripped, selector=bare, settings=STRIP)
+    yield _jobset("nothing to strip", of_jobset(), settings=STRIP)
+    yield _jobset("no selectors to strip from", of_jobset(nodeSelector=None), settings=STRIP)
+    yield _static("of no kind, not stripped", a_pod(nodeSelector=capacity), settings=STRIP)
+    hinted = {**SELECTOR, HINT_KEY: "cell-a"}
+    yield _jobset("a location hint", of_jobset(), selector=hinted, settings=HINT)
+    yield _jobset("one that is there", of_jobset(nodeSelector=hinted), settings=HINT)
+    other = of_jobset(nodeSelector={**SELECTOR, HINT_KEY: "cell-b"})
+    yield _jobset("another location hint", other, selector=hinted, settings=HINT)
+    alone = {HINT_KEY: "cell-a"}
+    yield _jobset("a hint and no selector", of_jobset(nodeSelector=None), selector=alone, settings=HINT)
+    yield _static("of no kind, without a hint", a_pod(), settings=HINT)
+    both = MappingProxyType({**STRIP, **HINT})
+    yield _jobset("stripped, with a hint", of_jobset(nodeSelector=capacity), selector={**bare, **alone}, settings=both)
+
+
+CASES = [
+    *of_jobsets(),
+    *of_one_host(),
+    *of_jobs(),
+    *of_groups(),
+    *of_others(),
+    *left_alone(),
+    *with_chips(),
+    *with_terms(),
+    *with_settings(),
+]

@@ -1,0 +1,109 @@
+"""The policy by which pods run on hosts that are meant for them: its expressions, evaluated without an API server.
+
+The same cases on a real one: tests/kubernetes/test_admission.py.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from tests.builders import a_job, an_owner
+from tests.infra.admission.cases import BINDING, CASES, DEFINED, KEYS, POLICY, STRIP, Case
+from tests.infra.admission.pods import GROUP, UID, Json, of_jobset, terms_of
+from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid
+from tpu_slices.domain.planning.keys import key_of, key_of_sharers
+
+
+def test_no_two_cases_have_the_same_name() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_pod_runs_where_the_table_says(case: Case) -> None:
+    admitted = POLICY.admitted(case.pod, **case.settings)
+    assert terms_of(admitted) == (case.required if case.hosts else terms_of(case.pod))
+    selected = case.pod["spec"].get("nodeSelector") if case.selector is None else case.selector
+    assert admitted["spec"].get("nodeSelector") == selected
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_nothing_else_of_a_pod_changes(case: Case) -> None:
+    assert _unplaced(POLICY.admitted(case.pod, **case.settings)) == _unplaced(case.pod)
+
+
+def _unplaced(pod: Json) -> Json:
+    result = copy.deepcopy(pod)
+    result["spec"].pop("nodeSelector", None)
+    affinity = result["spec"].pop("affinity", None) or {}
+    node_affinity = affinity.pop("nodeAffinity", None) or {}
+    node_affinity.pop("requiredDuringSchedulingIgnoredDuringExecution", None)
+    return {**result, "other affinity": [affinity, node_affinity]}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_pod_that_is_judged_again_stays_as_it_is(case: Case) -> None:
+    once = POLICY.admitted(case.pod, **case.settings)
+    assert POLICY.admitted(once, **case.settings) == once
+
+
+@pytest.mark.parametrize(
+    ("job", "first_job", "keys"),
+    [
+        (a_job(uid=WorkloadUid(UID), replicated_job="workers", job_index=1), 3, KEYS[:1]),
+        (a_job(owner=an_owner(kind=OwnerKind.JOB, uid=WorkloadUid(UID)), replicated_job=""), None, (UID,)),
+        (
+            a_job(
+                owner=an_owner("vllm", namespace="default", kind=OwnerKind.LEADER_WORKER_SET),
+                replicated_job="",
+                job_index=1,
+            ),
+            None,
+            (GROUP,),
+        ),
+    ],
+    ids=["JobSet", "Job", "LeaderWorkerSet"],
+)
+def test_the_functions_give_hosts_the_keys_that_the_policy_asks_for(
+    job: WorkloadJob, first_job: int | None, keys: tuple[str, ...]
+) -> None:
+    assert (key_of(job, first_job),) == keys
+
+
+def test_jobs_that_share_a_slice_have_the_key_that_the_policy_asks_for() -> None:
+    assert key_of_sharers(WorkloadUid(UID), 3) == KEYS[1]
+
+
+def test_the_settings_are_off_and_part_of_the_policy_itself() -> None:
+    """The API server keeps old parameters after a policy or its binding was made anew."""
+    assert {"stripSpotAndReservation", "locationHint"} <= {each["name"] for each in DEFINED["spec"]["variables"]}
+    assert POLICY.admitted(of_jobset(), **STRIP) == POLICY.admitted(of_jobset())
+    assert "paramKind" not in DEFINED["spec"]
+    assert list(BINDING["spec"]) == ["policyName"]
+
+
+def test_a_pod_that_cannot_be_judged_is_not_created_and_only_those_with_chips_are_judged() -> None:
+    assert DEFINED["spec"]["failurePolicy"] == "Fail"
+    assert DEFINED["spec"]["matchConditions"][0]["name"] == "asks-for-tpu"
+
+
+def test_it_is_evaluated_again_once_others_have_changed_a_pod() -> None:
+    assert DEFINED["spec"]["reinvocationPolicy"] == "IfNeeded"
+
+
+def test_only_the_creation_of_pods_is_matched() -> None:
+    (rule,) = DEFINED["spec"]["matchConstraints"]["resourceRules"]
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], ["pods"], ["CREATE"])
+
+
+def test_what_the_api_server_would_fill_in_is_written_out() -> None:
+    """Else another field manager owns the defaults, and a server-side apply conflicts with it."""
+    constraints = DEFINED["spec"]["matchConstraints"]
+    defaults = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
+    assert {key: constraints[key] for key in defaults} == defaults
+    assert [rule["scope"] for rule in constraints["resourceRules"]] == ["*"]
+
+
+def test_the_binding_refers_to_the_policy() -> None:
+    assert BINDING["spec"]["policyName"] == DEFINED["metadata"]["name"]

@@ -1,0 +1,101 @@
+"""Which hosts a judged pod may be scheduled to, by the labels that the functions give to the hosts of slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.builders import a_job, a_leader, a_request, a_spec, an_owner, settings
+from tests.infra.admission.cases import POLICY
+from tests.infra.admission.pods import UID, Json, a_pod, of_group, of_job, of_jobset, together
+from tpu_slices.domain.model.slices import OwnerKind, SliceSpec, WorkloadJob, WorkloadUid
+from tpu_slices.domain.planning.pool_labels import (
+    NAMESPACE_LABEL,
+    OWNER,
+    OWNER_LABEL,
+    PARENT_KIND_LABEL,
+    PARENT_NAME_LABEL,
+    PARENT_NAMESPACE_LABEL,
+    labels_of,
+)
+from tpu_slices.domain.planning.specs import SliceRequest, spec_for
+from tpu_standins.embedded.controllers.scheduler import Board, choose
+
+_PLENTY = {"google.com/tpu": "8", "cpu": "400", "memory": "4000Gi", "ephemeral-storage": "4000Gi", "pods": "9"}
+STATIC: dict[str, str] = {}
+"""No label of a provisioner."""
+
+
+def hosts_of(job: WorkloadJob, first_job: int | None = None) -> dict[str, str]:
+    """Return the labels of the hosts of the slice that is made for a Job, as far as they tell slices apart."""
+    request = replace(a_request(), replicated_job=job.replicated_job, first_job=first_job)
+    asked = SliceRequest(job=job, request=request, leader=a_leader(), jobset_chips=16)
+    spec = spec_for(asked, settings())
+    assert isinstance(spec, SliceSpec), spec
+    return labels_of(job, 1, spec)
+
+
+def of_kind(kind: OwnerKind, name: str, **fields: Any) -> WorkloadJob:
+    owner = an_owner(name, namespace="default", kind=kind, uid=WorkloadUid(UID))
+    return a_job(owner=owner, **{"replicated_job": "", "job_index": 0, **fields})
+
+
+LLAMA = of_kind(OwnerKind.JOBSET, "llama", replicated_job="workers", job_index=1)
+OWN = hosts_of(LLAMA, 3)
+ALONE = of_kind(OwnerKind.JOB, "alone")
+GROUP = of_kind(OwnerKind.LEADER_WORKER_SET, "vllm", job_index=1)
+LEGACY = {
+    OWNER_LABEL: OWNER,
+    PARENT_KIND_LABEL: "job",
+    PARENT_NAMESPACE_LABEL: "default",
+    PARENT_NAME_LABEL: "llama-workers-1",
+}
+NODES: Mapping[str, Mapping[str, str]] = {
+    "its slice": OWN,
+    "its sibling's": hosts_of(replace(LLAMA, job_index=0), 3),
+    "that of its name before": hosts_of(replace(LLAMA, owner=replace(LLAMA.owner, uid=WorkloadUid("before"))), 3),
+    "of a copy of its key elsewhere": {**OWN, PARENT_NAMESPACE_LABEL: "kube-public", NAMESPACE_LABEL: "kube-public"},
+    "the lone Job's": hosts_of(ALONE),
+    "the group's": hosts_of(GROUP),
+    "its other group's": hosts_of(replace(GROUP, job_index=0)),
+    "TPU Provisioner's": LEGACY,
+    "TPU Provisioner's for another": {**LEGACY, PARENT_NAME_LABEL: "llama-workers-0"},
+    "a TPUNodeGroup's": labels_of(of_kind(OwnerKind.TPU_NODE_GROUP, "nodes"), 1, a_spec(key="")),
+    "a static one": STATIC,
+}
+
+
+def usable(pod: Json) -> set[str]:
+    """Return those of the hosts, all of the pod's shape, that it may be scheduled to."""
+    judged = POLICY.admitted(pod)
+    shape = pod["spec"].get("nodeSelector", {})
+    return {name for name, labels in NODES.items() if choose(judged, _board(name, {**shape, **labels})) == name}
+
+
+def _board(name: str, labels: Mapping[str, str]) -> Board:
+    board = Board()
+    board.offer({"metadata": {"name": name, "labels": labels}, "spec": {}, "status": {"allocatable": _PLENTY}})
+    return board
+
+
+@pytest.mark.parametrize(
+    ("pod", "hosts"),
+    [
+        pytest.param(of_jobset(), {"its slice", "TPU Provisioner's"}, id="of a JobSet"),
+        pytest.param(
+            of_jobset(annotations=together()), {"its slice", "TPU Provisioner's", "a static one"}, id="kept together"
+        ),
+        pytest.param(of_job(), {"the lone Job's"}, id="of a Job"),
+        pytest.param(of_group(), {"the group's"}, id="of a group"),
+        pytest.param(a_pod(by=("apps/v1", "ReplicaSet", "web")), {"a static one"}, id="of a ReplicaSet"),
+        pytest.param(
+            a_pod(tolerations=[{"operator": "Exists"}]), {"a static one"}, id="of no controller, tolerating everything"
+        ),
+        pytest.param(of_jobset(namespace="kube-public"), {"of a copy of its key elsewhere"}, id="in another namespace"),
+    ],
+)
+def test_a_pod_runs_on_the_hosts_that_are_meant_for_it_and_on_no_others(pod: Json, hosts: set[str]) -> None:
+    assert usable(pod) == hosts
