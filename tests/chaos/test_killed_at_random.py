@@ -17,7 +17,7 @@ import pytest
 from google.cloud import firestore
 
 from infra.local.cluster_choice import Built
-from infra.local.plan import REPOSITORY, Plan
+from infra.local.plan import Plan
 from infra.local.stack import Stack, running
 from infra.local.up.keeper import Keeper, Order
 from infra.local.up.run import afterwards, noted
@@ -37,8 +37,6 @@ SEED = 64
 OFTEN = ("receive", "reconcile", "sweep", "relay")
 KILLS = (*OFTEN * 3, "pubsub", "kube-apiserver")
 """In an order of chance."""
-ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"
-INDEXED_JOB = REPOSITORY / "examples" / "indexed-job.yaml"
 Json = dict[str, Any]
 
 
@@ -141,9 +139,7 @@ def fails(cluster: Cluster, share: float) -> None:
 
 def applied(cluster: Cluster, jobsets: Iterable[Json]) -> None:
     """Create the JobSets when the admission policy is in force, which keeps each Job off the slices of others."""
-    cluster.kubectl("apply", "--server-side", "-f", str(ADMISSION))
-    dry_run = ("create", "--dry-run=server", "-o", "yaml", "-f", str(INDEXED_JOB))
-    cluster.until(lambda: "job-namespace" in cluster.kubectl(*dry_run))
+    cluster.pin()
     cluster.create(jobsets)
 
 

@@ -30,6 +30,7 @@ from tpu_standins.prerequisites import Tools
 from tpu_standins.testing.waiting import until
 
 SETTINGS = REPOSITORY / "examples" / "clusters" / "research.yaml"
+ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"
 FAST = (
     *("--create-seconds", "1", "--join-seconds", "0.2", "--ready-seconds", "0.2", "--chips-seconds", "0.2"),
     *("--delete-seconds", "0.3", "--log-seconds", "0.1", "--shutdown-seconds", "60"),
@@ -89,6 +90,14 @@ class Cluster:
             command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=True, input=text
         )
         return ended.stdout
+
+    def pin(self) -> None:
+        """Apply the admission policy, by which pods run on hosts that are meant for them, and wait until it counts."""
+        self.kubectl("apply", "--server-side", "-f", str(ADMISSION))
+        container = {"name": "main", "image": "main:1", "resources": {"limits": {"google.com/tpu": "1"}}}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": {"containers": [container]}}
+        probe = ("create", "--dry-run=server", "-o", "yaml", "-f", "-")
+        self.until(lambda: "google.com/nodepool-manager" in self.kubectl(*probe, text=json.dumps(pod)))
 
     def create(self, objects: Iterable[Json]) -> None:
         """Apply objects without a kubectl, a process that takes as long as many calls."""

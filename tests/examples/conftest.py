@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from infra.local.cluster_choice import Built
-from infra.local.plan import REPOSITORY, Plan
+from infra.local.plan import Plan
 from infra.local.stack import running
 from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
 from tests.examples.stories import EXAMPLES, HALL, STATIC, STORIES, static_slice
@@ -18,7 +18,6 @@ from tpu_standins.kubernetes.programs import Programs
 from tpu_standins.prerequisites import Tools
 
 FILLED_BY_HAND = ("--fill-seconds", "100000")
-ADMISSION = REPOSITORY / "infra" / "kubernetes" / "admission.yaml"
 
 
 @pytest.fixture(scope="package")
@@ -29,9 +28,7 @@ def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathF
     with running(plan, seed) as stack, asked_by_a_user(stack, tools) as found:
         for name in (STATIC, HALL):
             static_slice(found.addresses, name)  # before others use up GKE's operations
-        found.kubectl("apply", "--server-side", "-f", str(ADMISSION))
-        job = str(REPOSITORY / "examples" / "indexed-job.yaml")
-        found.until(lambda: "job-namespace" in found.kubectl("create", "--dry-run=server", "-o", "yaml", "-f", job))
+        found.pin()
         found.kubectl("apply", *(part for example in EXAMPLES for part in ("-f", str(example))))
         for name, begin in STORIES.items():
             found.create([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
