@@ -14,7 +14,7 @@ import yaml
 from relay.cluster import Cluster as Calls
 from relay.connection import Connection
 from tests.infra.admission.cases import BINDING, CASES, DEFINED, HINT, MANIFEST, OFF, POLICY, STRIP, Case
-from tests.infra.admission.pods import SELECTOR, of_jobset, terms_of
+from tests.infra.admission.pods import SELECTOR, of_jobset, requiring, term, terms_of, together, within
 from tests.kubernetes.cluster import Cluster, Json, Reply
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
 from tpu_standins.testing.waiting import until
@@ -122,6 +122,17 @@ def test_a_pod_runs_where_the_table_says_and_nothing_else_of_it_changes(
     assert apart_from_placement(with_policy.object) == apart_from_placement(without.object)
 
 
+def test_a_pod_may_require_one_of_many_hosts(outcomes: dict[str, Outcome], cluster: Cluster) -> None:
+    """Judging again costs the API server most, and it allows an expression only so much."""
+    assert outcomes
+    apply(cluster, OFF)
+    awaited(cluster, OFF)
+    hosts = [term(within("kubernetes.io/hostname", f"host-{number}")) for number in range(500)]
+    reply = created(cluster, of_jobset(annotations=together(), affinity=requiring(*hosts)))
+    assert reply.object, reply.refused
+    assert len(terms_of(reply.object)) == 3 * len(hosts)
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if case.refused], ids=lambda case: case.name)
 def test_a_pod_that_is_no_pod_is_refused_with_and_without_the_policy(case: Case, outcomes: dict[str, Outcome]) -> None:
     outcome = outcomes[case.name]
@@ -170,7 +181,7 @@ def test_settings_that_are_changed_in_place_count(without: Cluster) -> None:
         awaited(without, settings)
 
 
-def test_settings_that_are_changed_while_it_is_off_count_from_the_first_job_on(without: Cluster) -> None:
+def test_settings_that_are_changed_while_it_is_off_count_from_the_first_pod_on(without: Cluster) -> None:
     apply(without, OFF)
     awaited(without, OFF)
     delete(without)
@@ -191,7 +202,7 @@ def test_settings_count_when_only_the_binding_is_made_anew(without: Cluster, tmp
 
 
 def first_pinned(cluster: Cluster) -> Placement:
-    """Return where the first Job may run that the policy changes."""
+    """Return where the first pod may run that the policy changes."""
     shown: list[Placement] = []
 
     def pinned() -> bool:

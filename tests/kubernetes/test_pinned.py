@@ -35,10 +35,11 @@ def api(cluster: Cluster) -> Iterator[Api]:
     with with_controller(cluster, JOBSET), with_controller(cluster, LWS), closing(Api.of(kubeconfig)) as connected:
         processes.wait_until_ready(*processes.start(program("kubelet", kubeconfig)))
         yield connected
-        for plural in ("jobsets", "leaderworkersets"):
+        for plural in ("deployments", "jobsets", "leaderworkersets"):
             for each in connected.list(plural)["items"]:
                 connected.delete(plural, each["metadata"]["namespace"], each["metadata"]["name"])
         waited(lambda: not connected.list("leaderworkersets")["items"], "the end of all LeaderWorkerSets")
+        waited(lambda: not connected.list("deployments")["items"], "the end of all Deployments")
         processes.end(cluster.child("kubelet"))
     cluster.kubectl("delete", "--ignore-not-found", "-f", str(MANIFEST))
 

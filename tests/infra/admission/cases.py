@@ -31,7 +31,7 @@ from tests.infra.admission.pods import (
 )
 from tests.infra.admission.policy import Policy
 from tests.infra.sources import ROOT
-from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
+from tpu_slices.domain.model.facts import INJECT_SLICE_SELECTOR, PROVISIONING_REQUESTS, SLICE_TOPOLOGY
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
@@ -57,13 +57,14 @@ class Hosts(Enum):
     KEYED = auto()
     """On hosts with one of its keys, in its namespace."""
     NAMED = auto()
-    """On hosts without a key that were made for its Job, by its name."""
+    """On hosts without a key that were made for its Job or LeaderWorkerSet, by its name."""
+    GROUPS = auto()
+    """On hosts of its LeaderWorkerSet's, by its name."""
     STATIC = auto()
     """On hosts that no provisioner made."""
 
 
-OWN = (Hosts.KEYED,)
-OF_JOB = (Hosts.KEYED, Hosts.NAMED)
+OWN = (Hosts.KEYED, Hosts.NAMED)
 STATIC = (Hosts.STATIC,)
 KEYS = (f"{UID}.j4", f"{UID}.r3")
 
@@ -75,7 +76,7 @@ class Case:
     name: str
     pod: Json = field(repr=False)
     hosts: tuple[Hosts, ...]
-    """None: it is left as it is."""
+    """Empty: it is left as it is."""
     keys: tuple[str, ...] = ()
     selector: Mapping[str, str] | None = None
     """Its node selector then; None: as it was."""
@@ -91,23 +92,34 @@ class Case:
     def required(self) -> list[Json]:
         """What it requires of its node when it is stored, without what is empty."""
         namespace = self.pod["metadata"]["namespace"]
-        job = self.pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name", "")
-        wanted = [of(hosts, self.keys, namespace, job) for hosts in self.hosts]
+        wanted = [of(hosts, self.keys, namespace, _made_for(self.pod)) for hosts in self.hosts]
         return [*self.left, *(_extended(each, more) for more in wanted for each in self.terms)]
 
 
-def of(hosts: Hosts, keys: tuple[str, ...], namespace: str, job: str = "") -> list[Json]:
+def _made_for(pod: Json) -> tuple[str, str]:
+    """Return kind and name of what the hosts of a pod are made for."""
+    labels = pod["metadata"].get("labels", {})
+    if "leaderworkerset.sigs.k8s.io/name" in labels:
+        return "leaderworkerset", labels["leaderworkerset.sigs.k8s.io/name"]
+    references = pod["metadata"].get("ownerReferences") or [{"name": ""}]
+    return "job", references[0]["name"]
+
+
+def of(hosts: Hosts, keys: tuple[str, ...], namespace: str, made_for: tuple[str, str] = ("", "")) -> list[Json]:
     """Return what a pod requires of such hosts."""
     in_namespace = within("google.com/tpu-provisioner-parent-namespace", namespace)
     match hosts:
         case Hosts.KEYED:
             return [within("google.com/tpu-slice-key", *keys), in_namespace]
         case Hosts.NAMED:
+            keyless = {"key": "google.com/tpu-slice-key", "operator": "DoesNotExist"}
+            return [*of(Hosts.GROUPS, keys, namespace, made_for), keyless]
+        case Hosts.GROUPS:
+            kind, name = made_for
             return [
-                {"key": "google.com/tpu-slice-key", "operator": "DoesNotExist"},
-                within("google.com/tpu-provisioner-parent-kind", "job"),
+                within("google.com/tpu-provisioner-parent-kind", kind),
                 in_namespace,
-                within("google.com/tpu-provisioner-parent-name", job),
+                within("google.com/tpu-provisioner-parent-name", name),
             ]
         case Hosts.STATIC:
             return [{"key": "google.com/nodepool-manager", "operator": "DoesNotExist"}]
@@ -118,7 +130,7 @@ def _extended(base: Json, more: list[Json]) -> Json:
 
 
 def _jobset(name: str, pod: Json, *more: Hosts, **fields: Any) -> Case:
-    return Case(name=name, pod=pod, hosts=(*OF_JOB, *more), **{"keys": KEYS, **fields})
+    return Case(name=name, pod=pod, hosts=(*OWN, *more), **{"keys": KEYS, **fields})
 
 
 def _static(name: str, pod: Json, **fields: Any) -> Case:
@@ -156,6 +168,8 @@ def of_jobsets() -> Iterator[Case]:
     yield _static("with an index beyond all numbers", of_jobset(labels=huge))
     before = {"jobset.sigs.k8s.io/job-global-index": "0"}
     yield _static("with an index before its replicatedJob's", of_jobset(labels=before))
+    no_uid = {"jobset.sigs.k8s.io/jobset-uid": None}
+    yield _static("of a JobSet of a version that does not label its UID", of_jobset(labels=no_uid))
     yield _static("of a Job of a JobSet that is not Indexed", of_jobset(labels={COMPLETION_INDEX: None}))
     yield _jobset("that tolerates everything", of_jobset(tolerations=[{"operator": "Exists"}]))
 
@@ -172,7 +186,6 @@ def of_one_host() -> Iterator[Case]:
         ("9999x1", "4", False),
         ("2", "2", False),
         ("0x4", "4", False),
-        ("0x4", "0", False),
     ):
         pod = of_jobset(a_container(chips=chips), nodeSelector=_shape(topology))
         yield _jobset(f"{chips} chips of {topology}", pod, *([Hosts.STATIC] if one else []))
@@ -183,6 +196,13 @@ def of_one_host() -> Iterator[Case]:
         terms=(term(within(TOPOLOGY, "2x4")),),
     )
     yield _jobset("no node selector", of_jobset(nodeSelector=None))
+    selected = [term(within(NODE_POOL, "static-1")), term(within(NODE_POOL, "static-2"))]
+    in_pools = of_jobset(affinity=requiring(*selected))
+    yield _jobset("a node pool by affinity in each term", in_pools, Hosts.STATIC, terms=tuple(selected))
+    either = term(within(NODE_POOL, "static-1", "static-2"))
+    yield _jobset("one of two node pools", of_jobset(affinity=requiring(either)), terms=(either,))
+    by_kueue = {"kueue.x-k8s.io/podset-required-topology": NODE_POOL}
+    yield _jobset("kept together by Kueue", of_jobset(annotations=by_kueue), Hosts.STATIC)
     two = [a_container("one"), a_container("two")]
     yield _jobset("chips in two containers", of_jobset(*two, nodeSelector=_shape("2x4")))
     beside = of_jobset(IDLE, a_container(chips="8"), nodeSelector=_shape("2x4"))
@@ -191,21 +211,28 @@ def of_one_host() -> Iterator[Case]:
 
 def of_jobs() -> Iterator[Case]:
     """Yield pods of Jobs by themselves."""
-    yield Case(name="of an Indexed Job", pod=of_job(), hosts=OF_JOB, keys=(UID,))
+    yield Case(name="of an Indexed Job", pod=of_job(), hosts=OWN, keys=(UID,))
     by_annotation = of_job(labels={COMPLETION_INDEX: None}, annotations={COMPLETION_INDEX: "0"})
-    yield Case(name="indexed by annotation alone", pod=by_annotation, hosts=OF_JOB, keys=(UID,))
+    yield Case(name="indexed by annotation alone", pod=by_annotation, hosts=OWN, keys=(UID,))
     marked = of_job(annotations=together())
-    yield Case(name="with the annotation that only JobSet heeds", pod=marked, hosts=OF_JOB, keys=(UID,))
+    yield Case(name="with the annotation that only JobSet heeds", pod=marked, hosts=OWN, keys=(UID,))
     one = of_job(a_container(chips="8"), nodeSelector=_shape("2x4"))
-    yield Case(name="of a Job of one host", pod=one, hosts=(*OF_JOB, Hosts.STATIC), keys=(UID,))
+    yield Case(name="of a Job of one host", pod=one, hosts=(*OWN, Hosts.STATIC), keys=(UID,))
     yield _static("of a Job that is not Indexed", of_job(labels={COMPLETION_INDEX: None}))
-    yield _static("of a Job without a label of its UID", of_job(labels={"batch.kubernetes.io/controller-uid": None}))
+    referred = of_job(by=("batch.example/v1", "Job", "alone"))
+    yield _static("of a Job of another API", referred)
 
 
 def of_groups() -> Iterator[Case]:
     """Yield pods of LeaderWorkerSets."""
     early = of_group(labels={"leaderworkerset.sigs.k8s.io/group-key": None})
-    yield _left_alone("a leader before LeaderWorkerSet's webhook", early)
+    yield Case(name="a leader before LeaderWorkerSet's webhook", pod=early, hosts=(Hosts.GROUPS,))
+    kept_early = of_group(labels={"leaderworkerset.sigs.k8s.io/group-key": None}, annotations=group_together())
+    yield Case(name="one that is kept together", pod=kept_early, hosts=(Hosts.GROUPS, Hosts.STATIC))
+    named = a_pod(labels={"leaderworkerset.sigs.k8s.io/name": "vllm"})
+    yield Case(name="a pod that says it is a group's", pod=named, hosts=(Hosts.GROUPS,))
+    subgroups = of_group(annotations={"leaderworkerset.sigs.k8s.io/subgroup-size": "2"})
+    yield _static("of subgroups", subgroups)
     yield Case(name="a group's leader", pod=of_group(), hosts=OWN, keys=(GROUP,))
     worker = of_group(labels={"leaderworkerset.sigs.k8s.io/worker-index": "1"})
     yield Case(name="a group's worker", pod=worker, hosts=OWN, keys=(GROUP,))
@@ -237,14 +264,25 @@ def of_others() -> Iterator[Case]:
     yield _static("of a Job that opted out", of_job(labels={OPTED_OUT: "true"}))
 
 
+def of_gke() -> Iterator[Case]:
+    """Yield pods whose hosts, or slices, GKE makes itself."""
+    for key in GKE_PROVISIONERS:
+        yield _static(f"that selects {key}", of_jobset(nodeSelector={**SELECTOR, key: "some"}))
+    for key in PROVISIONING_REQUESTS:
+        yield _static(f"with the annotation {key}", of_jobset(annotations={key: "some"}))
+    for where in ("labels", "annotations"):
+        yield _static(f"slices of parts, by its {where}", of_jobset(**{where: {INJECT_SLICE_SELECTOR: "true"}}))
+    yield _static("of a part of a slice", of_jobset(annotations={SLICE_TOPOLOGY: "2x4"}))
+    yield _jobset("of a whole slice", of_jobset(annotations={SLICE_TOPOLOGY: "4x4"}))
+
+
 def left_alone() -> Iterator[Case]:
     """Yield pods that are none of ours."""
     yield _left_alone("without chips", a_pod(IDLE))
     yield _left_alone("of a JobSet, without chips", of_jobset(IDLE))
-    for key in (*sorted(GROUP_KEYS), *GKE_PROVISIONERS):
+    yield _left_alone("with no chips", of_jobset(a_container(chips="0")))
+    for key in sorted(GROUP_KEYS):
         yield _left_alone(f"that selects {key}", of_jobset(nodeSelector={**SELECTOR, key: "some"}))
-    for key in PROVISIONING_REQUESTS:
-        yield _left_alone(f"with the annotation {key}", of_jobset(annotations={key: "some"}))
 
 
 def with_chips() -> Iterator[Case]:
@@ -324,6 +362,7 @@ CASES = [
     *of_jobs(),
     *of_groups(),
     *of_others(),
+    *of_gke(),
     *left_alone(),
     *with_chips(),
     *with_terms(),

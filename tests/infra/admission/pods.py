@@ -32,10 +32,11 @@ def a_pod(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
     by: tuple[str, str, str] | None = None,
+    uid: str = JOB_UID,
     namespace: str = "default",
     **spec: Any,
 ) -> Json:
-    """Return a pod of a slice of 4x4; `by`: API, kind and name of what controls it."""
+    """Return a pod of a slice of 4x4; `by`: API, kind and name of what controls it, and `uid` its UID."""
     metadata: Json = {"generateName": "pod-", "namespace": namespace}
     if labels:
         metadata["labels"] = dict(labels)
@@ -43,9 +44,7 @@ def a_pod(
         metadata["annotations"] = dict(annotations)
     if by is not None:
         api, kind, name = by
-        metadata["ownerReferences"] = [
-            {"apiVersion": api, "kind": kind, "name": name, "uid": JOB_UID, "controller": True}
-        ]
+        metadata["ownerReferences"] = [{"apiVersion": api, "kind": kind, "name": name, "uid": uid, "controller": True}]
     rest = {"restartPolicy": "Never", "automountServiceAccountToken": False, "nodeSelector": dict(SELECTOR), **spec}
     pod = {"containers": list(containers) or [a_container()], **rest}
     return {
@@ -60,12 +59,8 @@ def of_job(
     *containers: Json, labels: Mapping[str, str | None] | None = None, name: str = "alone", **fields: Any
 ) -> Json:
     """Return a pod of an Indexed Job by itself."""
-    own: dict[str, str | None] = {
-        "batch.kubernetes.io/controller-uid": UID,
-        "batch.kubernetes.io/job-name": name,
-        COMPLETION_INDEX: "0",
-    }
-    return a_pod(*containers, labels=_known({**own, **(labels or {})}), by=("batch/v1", "Job", name), **fields)
+    own = {COMPLETION_INDEX: "0", **(labels or {})}
+    return a_pod(*containers, labels=_known(own), **{"by": ("batch/v1", "Job", name), "uid": UID, **fields})
 
 
 def of_jobset(*containers: Json, labels: Mapping[str, str | None] | None = None, **fields: Any) -> Json:
@@ -76,9 +71,8 @@ def of_jobset(*containers: Json, labels: Mapping[str, str | None] | None = None,
         "jobset.sigs.k8s.io/replicatedjob-name": "workers",
         "jobset.sigs.k8s.io/job-index": "1",
         "jobset.sigs.k8s.io/job-global-index": "4",
-        "batch.kubernetes.io/controller-uid": JOB_UID,
     }
-    return of_job(*containers, labels={**own, **(labels or {})}, name="llama-workers-1", **fields)
+    return of_job(*containers, labels={**own, **(labels or {})}, name="llama-workers-1", uid=JOB_UID, **fields)
 
 
 def of_group(*containers: Json, labels: Mapping[str, str | None] | None = None, **fields: Any) -> Json:

@@ -10,7 +10,8 @@ import pytest
 
 from tests.builders import a_job, a_leader, a_request, a_spec, an_owner, settings
 from tests.infra.admission.cases import POLICY
-from tests.infra.admission.pods import UID, Json, a_pod, of_group, of_job, of_jobset, together
+from tests.infra.admission.pods import UID, Json, a_pod, group_together, of_group, of_job, of_jobset, together
+from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
 from tpu_slices.domain.model.slices import OwnerKind, SliceSpec, WorkloadJob, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import (
     NAMESPACE_LABEL,
@@ -25,6 +26,7 @@ from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_standins.embedded.controllers.scheduler import Board, choose
 
 _PLENTY = {"google.com/tpu": "8", "cpu": "400", "memory": "4000Gi", "ephemeral-storage": "4000Gi", "pods": "9"}
+EARLY = {"leaderworkerset.sigs.k8s.io/group-key": None}
 STATIC: dict[str, str] = {}
 """No label of a provisioner."""
 
@@ -90,6 +92,13 @@ def _board(name: str, labels: Mapping[str, str]) -> Board:
         ),
         pytest.param(of_job(), {"the lone Job's"}, id="of a Job"),
         pytest.param(of_group(), {"the group's"}, id="of a group"),
+        pytest.param(of_group(labels=EARLY), {"the group's", "its other group's"}, id="of a group, not labelled yet"),
+        pytest.param(
+            of_group(labels=EARLY, namespace="thief"), set(), id="that is never labelled, in another namespace"
+        ),
+        pytest.param(
+            a_pod(annotations={PROVISIONING_REQUESTS[0]: "x"}), {"a static one"}, id="with hosts of GKE's own"
+        ),
         pytest.param(a_pod(by=("apps/v1", "ReplicaSet", "web")), {"a static one"}, id="of a ReplicaSet"),
         pytest.param(
             a_pod(tolerations=[{"operator": "Exists"}]), {"a static one"}, id="of no controller, tolerating everything"
@@ -99,3 +108,14 @@ def _board(name: str, labels: Mapping[str, str]) -> Board:
 )
 def test_a_pod_runs_on_the_hosts_that_are_meant_for_it_and_on_no_others(pod: Json, hosts: set[str]) -> None:
     assert usable(pod) == hosts
+
+
+@pytest.mark.parametrize("annotations", [{}, group_together()], ids=["alone", "kept together"])
+def test_a_leader_that_is_labelled_after_it_was_judged_runs_on_its_own_groups_hosts(
+    annotations: dict[str, str],
+) -> None:
+    labelled = POLICY.admitted(of_group(labels=EARLY, annotations=annotations))
+    labelled["metadata"]["labels"] |= of_group()["metadata"]["labels"]
+    static = {"a static one"} if annotations else set()
+    assert usable(labelled) == {"the group's"} | static
+    assert POLICY.admitted(POLICY.admitted(labelled)) == POLICY.admitted(labelled)
