@@ -37,7 +37,7 @@ class Workloads(Protocol):
 class Reads(Workloads, Protocol):
     """As `relay.cluster.Cluster`."""
 
-    def pins_jobs(self) -> bool: ...
+    def pins_pods(self) -> bool: ...
 
 
 class Asked(Protocol):
@@ -71,9 +71,9 @@ def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens
 
 
 def _pinned(reads: Reads) -> bool | None:
-    """Return whether Jobs are pinned to their slices; None: it cannot be read, which holds up no answer."""
+    """Return whether pods are pinned to slices; None: it cannot be read, which holds up no answer."""
     try:
-        return reads.pins_jobs()
+        return reads.pins_pods()
     except (Temporary, Permanent):
         return None
 

@@ -157,7 +157,7 @@ class Cluster:
         with converted_errors():
             return _found(self._apps.read_namespaced_replica_set, name, namespace)
 
-    def pins_jobs(self) -> bool:
+    def pins_pods(self) -> bool:
         """Return whether the policy of infra/kubernetes/admission.yaml is bound, as `volume_claim` does."""
         read = partial(self._custom.get_cluster_custom_object, *BINDINGS)
         with converted_errors():

@@ -5,7 +5,7 @@
 # The build neither reaches a self-managed cluster, whose NAME is -, nor has credentials for it: its operator has. What is to
 # be applied is kept beside Terraform's state, and the commands that do it are printed.
 #
-# _ADMISSION=no turns the pinning of TPU Jobs off (infra/kubernetes/admission.yaml); else it is on, where the API server has it.
+# _ADMISSION=no turns the pinning of pods with chips off (infra/kubernetes/admission.yaml); else it is on, where the API server has it.
 set -euo pipefail
 cluster="$1" project="$2" location="$3" name="$4"
 namespace=tpu-slice-provisioner
@@ -37,7 +37,7 @@ kubectl delete serviceaccount relay --namespace "$namespace" --ignore-not-found
 
 kinds="$(kubectl get --raw /apis/admissionregistration.k8s.io/v1)"
 if [[ "$kinds" != *'"mutatingadmissionpolicies"'* ]]; then
-  echo "$cluster: TPU Jobs are not pinned to slices: its API server has no MutatingAdmissionPolicy (Kubernetes 1.36)."
+  echo "$cluster: pods are not pinned to slices: its API server has no MutatingAdmissionPolicy (Kubernetes 1.36)."
 elif [[ "${_ADMISSION:-}" == no ]]; then
   kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml
 else

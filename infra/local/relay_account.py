@@ -37,7 +37,7 @@ NOT_EVERYWHERE = tuple(
 )
 """The kinds that are applied where the API server has them: the embedded one does not."""
 PINNING = Path(__file__).resolve().parents[1] / "kubernetes" / "admission.yaml"
-"""The admission policy by which Jobs run on their own slices, as the build applies it."""
+"""The admission policy by which pods are pinned to slices, as the build applies it."""
 UNNEEDED = Image("unneeded", "unneeded")
 MANAGER = "tpu-slices-local"
 """The field manager of what the stack applies."""

@@ -53,8 +53,8 @@ def _policy(manifest: Manifest, answer: Answer) -> Iterator[Finding]:
     what = f"The API server does not serve {manifest.kind} of {manifest.api_version}"
     if manifest.optional:
         yield warning(
-            f"{what}: {manifest.file}, which is optional, cannot be applied. Jobs are not pinned to their slices "
-            "there: one of several hosts needs JobSet's exclusive topology, and `slices plan` warns of one without."
+            f"{what}: {manifest.file}, which is optional, cannot be applied. Pods are not pinned to slices "
+            "there: a Job of several hosts needs JobSet's exclusive topology, and `slices plan` warns of one without."
         )
     else:
         yield error(f"{what}, which the roll-out applies ({manifest.file}): upgrade the cluster.")

@@ -29,7 +29,7 @@ RECONCILED = "  ok      Reconcile recorded it after "
 SWEPT = "  ok      The sweep ran, and listed the cluster's slices in Google Cloud."
 UPDATED = "  ok      Updates come to the relay, which makes Events of them."
 CLOCKS = "  ok      All clocks agree within 10 s."
-PINNED = "  ok      Jobs are pinned to their slices, by the admission policy tpu-slice-provisioner."
+PINNED = "  ok      Pods are pinned to their slices, by the admission policy tpu-slice-provisioner."
 
 
 @pytest.fixture
@@ -89,19 +89,19 @@ def test_that_no_update_comes_to_a_relay_that_answers_is_named(stage: Stage) -> 
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        (False, "Jobs are not pinned: the admission policy infra/kubernetes/admission.yaml"),
+        (False, "Pods are not pinned: the admission policy infra/kubernetes/admission.yaml"),
         (Temporary("403"), "is not known"),
     ],
 )
 def test_that_jobs_are_not_pinned_or_that_nobody_knows_is_said_and_is_no_failure(
     stage: Stage, answers: bool | Exception, said: str
 ) -> None:
-    def pins_jobs() -> bool:
+    def pins_pods() -> bool:
         if isinstance(answers, Exception):
             raise answers
         return answers
 
-    stage.world.cluster.pins_jobs = pins_jobs
+    stage.world.cluster.pins_pods = pins_pods
     assert said in lines(stage, 0)[-1]
 
 

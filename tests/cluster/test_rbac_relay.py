@@ -50,7 +50,7 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "volume": lambda calls: calls.volume("data"),
     "deployment": lambda calls: calls.deployment(*legacy_provisioner.TPU_PROVISIONER.place),
     "our own deployment": lambda calls: calls.deployment(*legacy_provisioner.OURS),
-    "pins_jobs": lambda calls: calls.pins_jobs(),
+    "pins_pods": lambda calls: calls.pins_pods(),
     "replica_set": lambda calls: calls.replica_set("default", "web-1"),
     "scale_ups": lambda calls: calls.scale_ups("default"),
     "post": lambda calls: calls.post(EVENT),

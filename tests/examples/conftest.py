@@ -1,6 +1,6 @@
 """One stack with a real control plane for all examples that are run, and their stories, which begin together.
 
-The admission policy is on: no pod of one JobSet or Job comes to the slice of another, however many are of one shape.
+The admission policy is on: no pod of one workload comes to the slice of another, however many are of one shape.
 """
 
 from __future__ import annotations

@@ -51,15 +51,12 @@ def groups(cluster: Cluster) -> None:
 
 
 def scaled_groups(cluster: Cluster) -> None:
-    """Apply one of the groups: two that wait at once may exchange their slices."""
+    """Apply one of the groups."""
     cluster.kubectl("apply", "-f", "-", text=leader_worker_set("scaled").replace("replicas: 2", "replicas: 1"))
 
 
 def leader_worker_set(name: str) -> str:
-    """Return the example, of four hosts too, on an accelerator and in a shape that no other has.
-
-    Nothing pins the pods of groups.
-    """
+    """Return the example, of four hosts too, on an accelerator and in a shape that no other has."""
     text, accelerator = (FOLDER / "leader-worker-set.yaml").read_text(), {"serve": "tpu7x", "scaled": "tpu-v5p-slice"}
     text = text.replace("name: serve\n  annotations", f"name: {name}\n  annotations")
     return text.replace("tpu-v5-lite-podslice", accelerator[name]).replace("topology: 4x4", "topology: 2x2x4")

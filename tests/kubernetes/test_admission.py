@@ -215,7 +215,7 @@ def first_pinned(cluster: Cluster) -> Placement:
 
 def test_the_relay_sees_whether_jobs_are_pinned(without: Cluster) -> None:
     with Connection({"KUBECONFIG": str(without.plane.kubeconfig)}) as connection:
-        assert Calls(connection).pins_jobs() is False
+        assert Calls(connection).pins_pods() is False
         apply(without, OFF)
-        assert Calls(connection).pins_jobs() is True
+        assert Calls(connection).pins_pods() is True
         connection.rest_client.pool_manager.clear()

@@ -26,6 +26,9 @@ from tpu_standins.testing.places import TEST, Place, namespace_for
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 STATIC = "static"
+BEFORE = 3
+"""The Jobs of each JobSet before those with slices."""
+IDLE = {"name": "idle", "image": "idle:1"}
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,11 @@ class Pinned(Place):
         """Create a JobSet of as many Jobs; return its UID."""
         job = {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "backoffLimit": 0}
         template = {"spec": job | {"template": self.pod()}}
-        replicated = [{"name": "slice", "groupName": "default", "replicas": jobs, "template": template}]
+        driver = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [IDLE]}}}}
+        replicated = [
+            {"name": "driver", "groupName": "default", "replicas": BEFORE, "template": driver},
+            {"name": "slice", "groupName": "default", "replicas": jobs, "template": template},
+        ]
         return self._created("jobsets", name, {"replicatedJobs": replicated})
 
     def group(self, name: str) -> str:
@@ -90,10 +97,14 @@ class Pinned(Place):
             node = f"{self.name}-{pool}-{host}"
             add_node(self.api, node, f"{self.name}-{pool}", **{**labels, TEST: self.name})
 
+    def with_chips(self) -> list[Object]:
+        pods = items(self.api, "pods", self.name)
+        return [pod for pod in pods if pod["spec"]["containers"][0]["name"] != IDLE["name"]]
+
     def users(self) -> dict[str, set[str]]:
         """Return by pool, without the namespace, the names of the workloads and groups whose pods are bound there."""
         found = defaultdict[str, set[str]](set)
-        for pod in items(self.api, "pods", self.name):
+        for pod in self.with_chips():
             node = pod["spec"].get("nodeName")
             if node is not None:
                 pool = self.api.get("nodes", None, node)["metadata"]["labels"][POOL]
@@ -122,7 +133,7 @@ def a_slice(place: Pinned, kind: OwnerKind, name: str, uid: str, index: int = 0)
         replicated_job="slice" if kind is OwnerKind.JOBSET else "",
         job_index=index,
     )
-    return labels_of(job, 1, a_spec(key=key_of(job, 0)))
+    return labels_of(job, 1, a_spec(key=key_of(job, BEFORE)))
 
 
 def test_every_workload_is_whole_on_its_own_slices_and_others_are_on_none_of_them(place: Pinned) -> None:
@@ -142,7 +153,7 @@ def test_every_workload_is_whole_on_its_own_slices_and_others_are_on_none_of_the
     place.add_slice(STATIC, {})
 
     def bound() -> int:
-        return sum(1 for pod in items(place.api, "pods", place.name) if pod["spec"].get("nodeName"))
+        return sum(1 for pod in place.with_chips() if pod["spec"].get("nodeName"))
 
     waited(lambda: bound() == 2 * len(slices) + 2, "all pods that have hosts")
     assert place.users() == {**{name: {name} for name in slices}, STATIC: {"web"}}

@@ -59,7 +59,7 @@ class FakeCluster:
         self._fail()
         return self.jobsets.get(owner.full_name)
 
-    def pins_jobs(self) -> bool:
+    def pins_pods(self) -> bool:
         return True
 
     def post(self, event: Mapping[str, Any]) -> None:

@@ -322,6 +322,29 @@ def test_a_leader_pod_alone_requests_one_slice() -> None:
     assert (request.accelerator, request.exclusive_nodes) == ("tpu-v4-podslice", True)
 
 
+def test_the_jobs_of_a_jobset_are_numbered_over_all_its_replicated_jobs() -> None:
+    driver = replicated_job("driver", 2, containers=[container(0)])
+    jobs = [replicated_job("a", 3), driver, replicated_job("b", None), replicated_job("c", 4)]
+    found = requests_of(jobset(spec={"replicatedJobs": jobs}))
+    assert {each.replicated_job: each.first_job for each in found} == {"a": 0, "b": 5, "c": 6}
+
+
+def test_beyond_what_is_a_number_they_have_none() -> None:
+    many = replicated_job("driver", 1_000_000_000, containers=[container(0)])
+    (request,) = requests_of(jobset(spec={"replicatedJobs": [many, replicated_job("workers", 1)]}))
+    assert request.first_job is None
+
+
+@pytest.mark.parametrize(
+    ("index", "of_all", "first"), [(1, "4", 3), (1, None, None), (1, "x", None), (4, "1", None), (1, "9" * 10, None)]
+)
+def test_a_leader_pod_alone_says_where_its_replicated_job_begins(
+    index: int, of_all: str | None, first: int | None
+) -> None:
+    request = request_of_pod(pod(index, labels={"jobset.sigs.k8s.io/job-global-index": of_all}))
+    assert request.first_job == first
+
+
 def test_a_leader_has_its_place_its_selector_and_what_admission_added() -> None:
     leader = leader_of(pod(3, spec={"nodeSelector": {**SELECTOR, "job-key": "k"}}, labels={"team": "vision"}))
     assert (leader.replicated_job, leader.job_index) == ("workers", 3)

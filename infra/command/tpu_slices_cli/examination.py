@@ -238,19 +238,19 @@ def _clocks(seen: Seen) -> Iterator[Finding]:
 
 
 def _pinned(seen: Seen) -> Iterator[Finding]:
-    """Yield whether Jobs are pinned to their slices: a cluster whose Jobs are not is well, and has to know it."""
+    """Yield whether pods are pinned to slices: a cluster whose pods are not is well, and has to know it."""
     if seen.trip is None:
         return
     match seen.trip.pinned:
         case True:
-            yield well("Jobs are pinned to their slices, by the admission policy tpu-slice-provisioner.")
+            yield well("Pods are pinned to their slices, by the admission policy tpu-slice-provisioner.")
         case False:
             yield well(
-                "Jobs are not pinned: the admission policy infra/kubernetes/admission.yaml is not applied, so the pods "
-                "of a Job may spread over slices of its shape unless it keeps them together (`slices plan` warns)."
+                "Pods are not pinned: the admission policy infra/kubernetes/admission.yaml is not applied, so those of "
+                "a Job may spread over slices of its shape unless it keeps them together (`slices plan` warns)."
             )
         case None:
-            yield well("Whether Jobs are pinned to their slices is not known: the relay could not read its policy.")
+            yield well("Whether pods are pinned to slices is not known: the relay could not read its policy.")
 
 
 def _off(seen: Seen, at: datetime) -> timedelta:

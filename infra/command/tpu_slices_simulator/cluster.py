@@ -57,7 +57,7 @@ class FakeCluster:
         self._pod_numbers = 0
         self.ends_pods = True
         """Whether kubelets end pods that are being deleted."""
-        self.pins_jobs: Callable[[], bool] = lambda: True
+        self.pins_pods: Callable[[], bool] = lambda: True
         self.runs_relays(1)
 
     # the relay

@@ -225,10 +225,14 @@ def _request_of_job(jobset: Json, replicated_job: Json) -> TemplateRequest:
     )
 
 
-def _jobs_before(jobset: Json, replicated_job: Json) -> int:
-    """Return how many Jobs a JobSet has before those of a replicatedJob, as its controller counts them."""
+def _jobs_before(jobset: Json, replicated_job: Json) -> int | None:
+    """Return how many Jobs a JobSet has before those of a replicatedJob, as its controller counts them.
+
+    None: more than `is_count` takes for a number.
+    """
     before = itertools.takewhile(lambda job: job["name"] != replicated_job["name"], jobset["spec"]["replicatedJobs"])
-    return sum(map(_replicas, before))
+    jobs = sum(map(_replicas, before))
+    return jobs if is_count(str(jobs)) else None
 
 
 def fields_of_job(job: Json) -> dict[str, Any]:

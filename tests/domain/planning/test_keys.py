@@ -1,14 +1,19 @@
-"""The keys of hosts and of pods: one table of strings, against what pods of the real controllers have."""
+"""The keys of hosts. That pods of the real controllers have them, tests/kubernetes/test_pinned.py shows."""
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_job, an_owner
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid
-from tpu_slices.domain.planning.keys import is_key, key_of
+from tpu_slices.domain.planning.keys import key_of
 
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
+"""Kubernetes' own rule (k8s.io/apimachinery pkg/util/validation IsValidLabelValue), without the empty value."""
 UID = WorkloadUid("5f0c1d2e-8a4b-4c6d-9e0f-112233445566")
 
 
@@ -39,7 +44,11 @@ def test_without_its_index_among_all_jobs_a_job_of_a_jobset_has_none() -> None:
     assert key_of(a_job(uid=UID), None) == ""
 
 
-@given(st.text(max_size=80), st.integers(0, 1 << 31), st.integers(0, 1 << 31))
-def test_a_key_is_the_value_of_a_label_whatever_the_uid_is(uid: str, first: int, index: int) -> None:
-    key = key_of(a_job(uid=WorkloadUid(uid), job_index=index), first)
-    assert not key or (is_key(key) and len(key) <= 63)
+@pytest.mark.parametrize("uid", ["", "a b", "-", "x" * 63, "é"])
+def test_what_could_be_no_labels_value_is_no_key(uid: str) -> None:
+    assert key_of(a_job(uid=WorkloadUid(uid)), 0) == ""
+
+
+@given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,34}[a-z0-9])?", fullmatch=True), st.integers(0, 999_999_999))
+def test_the_key_of_each_uid_is_a_labels_value(uid: str, first: int) -> None:
+    assert LABEL_VALUE.fullmatch(key_of(a_job(uid=WorkloadUid(uid), job_index=999_999_999), first))

@@ -14,8 +14,8 @@ from tpu_slices.domain.model.slices import Network
 
 
 def test_a_selector_that_admission_added_becomes_a_node_label() -> None:
-    leader = a_leader(node_selector=(*SHAPE.items(), ("job-key", "a1b2")))
-    assert spec_of(a_request(), leader).node_labels == (("job-key", "a1b2"),)
+    leader = a_leader(node_selector=(*SHAPE.items(), ("team", "vision")))
+    assert spec_of(a_request(), leader).node_labels == (("team", "vision"),)
 
 
 def test_a_forged_pod_cannot_change_the_capacity_of_its_slice() -> None:
@@ -24,7 +24,7 @@ def test_a_forged_pod_cannot_change_the_capacity_of_its_slice() -> None:
 
 
 def test_a_pods_additions_do_not_change_the_fingerprint() -> None:
-    leader = a_leader(node_selector=(*SHAPE.items(), ("job-key", "a1b2")), labels=(("x", "y"),))
+    leader = a_leader(node_selector=(*SHAPE.items(), ("team", "vision")), labels=(("x", "y"),))
     assert spec_of(a_request(), leader).fingerprint == spec_of(a_request()).fingerprint
 
 

@@ -13,7 +13,7 @@ from tests.builders import a_job, an_owner
 from tests.infra.admission.cases import BINDING, CASES, DEFINED, KEYS, POLICY, Case
 from tests.infra.admission.pods import GROUP, UID, Json, terms_of
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid
-from tpu_slices.domain.planning.keys import key_of, key_of_sharers
+from tpu_slices.domain.planning.keys import key_of
 
 
 def test_no_two_cases_have_the_same_name() -> None:
@@ -69,10 +69,6 @@ def test_the_functions_give_hosts_the_keys_that_the_policy_asks_for(
     job: WorkloadJob, first_job: int | None, keys: tuple[str, ...]
 ) -> None:
     assert (key_of(job, first_job),) == keys
-
-
-def test_jobs_that_share_a_slice_have_the_key_that_the_policy_asks_for() -> None:
-    assert key_of_sharers(WorkloadUid(UID), 3) == KEYS[1]
 
 
 def test_the_settings_are_off_and_part_of_the_policy_itself() -> None:

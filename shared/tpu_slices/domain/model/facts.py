@@ -155,7 +155,7 @@ class TemplateRequest:
     exclusive_topology: str = ""
     """The value of EXCLUSIVE or GROUP_EXCLUSIVE; empty: there is none, or JobSet places by node selector."""
     first_job: int | None = None
-    """The index of its first Job among all Jobs of the JobSet; None: it is of no JobSet."""
+    """The index of its first Job among all Jobs of the JobSet; None: it is of none, or that is not known."""
     slicing: Pairs = ()
     """What asks for a slice that GKE forms of parts of pools: keys of SLICING_MARKS and their values."""
     pod_rules: tuple[PodRule, ...] = ()
@@ -328,7 +328,7 @@ class Echo:
     asked_at: datetime
     at: datetime
     pinned: bool | None = None
-    """Whether the admission policy stands by which Jobs run on their own slices; None: the relay could not read it."""
+    """Whether the admission policy stands by which pods are pinned to slices; None: the relay could not read it."""
     by_updates: bool = False
 
 

@@ -198,7 +198,7 @@ class SliceSpec:
     instance: InstanceRequest | None = None
     """Of a TPUNodeGroup only."""
     key: str = ""
-    """The pods with this key may run on the hosts, and no others (`planning.keys`); empty: they have none."""
+    """That of the hosts (`planning.keys`): the pods that they are for have it; empty: they have none."""
     jobset_chips: int = 0
     """The chips of all slices that its JobSet requests."""
     caveat: str = ""

@@ -1,18 +1,18 @@
-"""Which pods may run on which hosts: a host has one key, and a pod runs on hosts that have one of its keys. Pure.
+"""Which pods hosts are for: a host has a key, and under the admission policy a pod runs on hosts with one of its own.
 
-A key is an identity, so that it fits nothing once its workload has ended. It is a label's value.
+Pure. Except a group's, a key is an identity: it fits nothing once its workload has ended. It is the value of a label.
 
-| the slice of                  | its key                 | from, on a pod                                        |
-|-------------------------------|-------------------------|-------------------------------------------------------|
-| a Job of a JobSet             | `UID.jN`                | jobset-uid and job-global-index                       |
-| Jobs of one pod that share it | `UID.rN`, of their first | the same, less job-index                             |
-| a Job by itself               | its UID                 | batch.kubernetes.io/controller-uid                    |
-| a group of a LeaderWorkerSet  | its group key           | leaderworkerset.sigs.k8s.io/group-key                 |
-| a TPUNodeGroup                | none                    | a pod selects the group itself                        |
+| the slice of                  | its key                  | from, on a pod                                       |
+|-------------------------------|--------------------------|------------------------------------------------------|
+| a Job of a JobSet             | `UID.jN`                 | jobset-uid and job-global-index                      |
+| Jobs of one pod that share it | `UID.rN`, of their first | jobset-uid, and job-global-index less job-index      |
+| a Job by itself               | its UID                  | the reference to what controls it                    |
+| a group of a LeaderWorkerSet  | its group key            | leaderworkerset.sigs.k8s.io/group-key                |
+| a TPUNodeGroup                | none                     | a pod selects the group itself                       |
 
-A group has no UID of its own, and no pod names its LeaderWorkerSet's: its key is made of namespace and name, as
-LeaderWorkerSet's webhook does (sigs.k8s.io/lws pkg/webhooks/pod_webhook.go). JobSet's labels are as of 0.10
-(sigs.k8s.io/jobset pkg/controllers/jobset_controller.go).
+The second is reserved: no slice is shared yet. A group has no UID of its own, and its pods do not carry that of their
+LeaderWorkerSet: its key is made of namespace and name, as LeaderWorkerSet's webhook does (sigs.k8s.io/lws
+pkg/webhooks/pod_webhook.go). JobSet's labels are as of 0.10 (sigs.k8s.io/jobset pkg/controllers/jobset_controller.go).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob
 
 KEY_LABEL = "google.com/tpu-slice-key"
 """The label of hosts whose value is their key."""
@@ -34,32 +34,17 @@ def key_of(job: WorkloadJob, first_job: int | None) -> str:
     `first_job`: the index of the replicatedJob's first Job among all Jobs of the JobSet; None: it is not known.
     """
     key = _key(job, first_job)
-    return key if is_key(key) else ""
+    return key if _KEY.fullmatch(key) else ""
 
 
 def _key(job: WorkloadJob, first_job: int | None) -> str:
     owner = job.owner
     match owner.kind:
         case OwnerKind.JOBSET:
-            return "" if first_job is None else key_of_job(owner.uid, first_job + job.job_index)
+            return "" if first_job is None else f"{owner.uid}.j{first_job + job.job_index}"
         case OwnerKind.JOB:
             return owner.uid
         case OwnerKind.LEADER_WORKER_SET:
             return hashlib.sha1(f"{owner.namespace}/{job.job_name}".encode(), usedforsecurity=False).hexdigest()
         case OwnerKind.TPU_NODE_GROUP:
             return ""
-
-
-def key_of_job(jobset: WorkloadUid, global_index: int) -> str:
-    """Return the key of a JobSet's Job."""
-    return f"{jobset}.j{global_index}"
-
-
-def key_of_sharers(jobset: WorkloadUid, first_job: int) -> str:
-    """Return the key that the Jobs of a replicatedJob have in common."""
-    return f"{jobset}.r{first_job}"
-
-
-def is_key(text: str) -> bool:
-    """Return whether a text can be a key: what the value of a label may be, and not empty."""
-    return _KEY.fullmatch(text) is not None

@@ -2,7 +2,7 @@
 
 Those named `tpu-provisioner-*` and the owner label are TPU Provisioner's (ai-on-gke/tpu-provisioner@6789e2a,
 internal/cloud/common.go), so that selectors on them keep working. GKE allows 1,024 characters of labels per
-pool (google.container.v1 NodeConfig.labels); ours need about 700, and 970 with the longest possible names.
+pool (google.container.v1 NodeConfig.labels); ours need about 700, and 1,000 with the longest possible names.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class RoundTrip:
     received_at: datetime
     """By the function receive."""
     pinned: bool | None = None
-    """Whether the relay saw the admission policy by which Jobs run on their own slices; None: that is not known."""
+    """Whether the relay saw the admission policy by which pods are pinned to slices; None: that is not known."""
     reconciled_at: datetime | None = None
     """By the function reconcile; None: not yet."""
 
