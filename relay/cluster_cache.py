@@ -155,9 +155,8 @@ class ClusterCache:
     def workload_of(self, leader: Leader) -> Workload | None:
         """Return a leader's workload, by name; None for a pod that is left over from an earlier one of that name."""
         uid = self._uids.get(leader.workload)
-        if uid is None or leader.workload_uid not in {None, uid}:
-            return None
-        return self._workloads[uid]
+        workload = self._workloads[uid] if uid is not None else None
+        return workload if workload is not None and leader.may_be_of(workload) else None
 
     def leaders_of(self, workload: Workload) -> Iterator[Leader]:
         leaders = (self._leaders[pod] for pod in self._pods.get(workload.name, ()))
@@ -339,7 +338,7 @@ def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
     A tenant may write a pod with the labels of another's. Such a pod must neither keep hosts from being deleted nor
     pass for the Job whose labels it has: its controller counts, which is looked for in the pod's own namespace.
     """
-    if pod.workload_uid not in {None, workload.ref.owner.uid} or not _is_live(workload):
+    if not pod.may_be_of(workload) or not _is_live(workload):
         return None
     asking = {request.replicated_job for request in workload.requests}
     if workload.parse_error is None and pod.place.replicated_job not in asking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,6 +14,9 @@ from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid
 from tpu_slices.domain.records.standings import standing
 from tpu_slices.ports.log_events import LogEvent
+
+SERVERS_DIFFER_BY = timedelta(seconds=30)
+"""At most, the clocks of a control plane's API servers."""
 
 
 class Kind(StrEnum):
@@ -106,6 +109,8 @@ class Workload:
     """What it declares, if it is a TPUNodeGroup."""
     finalizers: tuple[str, ...] = ()
     """Of a TPUNodeGroup."""
+    created: datetime | None = None
+    """When, by the API server that took it; None: that is not said."""
 
     @property
     def identity(self) -> str:
@@ -178,6 +183,19 @@ class Leader:
     """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""
     node: str | None
     """The node that it is bound to; None once it has ended."""
+    created: datetime | None = None
+    """As of a Workload."""
+
+    def may_be_of(self, workload: Workload) -> bool:
+        """Return whether it is a pod of this workload, as far as its UID and its age tell, and not of one before it.
+
+        The pods of a group name their LeaderWorkerSet only. One that was made before that is of an earlier life.
+        """
+        if self.workload_uid is not None:
+            return self.workload_uid == workload.ref.owner.uid
+        if self.created is None or workload.created is None:
+            return True
+        return self.created >= workload.created - SERVERS_DIFFER_BY
 
     @property
     def identity(self) -> str:

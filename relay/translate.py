@@ -142,6 +142,7 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
         parse_error=parse_error,
         group=group,
         finalizers=tuple(obj["metadata"].get("finalizers") or ()) if reader.kind.declares else (),
+        created=_created(obj),
     )
 
 
@@ -170,7 +171,13 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         volumes=volumes_of(obj)[:VOLUMES_PER_FACT],
         waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
         node=None if has_ended(obj) else obj["spec"].get("nodeName"),
+        created=_created(obj),
     )
+
+
+def _created(obj: Json) -> datetime | None:
+    said = obj["metadata"].get("creationTimestamp")
+    return datetime.fromisoformat(said) if said else None
 
 
 def pod_on_a_host(obj: Json) -> HostPod | None:

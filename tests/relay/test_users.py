@@ -140,6 +140,22 @@ def test_a_group_keeps_its_hosts_whatever_its_leader_worker_set_asks_for_now(tem
     assert ["serve has a pod on them" in line["error"] for line in lines] == [True]
 
 
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [("2026-03-01T11:58:00Z", False), ("2026-03-01T11:59:50Z", True), ("2026-03-01T12:00:03Z", True), (None, True)],
+    ids=["before it", "before it, by another API server's clock", "after it", "nobody knows when"],
+)
+def test_a_pod_made_before_its_leader_worker_set_is_of_an_earlier_one(made: str | None, *, counts: bool) -> None:
+    scene = Scene()
+    group = leader_worker_set()
+    group["metadata"]["creationTimestamp"] = "2026-03-01T12:00:00Z"
+    scene.api.workloads.append(group)
+    pod = group_pod(spec={"nodeName": NODES[1]})
+    pod["metadata"]["creationTimestamp"] = made
+    scene.bind(pod)
+    assert (scene.close().answers is None) is counts
+
+
 def test_pods_of_a_workload_whose_templates_cannot_be_parsed_keep_their_hosts() -> None:
     scene = Scene()
     scene.api.workloads[:] = [jobset(spec={"replicatedJobs": [{"name": "workers", "replicas": "many"}]})]

@@ -168,7 +168,7 @@ class FakeCluster:
     def creates_pod(self, jobset: LiveWorkload, index: int) -> Pod:
         """Let a leader wait, of the revision that its group's other pods are of, if there are any."""
         self._pod_numbers += 1
-        pod = Pod(f"pod-{self._pod_numbers:05}", jobset, index)
+        pod = Pod(f"pod-{self._pod_numbers:05}", jobset, index, created=self._clock.now())
         pod.template = next(
             (each.template for each in beside(pod, self.followers) if each.ends_by is None), pod.template
         )
@@ -247,7 +247,9 @@ class FakeCluster:
         missing = [rank for rank in range(1, len(nodes) + 1) if rank not in there.values()]
         for rank, node in zip(missing, [node for node in nodes if node not in there], strict=False):
             uid = f"{leader.uid}-{rank}"
-            self.followers[uid] = Pod(uid, leader.jobset, leader.index, node, rank, template=leader.template)
+            self.followers[uid] = Pod(
+                uid, leader.jobset, leader.index, node, rank, created=self._clock.now(), template=leader.template
+            )
 
     def schedules_pods(self) -> None:
         """Bind waiting leaders to free hosts."""

@@ -26,6 +26,7 @@ class LiveWorkload:
     state: WorkloadState = WorkloadState.ACTIVE
     absent: bool = False
     """Its pods are not created by themselves."""
+    created: datetime | None = None
     requests: tuple[TemplateRequest, ...] = field(init=False)
     jobs: Sequence[tuple[str, int]] = field(init=False)
     """The Jobs that need a slice, by replicatedJob and index."""
@@ -68,7 +69,7 @@ class LiveWorkload:
 
     @property
     def raw(self) -> Json:
-        return objects.workload(self.manifest, self.ref, self.state)
+        return objects.aged(objects.workload(self.manifest, self.ref, self.state), self.created)
 
     @property
     def seen(self) -> Workload:
@@ -91,6 +92,7 @@ class Pod:
     """With success."""
     ends_by: datetime | None = None
     """It is being deleted: when its grace is over."""
+    created: datetime | None = None
     template: Json = field(default_factory=dict)
     """What it is made of; left out: that which its workload has now, which may be edited later."""
 
@@ -108,6 +110,7 @@ class Pod:
     @property
     def raw(self) -> Json:
         made = objects.pod_of(self.template, self.jobset.ref.owner, (*self.job, self.rank), self.uid, self.node)
+        made = objects.aged(made, self.created)
         if self.ended:
             made = objects.patched(made, {"status": {"phase": "Succeeded"}})
         if self.ends_by is not None:

@@ -6,6 +6,7 @@ What controllers, kubelets and GKE add to them is as real ones do, where the rel
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from relay.translate import MAINTENANCE, TAINT
@@ -163,6 +164,13 @@ def maintenance(*, on: bool) -> dict[str, Any]:
     """Return the patch of a node whose machine Google maintains, or does no more: it has a label, and is not Ready."""
     ready = [{"type": "Ready", "status": "False" if on else "True"}]
     return {"metadata": {"labels": {MAINTENANCE: "ONGOING" if on else None}}, "status": {"conditions": ready}}
+
+
+def aged(obj: Json, created: datetime | None) -> Json:
+    """Return an object with the time at which it was created, in whole seconds; None: nobody asks."""
+    if created is None:
+        return obj
+    return patched(obj, {"metadata": {"creationTimestamp": f"{created:%Y-%m-%dT%H:%M:%SZ}"}})
 
 
 def patched(obj: Json, patch: Json) -> dict[str, Any]:

@@ -90,5 +90,5 @@ class Users:
             uid=WorkloadUid(str(uuid5(NAMESPACE_URL, f"{plot.id}/{life}"))),
         )
         ref = WorkloadRef(owner=owner, generation=1, resource_version="100")
-        self.workloads[plot.id] = LiveWorkload(ref, plot.manifest)
+        self.workloads[plot.id] = LiveWorkload(ref, plot.manifest, created=self._of.clock.now())
         self._of.cluster.puts(self.workloads[plot.id])
