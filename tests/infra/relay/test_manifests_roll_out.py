@@ -59,14 +59,14 @@ def test_every_cluster_gets_its_overlay_and_loses_what_earlier_releases_had(made
     assert made.calls == [*of("blue"), *of("red")]
 
 
-def test_tpu_jobs_are_pinned_where_the_api_server_can(made: Tools, folder: Path) -> None:
+def test_pods_are_pinned_where_the_api_server_can(made: Tools, folder: Path) -> None:
     made.answer("--raw /apis/admissionregistration.k8s.io/v1 build/relay/red/kubeconfig", WITH_POLICIES)
     rolled = roll_out(made, folder)
 
     assert rolled.returncode == 0, rolled.stderr
     assert made.calls == [*of("blue"), *of("red"), PINNED]
-    assert "blue: TPU Jobs are not pinned to slices: its API server has no MutatingAdmissionPolicy" in rolled.stdout
-    assert "red: TPU Jobs" not in rolled.stdout
+    assert "blue: pods are not pinned to slices: its API server has no MutatingAdmissionPolicy" in rolled.stdout
+    assert "red: pods" not in rolled.stdout
 
 
 def test_pinning_is_removed_where_it_was_on(made: Tools, folder: Path) -> None:
