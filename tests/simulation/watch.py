@@ -153,14 +153,12 @@ class Watch:
         namespace, known = record.owner.namespace, by_id(self._world.records.values())
         for id_, waits_since in self._in_line.items():
             other = known.get(id_)
-            waits = other is not None and other.reason is Reason.OPERATION_LIMIT
-            if (
-                other is not None
-                and waits
-                and (since is None or since > waits_since or other.owner.namespace == namespace)
-            ):
+            if other is None or other.reason is not Reason.OPERATION_LIMIT:
+                continue
+            own = other.owner.namespace
+            if own == namespace or since is None or since > waits_since:
                 self._passed[id_, namespace] += 1
-                if self._passed[id_, namespace] - self._passed[id_, other.owner.namespace] > MOST_PASSES:
+                if self._passed[id_, namespace] - self._passed[id_, own] > MOST_PASSES:
                     broken(Promise.FAIR_TURNS, f"{namespace} was served {MOST_PASSES} times before {id_}", self._world)
 
     def _stand_in_line(self, records: Iterable[SliceRecord]) -> None:

@@ -36,7 +36,7 @@ class PoolOrder:
     ours_since: datetime | None = None
     """Since when the pool is known to be ours by its record: that proves it, too, unless the name was used since."""
     made_by: str | None = None
-    """The operation that made the pool: of GKE's operations of this name it is known by that one. None: not known."""
+    """The operation that made the pool: another creation under its name makes another pool. None: that is not known."""
     asks_work: bool = False
     """Whether `look` is to find out what the vendor does to a pool that it works on: that is not on record."""
     seen_ours: bool = False

@@ -87,7 +87,7 @@ def of_group(*containers: Json, labels: Mapping[str, str | None] | None = None, 
 
 
 def _known(labels: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the labels that a pod has: those that are None it lacks."""
+    """Return the labels without those that are None."""
     return {key: value for key, value in labels.items() if value is not None}
 
 

@@ -23,6 +23,7 @@ from tpu_slices.domain.planning.host_labels import (
     VARYING,
     ZONE,
     host_labels,
+    is_label_value,
     is_slicing,
     network_labels,
 )
@@ -33,7 +34,6 @@ from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS, labels_of
 _GIB = 1 << 30
 _LONGEST = 63
 _LABEL_KEY = re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 """Kubernetes' syntax of labels (apimachinery pkg/util/validation)."""
 
 _SELECTED = frozenset({*CAPACITY_KEYS, PLACEMENT_POLICY, ZONE})
@@ -96,9 +96,7 @@ def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> I
             f"{settings.hosts_per_slice} (hosts_per_slice in the cluster's settings)"
         )
     for key, value in spec.node_labels:
-        if not (
-            _LABEL_KEY.fullmatch(key) and len(key.rpartition("/")[2]) <= _LONGEST and _LABEL_VALUE.fullmatch(value)
-        ):
+        if not (_LABEL_KEY.fullmatch(key) and len(key.rpartition("/")[2]) <= _LONGEST and is_label_value(value)):
             yield does_not_fit(f'node labels: "{key}={value}" is not a valid node label')
     labels = {**labels_of(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
     length = sum(len(key) + len(value) for key, value in labels.items())

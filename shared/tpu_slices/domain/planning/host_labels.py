@@ -59,6 +59,7 @@ _SLICING = re.compile(
 _CORES_PER_CHIP = 2
 """Of tpu7x and tpu7, the accelerators with workload policies."""
 
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _SYSTEM_SUFFIXES = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
 _FROM_USERS = frozenset(
     f"cloud.google.com/gke-{name}" for name in ("tpu-ici-resiliency", "location-hint", "tpu-auto-restart")
@@ -76,6 +77,11 @@ def is_system(key: str) -> bool:
 def may_be_a_node_label(key: str) -> bool:
     """Return whether a node pool may carry this label on behalf of a tenant."""
     return key in _FROM_USERS or not is_system(key)
+
+
+def is_label_value(text: str) -> bool:
+    """Return whether a text can be the value of a label, which may be empty."""
+    return _LABEL_VALUE.fullmatch(text) is not None
 
 
 def is_slicing(key: str) -> bool:

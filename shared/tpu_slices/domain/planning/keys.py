@@ -18,14 +18,12 @@ pkg/webhooks/pod_webhook.go). JobSet's labels are as of 0.10 (sigs.k8s.io/jobset
 from __future__ import annotations
 
 import hashlib
-import re
 
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob
+from tpu_slices.domain.planning.host_labels import is_label_value
 
 KEY_LABEL = "google.com/tpu-slice-key"
 """The label of hosts whose value is their key."""
-
-_KEY = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 def key_of(job: WorkloadJob, first_job: int | None) -> str:
@@ -34,7 +32,7 @@ def key_of(job: WorkloadJob, first_job: int | None) -> str:
     `first_job`: the index of the replicatedJob's first Job among all Jobs of the JobSet; None: it is not known.
     """
     key = _key(job, first_job)
-    return key if _KEY.fullmatch(key) else ""
+    return key if is_label_value(key) else ""
 
 
 def _key(job: WorkloadJob, first_job: int | None) -> str:

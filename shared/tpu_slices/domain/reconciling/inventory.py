@@ -345,7 +345,7 @@ def _mend(
 
 
 def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -> tuple[SliceId, ...]:
-    """Return the slices that a claim had before and that are not gone, but for those that a claim has now.
+    """Return the slices that a claim had before, that are not gone, and that no claim has now.
 
     `pools`: those that were made for the claim. Only a pool whose labels prove that counts.
     """
