@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import structlog
 from kubernetes.config import ConfigException
@@ -23,6 +23,7 @@ from kubernetes.config import ConfigException
 from relay import cluster
 from relay.agenda import SteadyClock, rising_pause
 from relay.connection import connect
+from relay.ending import end
 from relay.fact_queue import FactQueue
 from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
@@ -195,17 +196,6 @@ def main() -> int:
         sys.stderr.write(f"relay: {wrong}\n")
         return 2
     return relay.run()
-
-
-def end(code: int) -> NoReturn:
-    """End the process without a word to its threads: all that had to be said is said.
-
-    Otherwise Python waits for calls of clients that are under way, and their libraries abort if a thread uses them
-    while they are taken down.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import yaml
 from tpu_slices.domain.model.slices import ClusterId
 
 BASE = Path(__file__).resolve().parent / "relay" / "base"
+WEBHOOK = Path(__file__).resolve().parent / "webhook"
+"""What the admission webhook has in every cluster where it is needed."""
 COMPONENTS = (
     *(BASE.with_name(name) for name in ("credentials", "joining")),
     Path(__file__).resolve().parent / "self-managed",

@@ -61,6 +61,15 @@ class Addresses:
         return self.folder / "relay.token"
 
     @property
+    def webhook_kubeconfig(self) -> Path:
+        """Return the path of the webhook's own, as its ServiceAccount."""
+        return self.folder / "webhook.kubeconfig"
+
+    @property
+    def webhook_token(self) -> Path:
+        return self.folder / "webhook.token"
+
+    @property
     def credentials(self) -> Path:
         """Return the path of the credentials for a GKE that is not simulated."""
         return self.folder / "credentials.json"

@@ -59,15 +59,22 @@ def manifests(cluster: str, *, hosts_in: str = "") -> tuple[Object, ...]:
 @contextmanager
 def relay_account(addresses: Addresses, renew_every: float = _RENEW_EVERY) -> Iterator[None]:
     """Apply the manifests, write the relay's kubeconfig, and renew its token at intervals until the block is left."""
+    open_account(addresses)
+    with renewed(addresses, account_of(addresses.cluster_id), addresses.relay_token, renew_every):
+        yield
+
+
+@contextmanager
+def renewed(addresses: Addresses, account: str, token: Path, renew_every: float = _RENEW_EVERY) -> Iterator[None]:
+    """Renew the token of a ServiceAccount at intervals until the block is left."""
     with closing(Api.of(addresses.kubeconfig)) as api:
 
         def renew() -> None:
             try:
-                write_private(addresses.relay_token, _token(api, addresses.cluster_id))
+                write_private(token, token_of(api, account))
             except ApiError as error:
-                logger.warning("The relay's token was not renewed: %s", str(error))
+                logger.warning("The token of %s was not renewed: %s", account, str(error))
 
-        open_account(addresses)
         with repeated(renew, renew_every):
             yield
 
@@ -80,7 +87,7 @@ def open_account(addresses: Addresses, *, within: float = PATIENCE_SECONDS) -> N
     with closing(Api.of(addresses.kubeconfig)) as api:
         for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in):
             _apply(api, manifest, within)
-        write_private(addresses.relay_token, _token(api, addresses.cluster_id))
+        write_private(addresses.relay_token, token_of(api, account_of(addresses.cluster_id)))
     way = addresses.proxy_kubeconfig.read_text(encoding="utf-8")
     write_private(addresses.relay_kubeconfig, for_token_file(way, addresses.relay_token))
 
@@ -98,12 +105,13 @@ def _apply(api: Api, manifest: Object, within: float) -> None:
         raise ProgramFailed(str(problem)) from problem
 
 
-def _token(api: Api, cluster: str) -> str:
+def token_of(api: Api, account: str) -> str:
+    """Return a new token of a ServiceAccount. Raise ApiError."""
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
         "spec": {"audiences": [], "expirationSeconds": _SECONDS},
     }
-    answer = api.call("POST", KINDS["serviceaccounts"].path(NAMESPACE, account_of(cluster), "token"), request)
+    answer = api.call("POST", KINDS["serviceaccounts"].path(NAMESPACE, account, "token"), request)
     token: str = answer["status"]["token"]
     return token

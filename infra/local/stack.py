@@ -15,6 +15,7 @@ from infra.local.live_stack import released
 from infra.local.plan import STARTUP_SCRIPT, Plan
 from infra.local.relay_account import relay_account
 from infra.local.scheduler import scheduled
+from infra.local.webhook import webhook
 from tpu_standins import emulators, prerequisites
 from tpu_standins.interrupts import orderly_end
 from tpu_standins.ports import free_ports
@@ -60,6 +61,7 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         processes.wait_until_ready(firestore, proxy)
         seed(addresses)
         held.enter_context(relay_account(addresses))
+        held.enter_context(webhook(plan, addresses, processes))
         (relay,) = processes.start(local_relay(plan, addresses))
         processes.wait_until_ready(*hosts, relay, *functions)
         for each in table.schedules:

@@ -70,7 +70,10 @@ class LogEvent(StrEnum):
     PROBES_STARTED = "probes.started"
     PROBES_FAILED = "probes.failed"
     OUTBOX_ABANDONED = "outbox.abandoned"  # at shutdown, with facts that were not published
-    THREAD_FAILED = "thread.failed"  # the relay exits, and Kubernetes restarts it
+    THREAD_FAILED = "thread.failed"  # the relay, or the webhook, exits, and Kubernetes restarts it
+    # the webhook, where the API server has no such policies
+    CERTIFICATE_RENEWED = "certificate.renewed"
+    CERTIFICATE_FAILED = "certificate.failed"  # it cannot be renewed, or the API server told of it
 
 
 MEASURED: Mapping[LogEvent, tuple[str, ...]] = {

@@ -37,6 +37,10 @@ from tpu_slices.wire.workloads import (
 NAME = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
+GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
+"""The label by which LeaderWorkerSet's webhook tells groups apart (domain/planning/keys.py)."""
+SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"
+"""An annotation of the pods of groups that have subgroups."""
 
 Terms = tuple[tuple[Requirement, ...], ...]
 """A required node affinity: all requirements of one term must be met; empty: none."""

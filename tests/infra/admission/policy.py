@@ -79,7 +79,7 @@ class Policy:
         for mutation in self.spec["mutations"]:
             expression = mutation["jsonPatch"]["expression"]
             for patch in self._eval(expression, object=result, variables=known):
-                result = _patched(result, json_format.MessageToDict(patch))
+                result = patched(result, json_format.MessageToDict(patch))
         return result
 
     def _eval(self, expression: str, **data: Any) -> Any:
@@ -88,7 +88,7 @@ class Policy:
         return self._compiled[expression].eval(data=data).plain_value()
 
 
-def _patched(document: Json, patch: Json) -> Json:
+def patched(document: Json, patch: Json) -> Json:
     """Apply `add` or `remove` to a member of an object; what is not there cannot be removed."""
     result = copy.deepcopy(document)
     *most, last = (part.replace("~1", "/").replace("~0", "~") for part in patch["path"].split("/")[1:])

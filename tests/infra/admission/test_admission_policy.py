@@ -1,51 +1,18 @@
-"""The policy by which pods run on hosts that are meant for them: its expressions, evaluated without an API server.
-
-The same cases on a real one: tests/kubernetes/test_admission.py.
-"""
+"""The manifest of the policy by which pods run on hosts that are meant for them, and the keys that it requires."""
 
 from __future__ import annotations
-
-import copy
 
 import pytest
 
 from tests.builders import a_job, an_owner
-from tests.infra.admission.cases import BINDING, CASES, DEFINED, KEYS, POLICY, Case
-from tests.infra.admission.pods import GROUP, UID, Json, terms_of
+from tests.infra.admission.cases import BINDING, CASES, DEFINED, KEYS
+from tests.infra.admission.pods import GROUP, UID
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.planning.keys import key_of
 
 
 def test_no_two_cases_have_the_same_name() -> None:
     assert len({case.name for case in CASES}) == len(CASES)
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_pod_runs_where_the_table_says(case: Case) -> None:
-    admitted = POLICY.admitted(case.pod, **case.settings)
-    assert terms_of(admitted) == (case.required if case.hosts else terms_of(case.pod))
-    selected = case.pod["spec"].get("nodeSelector") if case.selector is None else case.selector
-    assert admitted["spec"].get("nodeSelector") == selected
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_nothing_else_of_a_pod_changes(case: Case) -> None:
-    assert _unplaced(POLICY.admitted(case.pod, **case.settings)) == _unplaced(case.pod)
-
-
-def _unplaced(pod: Json) -> Json:
-    result = copy.deepcopy(pod)
-    result["spec"].pop("nodeSelector", None)
-    affinity = result["spec"].pop("affinity", None) or {}
-    node_affinity = affinity.pop("nodeAffinity", None) or {}
-    node_affinity.pop("requiredDuringSchedulingIgnoredDuringExecution", None)
-    return {**result, "other affinity": [affinity, node_affinity]}
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_pod_that_is_judged_again_stays_as_it_is(case: Case) -> None:
-    once = POLICY.admitted(case.pod, **case.settings)
-    assert POLICY.admitted(once, **case.settings) == once
 
 
 @pytest.mark.parametrize(

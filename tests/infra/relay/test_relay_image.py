@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import Distribution, distributions
@@ -29,7 +30,12 @@ from tests.relay.attack.stage import Sources, running
 from tests.relay.objects import Json
 from tests.relay.test_events import update
 from tests.relay.test_relay import DEMO, Stage, workload
+from tests.relay.webhook.process import site
+from tests.relay.webhook.test_process import is_placed
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_standins.clients.api import Api
+from tpu_standins.ports import free_ports
+from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
@@ -126,6 +132,20 @@ def stage(tmp_path: Path, pubsub_emulator: str, project_id: str, monkeypatch: py
         yield Stage(served, project_id, pubsub_emulator)
 
 
+def loaded_by_the_webhook(image: Image, stage: Stage, folder: Path) -> list[str]:
+    """Run the webhook until it serves; return the files of all modules that it imported."""
+    sources, loaded = Sources(image.app, image.python("-c", RECORD, "relay.webhook")), folder / "webhook.json"
+    (port,) = free_ports(1)
+    with site(stage.served.kubeconfig, folder) as where:
+        with where.replica(port, sources, **image.environment(LOADED=str(loaded))):
+            where.call(port, conditions=False)
+            with closing(Api.of(stage.served.kubeconfig)) as api:
+                until(lambda: is_placed(api), "the webhook to be called")
+        where.uncall()
+    files: list[str] = json.loads(loaded.read_text())
+    return files
+
+
 @pytest.mark.real
 def test_the_relay_works_with_what_is_locked_and_needs_all_of_it(image: Image, stage: Stage, tmp_path: Path) -> None:
     loaded = tmp_path / "loaded.json"
@@ -139,7 +159,8 @@ def test_the_relay_works_with_what_is_locked_and_needs_all_of_it(image: Image, s
         relay.until(lambda: any(is_handled(line) for line in relay.lines))
         assert [event["source"]["component"] for event in stage.read("events")["items"]] == ["tpu-slice-provisioner"]
         assert relay.probe("readyz") == ["ok"]
-    unneeded = {each.name for each in image.libraries} - image.used(json.loads(loaded.read_text()))
+    used = image.used(json.loads(loaded.read_text())) | image.used(loaded_by_the_webhook(image, stage, tmp_path))
+    unneeded = {each.name for each in image.libraries} - used
     assert unneeded == set(), "locked, but never imported: relay/image/overrides.txt leaves such libraries out"
 
 
@@ -171,7 +192,8 @@ def test_the_versions_are_those_that_the_relay_is_tested_with() -> None:
 
 def test_the_sources_that_are_copied_are_those_that_the_relay_imports() -> None:
     graph = grimp.build_graph("relay", "tpu_slices")
-    imported = {"relay.__main__", "relay.probe"} | graph.find_upstream_modules("relay.__main__")
+    mains = ("relay.__main__", "relay.webhook.__main__")
+    imported = {"relay.probe", *mains}.union(*map(graph.find_upstream_modules, mains))
     files = [file for file in admitted() if file.suffix == ".py"]
     copied = {".".join(file.with_suffix("").parts).removeprefix("shared."): file for file in files}
     assert {name for name in imported if name not in copied and f"{name}.__init__" not in copied} == set()

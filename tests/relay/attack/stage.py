@@ -23,22 +23,29 @@ from tpu_standins.testing.waiting import until
 
 @dataclass
 class Running:
-    """A running relay, with the lines of its log so far."""
+    """A running program of the cluster, with the lines of its log so far, and what it printed beside it."""
 
     process: subprocess.Popen[str]
     lines: list[Json] = field(default_factory=list)
-    ready: bool = False
+    printed: list[str] = field(default_factory=list)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     def read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             with self.changed:
-                if line == "ready\n":
-                    self.ready = True
-                elif line.startswith("{"):
+                if line.startswith("{"):
                     self.lines.append(json.loads(line))
+                else:
+                    self.printed.append(line.rstrip("\n"))
                 self.changed.notify_all()
+
+    @property
+    def ready(self) -> bool:
+        return self.said("ready")
+
+    def said(self, line: str) -> bool:
+        return line in self.printed
 
     def until(self, true: Callable[[], bool]) -> None:
         """Wait until the condition is true; it is checked after each line of the log."""
@@ -95,14 +102,22 @@ HERE = Sources(ROOT, (sys.executable, "-m", "relay"))
 @contextmanager
 def running(served: Served, project: str, sources: Sources = HERE, /, **environment: str) -> Iterator[Running]:
     """Run the relay; at the end it must stop without an error, unless it was killed."""
-    command = ["setpriv", "--pdeathsig", "TERM", *sources.python]
-    variables: Mapping[str, str] = os.environ | {
+    variables = {
         "CLUSTER": "demo",
         "GOOGLE_CLOUD_PROJECT": project,
         "KUBECONFIG": str(served.kubeconfig),
         "PROBE_SOCKET": f"relay-{uuid.uuid4()}",
         **environment,
     }
+    with running_program(sources, variables) as relay:
+        yield relay
+
+
+@contextmanager
+def running_program(sources: Sources, environment: Mapping[str, str]) -> Iterator[Running]:
+    """Run a program; at the end it must stop without an error, unless it was killed."""
+    command = ["setpriv", "--pdeathsig", "TERM", *sources.python]
+    variables = os.environ | environment
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=sources.folder, env=variables) as process:
         one = Running(process)
         reader = threading.Thread(target=one.read)

@@ -61,8 +61,9 @@ _CORES_PER_CHIP = 2
 
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _SYSTEM_SUFFIXES = ("google.com", "kubernetes.io", "k8s.io", "gke.io")
+LOCATION_HINT = "cloud.google.com/gke-location-hint"
 _FROM_USERS = frozenset(
-    f"cloud.google.com/gke-{name}" for name in ("tpu-ici-resiliency", "location-hint", "tpu-auto-restart")
+    {"cloud.google.com/gke-tpu-ici-resiliency", LOCATION_HINT, "cloud.google.com/gke-tpu-auto-restart"}
 )
 """Google's keys that GKE accepts from users: ai-on-gke/tpu-provisioner@6789e2a, internal/cloud/gke.go, and the last
 from apple/axlearn, which has TPU Provisioner copy it."""

@@ -1,0 +1,116 @@
+"""The webhook's HTTPS server: uvicorn on one port.
+
+| path      | answer                                                                                        |
+|-----------|-----------------------------------------------------------------------------------------------|
+| `/pods`   | the AdmissionReview that answers the one posted                                               |
+| `/healthz`| 200                                                                                           |
+| `/readyz` | 200; 503 once it is about to end                                                              |
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, MutableMapping
+from http import HTTPStatus
+from typing import Any
+
+import uvicorn
+
+from relay.webhook.placing import Options
+from relay.webhook.reviews import answer
+
+MOST_BYTES = 8 << 20
+"""Of a review: etcd takes 1.5 MiB for an object, and requests may have 3 MiB."""
+IDLE_SECONDS = 180
+"""After which an idle connection is closed. The API server closes its own after 90 s, so that no request of its
+meets one that is being closed (k8s.io/client-go rest: the transport's IdleConnTimeout)."""
+MOST_AT_ONCE = 1000
+
+_Message = MutableMapping[str, Any]
+_Answer = tuple[HTTPStatus, bytes]
+
+
+class Webhook:
+    """An ASGI application. Judging a pod takes well below a millisecond, so that nothing waits for it."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.is_ending = False
+        """Whether connections are closed after the answer, so that the API server turns to another replica."""
+
+    async def __call__(
+        self,
+        scope: _Message,
+        receive: Callable[[], Awaitable[_Message]],
+        send: Callable[[_Message], Awaitable[None]],
+    ) -> None:
+        status, body = await self._answered(scope, receive)
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if self.is_ending:
+            headers.append((b"connection", b"close"))
+        await send({"type": "http.response.start", "status": status.value, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _answered(self, scope: _Message, receive: Callable[[], Awaitable[_Message]]) -> _Answer:
+        match scope["method"], scope["path"]:
+            case "POST", "/pods":
+                return self._judged(await _body(receive))
+            case "GET", "/healthz":
+                return HTTPStatus.OK, b"{}"
+            case "GET", "/readyz":
+                return HTTPStatus.SERVICE_UNAVAILABLE if self.is_ending else HTTPStatus.OK, b"{}"
+            case _:
+                return HTTPStatus.NOT_FOUND, b"{}"
+
+    def _judged(self, review: bytes | None) -> _Answer:
+        if review is None:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"{}"
+        try:
+            return HTTPStatus.OK, answer(review, self._options)
+        except ValueError:
+            return HTTPStatus.BAD_REQUEST, b"{}"
+
+
+async def _body(receive: Callable[[], Awaitable[_Message]]) -> bytes | None:
+    """Return a request's body; None: it is too long."""
+    parts, size, more = list[bytes](), 0, True
+    while more:
+        message = await receive()
+        part, more = message.get("body", b""), message.get("more_body", False)
+        size += len(part)
+        if size > MOST_BYTES:
+            return None
+        parts.append(part)
+    return b"".join(parts)
+
+
+class Server:
+    """Serves a webhook at an address until `stop`. The constructor raises OSError if the address is taken."""
+
+    def __init__(self, webhook: Webhook, address: tuple[str, int], context: ssl.SSLContext) -> None:
+        self._socket = socket.create_server(address, backlog=1024)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            webhook,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            limit_concurrency=MOST_AT_ONCE,
+            ssl_context_factory=lambda _config, _default: context,
+        )
+        self._server = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Serve until `stop`: what was asked until then is answered."""
+        self._server.run([self._socket])
+
+    def stop(self) -> None:
+        """End `run`, from another thread."""
+        self._server.should_exit = True
