@@ -98,8 +98,8 @@ class Certificates:
         """Use an identity for connections from now on."""
         load(self._context, identity.chain)
         self.identity = identity
-        self.usable.set()
         _log.info(LogEvent.CERTIFICATE_RENEWED, until=identity.signer.ends_at.isoformat())
+        self.usable.set()
 
 
 def load(context: ssl.SSLContext, chain: bytes) -> None:

@@ -1,4 +1,4 @@
-"""The keys of hosts. That pods of the real controllers have them, tests/kubernetes/test_pinned.py shows."""
+"""The keys of hosts. That pods of the real controllers have them, tests/kubernetes/admission/test_pinned.py shows."""
 
 from __future__ import annotations
 

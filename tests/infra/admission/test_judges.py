@@ -1,6 +1,6 @@
 """The golden table of pods, judged by the policy's expressions and by the webhook, without an API server.
 
-The same on a real one: tests/kubernetes/test_admission.py, tests/kubernetes/test_webhook.py.
+The same on a real one: tests/kubernetes/admission.
 """
 
 from __future__ import annotations

@@ -56,9 +56,9 @@ class Running:
         with self.changed:
             return [line for line in self.lines if line["event"] == event]
 
-    def log(self, event: str) -> Json:
-        """Return the first line with this event; wait for it."""
-        self.until(lambda: any(line["event"] == event for line in self.lines))
+    def log(self, event: str, *, times: int = 1) -> Json:
+        """Return the first line with this event; wait for so many of them."""
+        self.until(lambda: sum(line["event"] == event for line in self.lines) >= times)
         return self.logged(event)[0]
 
     def probe(self, name: str) -> list[str]:

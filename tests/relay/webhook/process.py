@@ -16,7 +16,6 @@ from tests.relay.attack.stage import Running, Sources, running_program
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.errors import ApiError
 from tpu_standins.kubeconfig import for_token_file
-from tpu_standins.ports import free_ports
 
 HERE = Sources(ROOT, (sys.executable, "-m", "relay.webhook"))
 MANAGER = "test"
@@ -30,9 +29,8 @@ class Site:
     own: Path
 
     @contextmanager
-    def replica(self, port: int = 0, sources: Sources = HERE, **environment: str) -> Iterator[Running]:
+    def replica(self, port: int, sources: Sources = HERE, /, **environment: str) -> Iterator[Running]:
         """Run the webhook until the block is left, from when it serves."""
-        port = port or free_ports(1)[0]
         own = {
             "KUBECONFIG": str(self.own),
             "HOST": HOST,
