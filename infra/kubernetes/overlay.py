@@ -1,7 +1,8 @@
-"""The overlay of a cluster, for kubectl's kustomize: what its relay has beyond the base, `relay/base`, of all."""
+"""The overlays of a cluster, for kubectl's kustomize: what its relay and its webhook have beyond those of all."""
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -64,37 +65,58 @@ def kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
     components = [_seen_from(folder, each) for each in COMPONENTS if relay.hosts_in]
     env = {"CLUSTER": relay.cluster, "GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version}
     env |= {"HOSTS_IN": relay.hosts_in} if relay.hosts_in else {}
-    container = {"name": RELAY, "env": [{"name": name, "value": str(value)} for name, value in env.items()]}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": RELAY, "namespace": NAMESPACE},
-        "spec": {"template": {"spec": {"containers": [container]}}},
-    }
     rename = [{"op": "replace", "path": "/metadata/name", "value": account_of(relay.cluster)}]
     return {
-        "apiVersion": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "resources": [_seen_from(folder, BASE)],
+        **_begun(relay, BASE, folder),
         **({"components": components} if components else {}),
-        "images": [{"name": PLACEHOLDER, "newName": relay.image.name, "digest": relay.image.digest}],
-        "labels": [{"pairs": {"app.kubernetes.io/version": relay.version}, "includeTemplates": True}],
         "patches": [
             {
                 "target": {"kind": "ServiceAccount", "name": RELAY},
                 "options": {"allowNameChange": True},  # whatever refers to it follows
                 "patch": yaml.safe_dump(rename, sort_keys=False),
             },
-            {"patch": yaml.safe_dump(deployment, sort_keys=False)},
+            {"patch": yaml.safe_dump(_with_env(RELAY, env), sort_keys=False)},
         ],
     }
 
 
+def webhook_kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
+    """Return the overlay of the admission webhook, which runs from the relay's image, that is to be in a folder."""
+    env = {"GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version}
+    return {
+        **_begun(relay, WEBHOOK, folder),
+        "patches": [{"patch": yaml.safe_dump(_with_env(WEBHOOK.name, env), sort_keys=False)}],
+    }
+
+
 def write(relay: Relay, folder: Path) -> None:
-    """Write the overlay into a folder, which is created."""
-    folder.mkdir(parents=True, exist_ok=True)
-    text = yaml.dump(kustomization(relay, folder), Dumper=_Readable, sort_keys=False, width=120)
-    (folder / KUSTOMIZATION).write_text(text, encoding="utf-8")
+    """Write the overlay into a folder, and that of the webhook into `webhook` in it. Folders are created."""
+    for each, made in ((folder, kustomization), (folder / WEBHOOK.name, webhook_kustomization)):
+        each.mkdir(parents=True, exist_ok=True)
+        text = yaml.dump(made(relay, each), Dumper=_Readable, sort_keys=False, width=120)
+        (each / KUSTOMIZATION).write_text(text, encoding="utf-8")
+
+
+def _begun(relay: Relay, base: Path, folder: Path) -> dict[str, Any]:
+    """Return what both overlays have: their base, the image by its digest, and the version as a label."""
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [_seen_from(folder, base)],
+        "images": [{"name": PLACEHOLDER, "newName": relay.image.name, "digest": relay.image.digest}],
+        "labels": [{"pairs": {"app.kubernetes.io/version": relay.version}, "includeTemplates": True}],
+    }
+
+
+def _with_env(name: str, env: Mapping[str, str]) -> dict[str, Any]:
+    """Return the patch of a Deployment, and its container of the same name, that adds environment variables."""
+    container = {"name": name, "env": [{"name": key, "value": str(value)} for key, value in env.items()]}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
 
 
 def _seen_from(folder: Path, other: Path) -> str:

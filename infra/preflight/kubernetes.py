@@ -41,7 +41,7 @@ def api_findings(jobset: Answer, served: Mapping[str, Answer], manifests: Collec
             INSTALL_JOBSET,
         )
     for manifest in manifests:
-        if manifest.group == ADMISSION and not manifest.kind.endswith("Binding"):
+        if manifest.kind.endswith("AdmissionPolicy"):
             yield from _policy(manifest, served[manifest.api_version])
 
 
@@ -51,10 +51,5 @@ def _policy(manifest: Manifest, answer: Answer) -> Iterator[Finding]:
     if isinstance(answer, Denied | Unreachable) or any(each.get("kind") == manifest.kind for each in served):
         return
     what = f"The API server does not serve {manifest.kind} of {manifest.api_version}"
-    if manifest.optional:
-        yield warning(
-            f"{what}: {manifest.file}, which is optional, cannot be applied. Pods are not pinned to slices "
-            "there: a Job of several hosts needs JobSet's exclusive topology, and `slices plan` warns of one without."
-        )
-    else:
+    if not manifest.replaced:
         yield error(f"{what}, which the roll-out applies ({manifest.file}): upgrade the cluster.")

@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[1] / "kubernetes"
-OPTIONAL = {"admission.yaml"}
-"""Applied where the API server has its kind, unless _ADMISSION=no; all else is applied everywhere."""
+REPLACED = {"admission.yaml"}
+"""Applied where the API server has its kind; elsewhere the webhook is, which does the same."""
 JOB_ENVIRONMENT = "job-environment.yaml"
 OF_SELF_MANAGED = ("device-plugin/", JOB_ENVIRONMENT, "relay/credentials/", "relay/joining/", "self-managed/")
 """What is only applied in self-managed clusters."""
@@ -30,8 +30,8 @@ class Manifest:
         return self.api_version.rpartition("/")[0]
 
     @property
-    def optional(self) -> bool:
-        return self.file in OPTIONAL
+    def replaced(self) -> bool:
+        return self.file in REPLACED
 
     @property
     def on_gke(self) -> bool:

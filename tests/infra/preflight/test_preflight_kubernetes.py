@@ -44,19 +44,19 @@ def test_a_cluster_without_jobset_is_served_and_told() -> None:
     assert finding.remedies[0].startswith("kubectl apply --server-side -f https://")
 
 
-def test_an_optional_policy_that_is_not_served_is_a_warning_and_one_of_the_relay_an_error() -> None:
+def test_a_policy_of_the_relays_that_is_not_served_is_an_error_and_the_one_that_the_webhook_replaces_is_none() -> None:
     both = [RULE, BINDING, OPTION, OTHER]
     assert list(api_findings(Found({}), serving(RULE.kind, OPTION.kind), both)) == []
-    assert severities(api_findings(Found({}), serving(RULE.kind), both)) == [Severity.WARNING]
+    assert list(api_findings(Found({}), serving(RULE.kind), both)) == []
     assert severities(api_findings(Found({}), serving(OPTION.kind), both)) == [Severity.ERROR]
-    assert severities(api_findings(Found({}), {V1: Missing()}, both)) == [Severity.ERROR, Severity.WARNING]
+    assert severities(api_findings(Found({}), {V1: Missing()}, both)) == [Severity.ERROR]
     assert severities(api_findings(Found({}), {V1: Denied("no")}, both)) == [Severity.WARNING, Severity.WARNING]
 
 
 def test_the_policies_of_the_repository_are_asked_about() -> None:
     ours = list(manifests())
     assert V1 in admission_versions(ours)
-    assert "MutatingAdmissionPolicy" in {each.kind for each in ours if each.optional}
+    assert "MutatingAdmissionPolicy" in {each.kind for each in ours if each.replaced}
 
 
 def test_all_that_is_made_outside_of_namespaces_is_listed_and_the_namespace_goes_last() -> None:

@@ -16,8 +16,27 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 BLUE, RED = "b --location us-central2 --project shop", "r --location us-east5 --project other"
 OPEN = "--format value(controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic)"
 WITH_POLICIES = '{"resources": [{"name": "mutatingadmissionpolicies"}]}'
-PINNED = "kubectl apply --server-side --filename infra/kubernetes/admission.yaml"
-UNPINNED = "kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml"
+CONFIGURATION = "infra/kubernetes/webhook-configuration.yaml"
+HAS_WEBHOOK = f"kubectl get --ignore-not-found --filename {CONFIGURATION} --output name"
+BY_POLICY = ["kubectl apply --server-side --filename infra/kubernetes/admission.yaml", HAS_WEBHOOK]
+NOT_BY_POLICY = ["kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml"]
+
+
+def by_webhook(cluster: str) -> list[str]:
+    """Return the calls by which the webhook comes to a cluster."""
+    return [
+        f"kubectl apply --server-side --kustomize build/relay/{cluster}/webhook",
+        "kubectl rollout status deployment/webhook --namespace tpu-slice-provisioner --timeout 5m",
+        f"kubectl apply --server-side --filename {CONFIGURATION}",
+    ]
+
+
+def not_by_webhook(cluster: str) -> list[str]:
+    """Return the calls by which it goes: first the API server calls it no more."""
+    return [
+        f"kubectl delete --ignore-not-found --filename {CONFIGURATION}",
+        f"kubectl delete --ignore-not-found --kustomize build/relay/{cluster}/webhook",
+    ]
 
 
 @pytest.fixture
@@ -32,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Tools:
-    return tools(tmp_path / "tools", "gcloud", "kubectl")
+    return tools(tmp_path / "tools", "gcloud", "kubectl", "sleep")
 
 
 def roll_out(made: Tools, folder: Path, admission: str = "yes", worker_pool: str = "") -> CompletedProcess[str]:
@@ -56,7 +75,7 @@ def test_every_cluster_gets_its_overlay_and_loses_what_earlier_releases_had(made
     rolled = roll_out(made, folder)
 
     assert rolled.returncode == 0, rolled.stderr
-    assert made.calls == [*of("blue"), *of("red")]
+    assert made.calls == [*of("blue"), *by_webhook("blue"), *of("red"), *by_webhook("red")]
 
 
 def test_pods_are_pinned_where_the_api_server_can(made: Tools, folder: Path) -> None:
@@ -64,16 +83,26 @@ def test_pods_are_pinned_where_the_api_server_can(made: Tools, folder: Path) -> 
     rolled = roll_out(made, folder)
 
     assert rolled.returncode == 0, rolled.stderr
-    assert made.calls == [*of("blue"), *of("red"), PINNED]
-    assert "blue: pods are not pinned to slices: its API server has no MutatingAdmissionPolicy" in rolled.stdout
-    assert "red: pods" not in rolled.stdout
+    assert made.calls == [*of("blue"), *by_webhook("blue"), *of("red"), *BY_POLICY, *not_by_webhook("red")]
+
+
+def test_the_webhook_ends_once_the_policy_has_taken_its_place(made: Tools, folder: Path) -> None:
+    made.answer("--raw /apis/admissionregistration.k8s.io/v1 build/relay/red/kubeconfig", WITH_POLICIES)
+    made.answer(f"{HAS_WEBHOOK} build/relay/red/kubeconfig", "mutatingwebhookconfiguration/tpu-slice-provisioner")
+    rolled = roll_out(made, folder)
+
+    assert rolled.returncode == 0, rolled.stderr
+    assert made.calls[-5:] == [*BY_POLICY, "sleep 30", *not_by_webhook("red")]
 
 
 def test_pinning_is_removed_where_it_was_on(made: Tools, folder: Path) -> None:
     made.answer("--raw /apis/admissionregistration.k8s.io/v1 build/relay/red/kubeconfig", WITH_POLICIES)
 
     assert roll_out(made, folder, admission="no").returncode == 0
-    assert made.calls == [*of("blue"), *of("red"), UNPINNED]
+    assert made.calls == [
+        *(*of("blue"), *not_by_webhook("blue")),
+        *(*of("red"), *NOT_BY_POLICY, *not_by_webhook("red")),
+    ]
 
 
 def test_another_word_for_it_is_refused_before_anything_is_applied(made: Tools, folder: Path) -> None:
@@ -91,7 +120,7 @@ def test_from_a_private_pool_a_cluster_whose_dns_endpoint_is_off_is_reached_by_i
     rolled = roll_out(made, folder, worker_pool="projects/shop/locations/us-central1/workerPools/w")
 
     assert rolled.returncode == 0, rolled.stderr
-    assert made.calls == [*of("blue"), *of("red", "--internal-ip")]
+    assert made.calls == [*of("blue"), *by_webhook("blue"), *of("red", "--internal-ip"), *by_webhook("red")]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +135,7 @@ def test_a_cluster_that_fails_keeps_no_other_from_its_relay_and_is_named(what: s
 
     assert rolled.returncode == 1
     assert rolled.stderr.endswith("Not rolled out to: blue\n")
-    assert made.calls[-6:] == of("red")
+    assert made.calls[-9:] == [*of("red"), *by_webhook("red")]
 
 
 def test_all_clusters_that_fail_are_named(made: Tools, folder: Path) -> None:
@@ -116,7 +145,8 @@ def test_all_clusters_that_fail_are_named(made: Tools, folder: Path) -> None:
 
 def test_no_command_for_one_cluster_can_reach_another(made: Tools, folder: Path) -> None:
     """A kubeconfig that get-credentials did not write is not another cluster's."""
-    made.answer("kubectl apply --server-side --kustomize build/relay/red build/relay/red/kubeconfig")
+    for overlay in ("red", "red/webhook"):
+        made.answer(f"kubectl apply --server-side --kustomize build/relay/{overlay} build/relay/red/kubeconfig")
     made.fail("kubectl apply --server-side --kustomize build/relay/red")
 
     assert roll_out(made, folder).returncode == 0

@@ -15,10 +15,12 @@ from tests.infra.tools import Tools, tools
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 KEPT = "gs://state/tpu-slice-provisioner/relays/own/b-1"
-FROM_1_36 = "     # if it is Kubernetes 1.36 or newer"
 OF_GKE = [
     "kubectl apply --server-side --kustomize build/relay/blue",
     "kubectl rollout status deployment/relay --namespace tpu-slice-provisioner --timeout 5m",
+    "kubectl apply --server-side --kustomize build/relay/blue/webhook",
+    "kubectl rollout status deployment/webhook --namespace tpu-slice-provisioner --timeout 5m",
+    "kubectl apply --server-side --filename infra/kubernetes/webhook-configuration.yaml",
 ]
 
 
@@ -61,14 +63,22 @@ def test_what_is_to_be_applied_is_kept_and_the_commands_that_apply_it_are_printe
 
     assert printed(rolled) == [
         f"gcloud storage cat {KEPT}/relay.yaml | kubectl apply --server-side --filename -",
-        f"gcloud storage cat {KEPT}/admission.yaml | kubectl apply --server-side --filename - {FROM_1_36}",
         "kubectl rollout status deployment/relay --namespace tpu-slice-provisioner --timeout 5m",
+        f"gcloud storage cat {KEPT}/admission.yaml | kubectl apply --server-side --filename -",
+        f"gcloud storage cat {KEPT}/webhook.yaml | kubectl apply --server-side --filename -",
+        "kubectl rollout status deployment/webhook --namespace tpu-slice-provisioner --timeout 5m",
+        f"gcloud storage cat {KEPT}/webhook-configuration.yaml | kubectl apply --server-side --filename -",
         "python -m infra.preflight inside infra/clusters/shop/own.yaml",
         "slices --project shop doctor --cluster own",
     ]
     assert (folder / "build" / "relay" / "own" / "relay.yaml").read_text() == "kind: Namespace\n"
-    kept = f"gcloud storage cp build/relay/own/relay.yaml infra/kubernetes/admission.yaml {KEPT}/"
-    assert made.calls[:2] == ["kubectl kustomize build/relay/own", kept]
+    built = "build/relay/own/relay.yaml build/relay/own/webhook.yaml"
+    ours = "infra/kubernetes/admission.yaml infra/kubernetes/webhook-configuration.yaml"
+    assert made.calls[:3] == [
+        "kubectl kustomize build/relay/own",
+        "kubectl kustomize build/relay/own/webhook",
+        f"gcloud storage cp {built} {ours} {KEPT}/",
+    ]
 
 
 def test_nothing_is_applied_to_it_and_the_next_cluster_gets_its_relay(made: Tools, folder: Path) -> None:
@@ -78,7 +88,11 @@ def test_nothing_is_applied_to_it_and_the_next_cluster_gets_its_relay(made: Tool
 
 def test_without_pinning_its_removal_is_printed(made: Tools, folder: Path) -> None:
     commands = printed(run(made, folder, STEPS["roll-out"]["script"], admission="no"))
-    assert f"gcloud storage cat {KEPT}/admission.yaml | kubectl delete --ignore-not-found --filename -" in commands
+    assert [command for command in commands if "delete" in command] == [
+        f"gcloud storage cat {KEPT}/{file}.yaml | kubectl delete --ignore-not-found --filename -"
+        for file in ("admission", "webhook-configuration", "webhook")
+    ]
+    assert not any("apply" in command and "webhook" in command for command in commands)
 
 
 @pytest.mark.parametrize("failing", ["kubectl kustomize", "gcloud storage cp"])
