@@ -36,6 +36,7 @@ from relay.node_groups.keeper import NodeGroupKeeper
 from relay.node_groups.labeler import NodeLabeler
 from relay.node_patcher import NodePatcher
 from relay.notices.legacy_provisioner import TPU_OPERATOR, TPU_PROVISIONER, LegacyProvisionerCheck
+from relay.notices.pinning import PinningCheck
 from relay.notices.unserved import OwnersTold
 from relay.outbox import Outbox
 from relay.relay import Relay
@@ -68,7 +69,9 @@ class Process:
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
         self._lookups = Lookups(VolumeLookups(calls, now), Looks(calls, lambda: datetime.now(UTC)), self._health)
-        self._relay = Relay(FactQueue(settings.cluster), now, self._lookups.begin, self._outbox.post, self._health)
+        self._pinning = PinningCheck(calls)
+        queue = FactQueue(settings.cluster, pinning=lambda: self._pinning.seen)
+        self._relay = Relay(queue, now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
         patience = Patience(settings.watch_silence, time.monotonic)
         sources = cluster.sources(api, hosts_in=settings.hosts_in)
@@ -100,7 +103,7 @@ class Process:
             signal.signal(number, lambda *_: self._over.set())
         parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_looks]
         parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
-        parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run]
+        parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run, self._pinning.run]
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -140,6 +143,7 @@ class Process:
             self._evictor.stop,
             self._labeler.stop,
             self._legacy_check.stop,
+            self._pinning.stop,
             self._owners.stop,
             *(watch.stop for watch in self._watches),
         ):

@@ -24,7 +24,7 @@ from tpu_slices.domain.model.questions import (
     RepeatQuestion,
 )
 from tpu_slices.domain.model.slices import Owner
-from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.readers import READERS
 
 
@@ -32,12 +32,6 @@ class Workloads(Protocol):
     """As `relay.cluster.Cluster`."""
 
     def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
-
-
-class Reads(Workloads, Protocol):
-    """As `relay.cluster.Cluster`."""
-
-    def pins_pods(self) -> bool: ...
 
 
 class Asked(Protocol):
@@ -48,13 +42,13 @@ class Asked(Protocol):
     def expect(self, expected: NodesExpected) -> None: ...
 
 
-def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens, now: datetime) -> Sequence[Fact]:
+def answers(question: AnyQuestion, view: Asked, workloads: Workloads, tokens: Tokens, now: datetime) -> Sequence[Fact]:
     """Return the facts that answer a question at once; raise as `answer` does."""
     match question:
         case Question(owner=owner):
             return [answer(owner, workloads)]
         case EchoQuestion(asked_at=asked_at, by_updates=by_updates):
-            return [Echo(asked_at=asked_at, at=now, pinned=_pinned(workloads), by_updates=by_updates)]
+            return [Echo(asked_at=asked_at, at=now, by_updates=by_updates)]
         case JoinQuestion():
             return tokens.answer(question)
         case JoinEnded():
@@ -68,14 +62,6 @@ def answers(question: AnyQuestion, view: Asked, workloads: Reads, tokens: Tokens
         case ListQuestion() | RepeatQuestion() | HostsQuestion():
             view.ask(question)
             return ()
-
-
-def _pinned(reads: Reads) -> bool | None:
-    """Return whether pods are pinned to slices; None: it cannot be read, which holds up no answer."""
-    try:
-        return reads.pins_pods()
-    except (Temporary, Permanent):
-        return None
 
 
 def answer(owner: Owner, workloads: Workloads) -> Answer:

@@ -14,6 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from relay import translate
+from relay.connection import in_words
 from relay.objects import WORKLOADS, Aside, HostPod, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
 from relay.watch import Response, Source
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
@@ -25,6 +26,8 @@ from tpu_slices.wire.workloads import JOBSET_NAME
 FORBIDDEN = 403
 NOT_FOUND = 404
 CONFLICT = 409
+INTERNAL_ERROR = 500
+"""Such as that a webhook does not answer."""
 PLURALS = {owner: kind.value for kind, owner in WORKLOADS.items()}
 TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
 SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
@@ -157,7 +160,22 @@ class Cluster:
         with converted_errors():
             return _found(self._apps.read_namespaced_replica_set, name, namespace)
 
-    def pins_pods(self) -> bool:
+    def tried(self, pod: Mapping[str, Any]) -> Mapping[str, Any] | str:
+        """Return a new v1 Pod as it would be created, or in which words its creation fails inside the API server.
+
+        Nothing is stored.
+        """
+        body = client.V1Pod.model_validate(pod)
+        create = partial(self._core.create_namespaced_pod, pod["metadata"]["namespace"], body, dry_run="All")
+        with converted_errors():
+            try:
+                return raw(create, seconds=TIMEOUTS)
+            except ApiException as error:
+                if error.status != INTERNAL_ERROR:
+                    raise
+                return in_words(error, "pods")
+
+    def has_policy(self) -> bool:
         """Return whether the policy of infra/kubernetes/admission.yaml is bound, as `volume_claim` does."""
         read = partial(self._custom.get_cluster_custom_object, *BINDINGS)
         with converted_errors():

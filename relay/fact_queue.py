@@ -26,7 +26,7 @@ What stands and does not change costs nothing but its part of a digest. While a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from relay.agenda import (
@@ -52,7 +52,7 @@ from relay.lookups.threads import Due, LookedUp, Mounted
 from relay.lookups.users import PodsOn, answers
 from relay.messages import end_of, list_of, parts_of, state_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
-from tpu_slices.domain.model.facts import Family, Heartbeat, SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
@@ -64,9 +64,13 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 class FactQueue:
     """Records what the watches see, and returns the facts that are due."""
 
-    def __init__(self, cluster: ClusterId, timing: Timing = TIMING) -> None:
+    def __init__(
+        self, cluster: ClusterId, timing: Timing = TIMING, pinning: Callable[[], Pinning | None] = lambda: None
+    ) -> None:
+        """`pinning`: returns by what pods are pinned, as far as it is known, for heartbeats."""
         self.cache = ClusterCache(cluster)
         self._timing = timing
+        self._pinning = pinning
         self._agenda = Agenda()
         self._looking = Looking(self.cache, self._agenda, timing)
         self._ends: list[WorkloadChanged] = []
@@ -322,7 +326,8 @@ class FactQueue:
         self._agenda.put(subject, now + self._timing.beat)
         digests = {family: self._digests(family) for family in Family}
         sums = {family: sum(each.values()) for family, each in digests.items()} if now >= self._tells_all_at else {}
-        return Due(subject, (Heartbeat(count=len(digests[Family.WORKLOADS]), digests=sums, first=first),))
+        count = len(digests[Family.WORKLOADS])
+        return Due(subject, (Heartbeat(count=count, digests=sums, first=first, pinning=self._pinning()),))
 
     def _list(self, subject: List, now: datetime) -> Iterator[Due]:
         if now < self._tells_all_at:

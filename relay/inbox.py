@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from relay.answers import Asked, Reads, answers
+from relay.answers import Asked, Workloads, answers
 from relay.events import event, summary
 from relay.joining.tokens import Bootstrap, Tokens
 from relay.messages import about
@@ -32,7 +32,7 @@ REMEMBERED = 10_000
 """The most workloads for which it is kept which report came last, and the most messages that were handled."""
 
 
-class Cluster(Reads, Groups, Bootstrap, Protocol):
+class Cluster(Workloads, Groups, Bootstrap, Protocol):
     """Single calls to the API server; they raise Temporary and Permanent as `relay.cluster.Cluster` does."""
 
     def post(self, event: Mapping[str, Any]) -> None: ...

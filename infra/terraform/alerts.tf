@@ -19,6 +19,7 @@ locals {
   # again while it holds, stays an incident for a day.
   line_alerts = {
     "A relay is silent"         = { severity = "CRITICAL", lines = { "relay.silent" = 0 } }
+    "Pods are refused"          = { severity = "CRITICAL", lines = { "pods.refused" = 0 } }
     "Releases are stopped"      = { severity = "CRITICAL", lines = { "releases.stopped" = 0 }, once = true }
     "A function failed"         = { severity = "ERROR", lines = { "message.failed" = 0 }, once = true }
     "A message was rejected"    = { severity = "WARNING", lines = { "message.rejected" = 0 }, once = true }

@@ -9,6 +9,7 @@ locals {
     "message.failed",
     "message.rejected",
     "orphans.deferred",
+    "pods.refused",
     "pools.unproven",
     "relay.silent",
     "releases.stopped",

@@ -11,8 +11,9 @@ import pytest
 
 from tests.builders import CLUSTER, NOW
 from tests.cli.stage import Stage, serving
-from tpu_slices.domain.model.facts import Echo
+from tpu_slices.domain.model.facts import Echo, Pinning
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
+from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.round_trip import ask, echo_reconciled
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -87,22 +88,29 @@ def test_that_no_update_comes_to_a_relay_that_answers_is_named(stage: Stage) -> 
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("pinning", "said"),
     [
-        (False, "Pods are not pinned: the admission policy infra/kubernetes/admission.yaml"),
-        (Temporary("403"), "is not known"),
+        (Pinning.WEBHOOK, "Pods are pinned to their slices, by the webhook"),
+        (Pinning.NOTHING, "Pods are not pinned: neither the admission policy"),
+        (None, "is not known"),
     ],
 )
-def test_that_jobs_are_not_pinned_or_that_nobody_knows_is_said_and_is_no_failure(
-    stage: Stage, answers: bool | Exception, said: str
+def test_by_what_pods_are_pinned_is_said_and_that_nothing_does_is_no_failure(
+    stage: Stage, pinning: Pinning | None, said: str
 ) -> None:
-    def pins_pods() -> bool:
-        if isinstance(answers, Exception):
-            raise answers
-        return answers
-
-    stage.world.cluster.pins_pods = pins_pods
+    stage.world.cluster.pinning = pinning
+    stage.world.settle(minutes=2)
     assert said in lines(stage, 0)[-1]
+
+
+def test_that_no_pod_with_chips_can_be_created_is_a_failure_and_says_what_to_look_at(stage: Stage) -> None:
+    stage.world.cluster.pinning = Pinning.REFUSED
+    stage.world.settle(minutes=2)
+    *_, said, pods, logs, configuration = lines(stage, 1)
+    assert said == f"  FAILED  {PODS_REFUSED}"
+    assert "app.kubernetes.io/name=webhook" in pods
+    assert "deployment/webhook" in logs
+    assert "mutatingwebhookconfiguration" in configuration
 
 
 def test_that_lines_are_counted_of_which_alerts_come_is_said(stage: Stage) -> None:

@@ -17,6 +17,7 @@ from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
 from relay.notices import legacy_provisioner
+from relay.notices.pinning import POD
 from relay.objects import Kind, Known, PoolKey, WorkloadName
 from relay.watch import Source
 from tests.builders import an_owner
@@ -50,7 +51,8 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "volume": lambda calls: calls.volume("data"),
     "deployment": lambda calls: calls.deployment(*legacy_provisioner.TPU_PROVISIONER.place),
     "our own deployment": lambda calls: calls.deployment(*legacy_provisioner.OURS),
-    "pins_pods": lambda calls: calls.pins_pods(),
+    "has_policy": lambda calls: calls.has_policy(),
+    "tried": lambda calls: calls.tried(POD),
     "replica_set": lambda calls: calls.replica_set("default", "web-1"),
     "scale_ups": lambda calls: calls.scale_ups("default"),
     "post": lambda calls: calls.post(EVENT),

@@ -19,6 +19,7 @@ from relay import closing as cordons
 from relay import events, translate
 from relay.closing import CLOSED
 from relay.notices import legacy_provisioner
+from relay.notices.pinning import POD
 from relay.objects import Reference
 from tests.builders import NOW
 from tests.cluster.accounts import token_of
@@ -267,6 +268,15 @@ def test_it_may_change_no_event_of_anothers_nor_make_it_its_own(stage: Stage) ->
         answer = stage.changed("kubelets", change)
         assert answer.refusal == (403, "Forbidden")
         assert MESSAGE in answer.body["message"]
+
+
+def test_it_may_try_a_pod_and_create_none(stage: Stage) -> None:
+    pods = path("pods", NAMESPACE)
+    tried = until(lambda: stage.relay.post(pods, dict(POD), dryRun="All"), "an answer")
+    assert tried.code == 201
+    refused = stage.relay.post(pods, dict(POD))
+    assert refused.refusal == (403, "Forbidden")
+    assert "The relay may try what becomes of a pod, and create none" in refused.body["message"]
 
 
 def test_kubernetes_has_nothing_to_say_of_the_expressions(stage: Stage) -> None:

@@ -59,9 +59,6 @@ class FakeCluster:
         self._fail()
         return self.jobsets.get(owner.full_name)
 
-    def pins_pods(self) -> bool:
-        return True
-
     def post(self, event: Mapping[str, Any]) -> None:
         self._fail()
         self.events.append(event)
@@ -224,7 +221,7 @@ def test_an_update_for_another_cluster_is_ignored(setup: Setup) -> None:
 def test_an_echo_comes_back_with_the_relays_own_time(setup: Setup) -> None:
     asked_at = NOW - MINUTE
     assert setup.handle(encode_question(DEMO, EchoQuestion(asked_at=asked_at))) == ["ack"]
-    assert setup.posted == [Echo(asked_at=asked_at, at=NOW, pinned=True)]
+    assert setup.posted == [Echo(asked_at=asked_at, at=NOW)]
 
 
 @pytest.mark.parametrize(
@@ -298,13 +295,13 @@ def test_a_question_is_answered_although_an_update_had_its_id(setup: Setup) -> N
     """Pub/Sub's ids are unique within a topic."""
     setup.handle(encode_update(DEMO, update()), "17")
     setup.handle(encode_question(DEMO, EchoQuestion(asked_at=NOW)), "17")
-    assert setup.posted == [Echo(asked_at=NOW, at=NOW, pinned=True)]
+    assert setup.posted == [Echo(asked_at=NOW, at=NOW)]
 
 
 def test_a_question_by_updates_is_answered_although_one_by_questions_had_its_id(setup: Setup) -> None:
     for by_updates in (False, True):
         setup.handle(encode_question(DEMO, EchoQuestion(asked_at=NOW, by_updates=by_updates)), "17")
-    assert setup.posted == [Echo(asked_at=NOW, at=NOW, pinned=True, by_updates=each) for each in (False, True)]
+    assert setup.posted == [Echo(asked_at=NOW, at=NOW, by_updates=each) for each in (False, True)]
 
 
 def test_only_the_messages_that_were_handled_last_are_remembered(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip, silent_since
 from tpu_slices.domain.records.workloads import ReportQueue
-from tpu_slices.domain.reporting.reason_texts import relay_silence
+from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, relay_silence
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore
 from tpu_slices_cli.text import Step
@@ -241,16 +242,26 @@ def _pinned(seen: Seen) -> Iterator[Finding]:
     """Yield whether pods are pinned to slices: a cluster whose pods are not is well, and has to know it."""
     if seen.trip is None:
         return
-    match seen.trip.pinned:
-        case True:
+    match seen.heartbeat.pinning:
+        case Pinning.POLICY:
             yield well("Pods are pinned to their slices, by the admission policy tpu-slice-provisioner.")
-        case False:
+        case Pinning.WEBHOOK:
+            yield well("Pods are pinned to their slices, by the webhook: this API server has no admission policies.")
+        case Pinning.NOTHING:
             yield well(
-                "Pods are not pinned: the admission policy infra/kubernetes/admission.yaml is not applied, so those of "
-                "a Job may spread over slices of its shape unless it keeps them together (`slices plan` warns)."
+                "Pods are not pinned: neither the admission policy (infra/kubernetes/admission.yaml) nor the webhook "
+                "(infra/kubernetes/webhook) is applied, so those of a Job may spread over slices of its shape unless "
+                "it keeps them together (`slices plan` warns)."
+            )
+        case Pinning.REFUSED:
+            yield wrong(
+                PODS_REFUSED,
+                "kubectl get pods --namespace tpu-slice-provisioner --selector app.kubernetes.io/name=webhook",
+                "kubectl logs deployment/webhook --namespace tpu-slice-provisioner --tail 50",
+                "kubectl get mutatingwebhookconfiguration tpu-slice-provisioner --output yaml",
             )
         case None:
-            yield well("Whether pods are pinned to slices is not known: the relay could not read its policy.")
+            yield well("Whether pods are pinned to slices is not known: the relay could not try it.")
 
 
 def _off(seen: Seen, at: datetime) -> timedelta:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from relay import translate
 from relay.objects import WORKLOADS, HostPod, Kind, Known, Pool, PoolKey, Workload, WorkloadName
-from tpu_slices.domain.model.facts import Fact, WorkloadState
+from tpu_slices.domain.model.facts import Fact, Pinning, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, WorkloadUid
 from tpu_slices.ports.backend import PoolOrder
@@ -57,7 +57,8 @@ class FakeCluster:
         self._pod_numbers = 0
         self.ends_pods = True
         """Whether kubelets end pods that are being deleted."""
-        self.pins_pods: Callable[[], bool] = lambda: True
+        self.pinning: Pinning | None = Pinning.POLICY
+        """By what pods with chips are kept to their hosts, as far as the relay can tell."""
         self.runs_relays(1)
 
     # the relay

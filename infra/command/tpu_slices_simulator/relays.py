@@ -16,7 +16,7 @@ from relay.node_groups.evictor import Evictor, Pods, evictions
 from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import needed_patches
 from relay.objects import HostPod, Kind, Known, NodePatch, Pool, Workload, WorkloadName
-from tpu_slices.domain.model.facts import Fact
+from tpu_slices.domain.model.facts import Fact, Pinning
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion
 from tpu_slices.domain.model.slices import ClusterId, Owner
@@ -36,7 +36,8 @@ class ApiServer(Protocol):
 
     def workload(self, owner: Owner) -> Mapping[str, Any] | None: ...
 
-    def pins_pods(self) -> bool: ...
+    @property
+    def pinning(self) -> Pinning | None: ...
 
     def nodes_of(self, pool: Pool) -> Collection[str]: ...
 
@@ -53,7 +54,7 @@ class FakeRelay:
     """It has listed everything when it starts. While a watch hangs it shows nothing; then everything is listed anew."""
 
     def __init__(self, cluster: ClusterId, server: ApiServer, clock: Clock) -> None:
-        self.queue = FactQueue(cluster)
+        self.queue = FactQueue(cluster, pinning=lambda: server.pinning)
         self._server, self._clock = server, clock
         self._tokens = Tokens(server.bootstrap, clock.now)
         self._looks = Looks(server, clock.now, in_turn)

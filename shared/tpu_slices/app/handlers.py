@@ -22,7 +22,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import slice_id
 from tpu_slices.domain.reconciling.outcomes import cancellation_refused
 from tpu_slices.domain.records.rejected import RejectedMessage
-from tpu_slices.domain.reporting.reason_texts import relay_silence
+from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, relay_silence
 from tpu_slices.flows.heartbeats import RelaySilence
 from tpu_slices.flows.joining import HandedOn, hand_on
 from tpu_slices.flows.looking import Told
@@ -149,6 +149,8 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
         _log_report(reported)
     for silence in swept.silences:
         _log_silence(silence, now)
+    for cluster in swept.refusing:
+        log.error(LogEvent.PODS_REFUSED, cluster=cluster, message=PODS_REFUSED)
     for cluster, slices in swept.without_settings.items():
         log.error(LogEvent.SETTINGS_MISSING, cluster=cluster, slices=slices)
     for failure in swept.failures:

@@ -42,7 +42,7 @@ def echo_received(echo: Echo, cluster: ClusterId, deps: IntakeDeps) -> None:
         return
 
     def received(known: RelayHeartbeat, now: datetime) -> RelayHeartbeat:
-        trip = RoundTrip(asked_at=echo.asked_at, answered_at=echo.at, received_at=now, pinned=echo.pinned)
+        trip = RoundTrip(asked_at=echo.asked_at, answered_at=echo.at, received_at=now)
         return replace(known, round_trip=trip)
 
     change_heartbeat(received, cluster, deps)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Family
+from tpu_slices.domain.model.facts import Family, Pinning
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import SERVED
@@ -34,7 +34,7 @@ from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
-from tpu_slices.ports.store import READ_FIRST, Change, Together
+from tpu_slices.ports.store import READ_FIRST, Change, Stored, Together
 
 MINUTES_BETWEEN_SEARCHES = 15
 """Of an hour: how often slices of clusters without settings are looked for, with a read for each cluster."""
@@ -51,6 +51,8 @@ class Swept:
     counts: tuple[ClusterCount, ...]
     reported: tuple[Reported, ...]
     silences: tuple[RelaySilence, ...]
+    refusing: tuple[ClusterId, ...]
+    """The clusters where no pod with chips can be created, as their relays say."""
     without_settings: Mapping[ClusterId, int]
     """How many slices are on record of each cluster that has no settings: nobody looks at them. Searched at times."""
     failures: tuple[Failure, ...]
@@ -135,6 +137,7 @@ def sweep(deps: ReconcileDeps) -> Swept:
         counts=tuple(each.count for _, each in did if each.count is not None),
         reported=tuple(reported),
         silences=tuple(each.silence for _, each in did if each.silence is not None),
+        refusing=tuple(cluster for cluster, each in known.items() if _refuses(each.read.heartbeat, deps)),
         without_settings=failures.attempt(None, partial(_without_settings, read.keys(), deps), {}),
         failures=tuple(failures.found),
     )
@@ -149,6 +152,12 @@ def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict
         return {}
     unknown = [cluster for cluster in deps.store.clusters_with_slices() if cluster not in known]
     return {cluster: deps.store.slice_count(cluster) for cluster in unknown}
+
+
+def _refuses(heartbeat: Stored[RelayHeartbeat] | None, deps: ReconcileDeps) -> bool:
+    """Return whether a relay that is heard says that no pod with chips can be created."""
+    known = heartbeat.value if heartbeat else None
+    return known is not None and known.pinning is Pinning.REFUSED and not known.relay.silent(deps.clock.now())
 
 
 def _requests_due(of: SweptCluster) -> Did:

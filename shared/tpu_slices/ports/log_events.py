@@ -42,6 +42,7 @@ class LogEvent(StrEnum):
     INVENTORY_CHECKED = "inventory.checked"  # the pools that GKE has, compared with the records
     RELAY_SILENT = "relay.silent"  # with each sweep, while no heartbeat arrives
     RELAY_HEARD = "relay.heard"  # again, after a silence
+    PODS_REFUSED = "pods.refused"  # with each sweep, and by the relay, while no pod with chips can be created
     POOLS_UNPROVEN = "pools.unproven"  # they have our names, and nothing proves them ours: they are left alone
     ORPHANS_DEFERRED = "orphans.deferred"  # beyond the limit of one inventory check
     # stored documents
@@ -66,6 +67,7 @@ class LogEvent(StrEnum):
     LEGACY_PROVISIONER_UNKNOWN = "legacy_provisioner.unknown"
     OWNER_TOLD = "owner.told"  # that its pods request TPU chips, and get no slice
     OWNER_UNKNOWN = "owner.unknown"
+    PINNING_UNKNOWN = "pinning.unknown"  # by what pods are kept to the hosts that are meant for them
     # the relay itself
     PROBES_STARTED = "probes.started"
     PROBES_FAILED = "probes.failed"

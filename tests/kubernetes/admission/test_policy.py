@@ -171,7 +171,7 @@ def first_pinned(cluster: Cluster) -> Placement:
 
 def test_the_relay_sees_whether_jobs_are_pinned(without: Cluster) -> None:
     with Connection({"KUBECONFIG": str(without.plane.kubeconfig)}) as connection:
-        assert Calls(connection).pins_pods() is False
+        assert Calls(connection).has_policy() is False
         apply(without, OFF)
-        assert Calls(connection).pins_pods() is True
+        assert Calls(connection).has_policy() is True
         connection.rest_client.pool_manager.clear()

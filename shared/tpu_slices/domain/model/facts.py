@@ -268,6 +268,16 @@ class Family(StrEnum):
     """The pools with hosts, by `hosts.key_of`: `hosts.digest_of`."""
 
 
+class Pinning(StrEnum):
+    """By what pods with chips are kept to the hosts that are meant for them, as a pod shows that is not stored."""
+
+    POLICY = "policy"
+    WEBHOOK = "webhook"
+    NOTHING = "nothing"
+    REFUSED = "refused"
+    """The webhook does not answer: no pod with chips is created."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
     """The relay is running and sees `count` TPU JobSets that have not ended."""
@@ -278,6 +288,8 @@ class Heartbeat:
     that is not there confirms nothing: a relay that starts leaves all out until it has told what it found."""
     first: bool = False
     """It is the relay's first one since it started: what happened before may have gone unreported."""
+    pinning: Pinning | None = None
+    """None: it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,8 +339,6 @@ class Echo:
 
     asked_at: datetime
     at: datetime
-    pinned: bool | None = None
-    """Whether the admission policy stands by which pods are pinned to slices; None: the relay could not read it."""
     by_updates: bool = False
 
 

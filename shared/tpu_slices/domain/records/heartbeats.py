@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from tpu_slices.domain.model.facts import Family, Heartbeat, Listed
+from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, Pinning
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
@@ -40,8 +40,6 @@ class RoundTrip:
     answered_at: datetime
     received_at: datetime
     """By the function receive."""
-    pinned: bool | None = None
-    """Whether the relay saw the admission policy by which pods are pinned to slices; None: that is not known."""
     reconciled_at: datetime | None = None
     """By the function reconcile; None: not yet."""
 
@@ -83,6 +81,8 @@ class RelayHeartbeat:
     """Since when heartbeats have arrived without a gap of SILENT_AFTER."""
     count: int = 0
     """The TPU JobSets that have not ended, as it sees them."""
+    pinning: Pinning | None = None
+    """By what pods are pinned to slices; None: the relay does not know."""
     families: Mapping[Family, Compared] = field(default_factory=dict, hash=False)
     """How each compares with what is on record; one that is not there was never compared."""
     next_inventory_check_at: datetime | None = None
@@ -151,6 +151,7 @@ def with_heartbeat(
         received_at=now,
         uninterrupted_since=now if silent else before.uninterrupted_since or now,
         count=beat.count,
+        pinning=beat.pinning,
         next_inventory_check_at=None if beat.first or silent else before.next_inventory_check_at,
     )
     for family, digest in beat.digests.items():

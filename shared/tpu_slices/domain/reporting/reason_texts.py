@@ -239,6 +239,9 @@ def run_ends(records: Iterable[SliceRecord]) -> str:
     )
 
 
+PODS_REFUSED = "No pod with chips can be created: the API server gets no answer of the webhook that pins them."
+
+
 def relay_silence(since: datetime, now: datetime) -> str:
     """Return the text about a relay that was last heard at a time: what follows, and what operators can do."""
     return (
