@@ -6,13 +6,14 @@ It has the permissions of its own roles, makes its certificates as in a cluster,
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import cache
 
 import yaml
 
 from infra.kubernetes.overlay import WEBHOOK
 from infra.local.addresses import Addresses
-from infra.local.plan import Plan
+from infra.local.plan import REPOSITORY, Plan
 from infra.local.relay_account import APPLIED, MANAGER, renewed, token_of
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.labels import marked
@@ -52,6 +53,7 @@ def webhook(plan: Plan, addresses: Addresses, processes: Processes) -> Iterator[
 
 
 def program(plan: Plan, addresses: Addresses, port: int) -> Program:
+    """Return the webhook, of this repository, whichever functions and relay the stack has."""
     own = {
         "KUBECONFIG": str(addresses.webhook_kubeconfig),
         "HOST": HOST,
@@ -59,7 +61,9 @@ def program(plan: Plan, addresses: Addresses, port: int) -> Program:
         "NAMES": HOST,
         "DRAIN_SECONDS": "0",
     }
-    return plan.module("webhook", ("relay.webhook",), f"listening on https://{HOST}:{port}", addresses, own)
+    return replace(plan, root=REPOSITORY).module(
+        "webhook", ("relay.webhook",), f"listening on https://{HOST}:{port}", addresses, own
+    )
 
 
 @cache

@@ -1,10 +1,14 @@
-"""A sample cluster: prints its address, accepts every apply request, and issues the same token to every caller."""
+"""A sample cluster: prints its address, accepts every apply request, and issues the same token to every caller.
+
+It has the policies by which pods are pinned, so that no webhook is run.
+"""
 
 import argparse
 import json
 import sys
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -12,10 +16,19 @@ class Handler(SimpleHTTPRequestHandler):
         sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path.endswith("/token"):
             sent["status"] = {"token": "a token", "expirationTimestamp": "2100-01-01T00:00:00Z"}
-        self.send_response(201)
+        self._answer(201, sent)
+
+    def do_GET(self) -> None:
+        if self.path == "/apis/admissionregistration.k8s.io/v1":
+            self._answer(200, {"resources": [{"name": "mutatingadmissionpolicies"}]})
+        else:
+            super().do_GET()
+
+    def _answer(self, code: int, body: Any) -> None:
+        self.send_response(code)
         self.send_header("Content-Type", "application/json")
         self.end_headers()
-        self.wfile.write(json.dumps(sent).encode())
+        self.wfile.write(json.dumps(body).encode())
 
     do_PATCH = do_POST = _take  # noqa: N815 - BaseHTTPRequestHandler names them so
 
