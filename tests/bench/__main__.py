@@ -6,11 +6,23 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tests.bench import bursts, cold_starts, deciding, holding, measures, path, reconciling, served_bursts, watching
+from tests.bench import (
+    bursts,
+    cold_starts,
+    deciding,
+    holding,
+    judging,
+    measures,
+    path,
+    reconciling,
+    served_bursts,
+    watching,
+)
 from tests.bench.measures import Measure
 
 PARTS: Mapping[str, Callable[[], Iterator[Measure]]] = {
     "deciding": deciding.rows,
+    "judging": judging.rows,
     "watching": watching.rows,
     "holding": holding.rows,
     "cold starts": cold_starts.rows,
