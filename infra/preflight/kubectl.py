@@ -3,9 +3,9 @@
 import json
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from infra.preflight.answers import Answer, Denied, Found, Missing, Unreachable
 
@@ -28,10 +28,21 @@ class Kubectl:
 
     def get(self, path: str, *flags: str) -> Answer:
         """Return what the API server says of a path; `flags` of kubectl, such as those of impersonation."""
-        asking = [*self.command, *flags, "get", "--raw", path, f"--request-timeout={TIMEOUT}s"]
+        return self._said(*flags, "get", "--raw", path)
+
+    def tried(self, new: Mapping[str, Any]) -> Answer:
+        """Return a new object as it would be created; nothing is stored."""
+        return self._said("create", "--dry-run=server", "--output=json", "--filename=-", given=json.dumps(dict(new)))
+
+    def _said(self, *arguments: str, given: str = "") -> Answer:
         try:
-            said = subprocess.run(  # noqa: S603 - kubectl of PATH, with paths of ours
-                asking, capture_output=True, text=True, check=False, timeout=2 * TIMEOUT
+            said = subprocess.run(  # noqa: S603 - kubectl of PATH, with arguments of ours
+                [*self.command, *arguments, f"--request-timeout={TIMEOUT}s"],
+                input=given,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=2 * TIMEOUT,
             )
             if said.returncode == 0:
                 return Found(json.loads(said.stdout))

@@ -12,6 +12,7 @@ from infra.preflight import (
     kueue,
     network,
     org_policies,
+    pinning,
     project,
     quotas,
     self_managed,
@@ -27,6 +28,7 @@ from infra.preflight.manifests import JOB_ENVIRONMENT, Manifest
 from infra.preflight.network import Subnetwork
 from infra.preflight.place import Place
 from infra.preflight.project import Asked
+from relay.notices.pinning import POD
 from tpu_slices.domain.model.clusters import ClusterSettings, ComputeSettings
 
 REPOSITORY = "tpu-slice-provisioner"
@@ -234,6 +236,7 @@ def of_api_server(kubectl: Kubectl, settings: ClusterSettings, applied: Collecti
     yield from inside.daemon_set_findings(settings.cluster, kubectl.get(inside.DAEMON_SETS))
     environment = (kubectl.get(path) for path in inside.JOB_ENVIRONMENT)
     yield from inside.environment_findings(minor, environment)
+    yield from pinning.pinning_findings(minor, kubectl.tried(POD))
     yield from inside.joining_findings(settings, kubectl.get(inside.CLUSTER_INFO, *ANYBODY))
     yield from kueue.kueue_findings(kubectl.get(kueue.GROUP), kubectl.get(kueue.CONFIG))
 

@@ -106,7 +106,8 @@ def bare(cluster: Cluster) -> Iterator[Cluster]:
 
 def _without_what_is_added(cluster: Cluster) -> None:
     added = yaml.safe_dump_all([NODE, NETWORK, INFO, *FOR_ANYBODY, *built(EXAMPLE)])
-    for objects in (["-f", "-"], ["-f", str(FOLDER / "job-environment.yaml")]):
+    files = (FOLDER / "job-environment.yaml", FOLDER / "admission.yaml")
+    for objects in (["-f", "-"], *(["-f", str(each)] for each in files)):
         deleted = cluster.kubectl("delete", "--ignore-not-found", *objects, stdin=added)
         assert deleted.code == 0, deleted.error
 
@@ -118,11 +119,13 @@ def test_a_bare_cluster_lacks_each_thing_and_has_it_once_the_remedies_ran(bare: 
         "There is no TPU device plugin",
         "No DaemonSet mounts /etc/cni/net.d",
         "Jobs of several hosts get no environment",
+        "Pods are not pinned to slices",
         "cluster-info cannot be read without credentials",
     ):
         assert [message for message in missing if said in message], (said, missing)
 
-    assert bare.apply("-f", str(FOLDER / "job-environment.yaml")).code == 0
+    for each in ("job-environment.yaml", "admission.yaml"):
+        assert bare.apply("-f", str(FOLDER / each)).code == 0
     applied(bare, NODE, NETWORK, INFO, *FOR_ANYBODY, *built(EXAMPLE))
     assert bare.kubectl("patch", "node", "for-relay", "--subresource=status", "-p", READY).code == 0
     until(lambda: len(found(bare)) == 1, "a node without the taint of one that is not ready")
@@ -137,7 +140,7 @@ def test_a_bare_cluster_lacks_each_thing_and_has_it_once_the_remedies_ran(bare: 
 def lacking(bare: Cluster) -> list[str]:
     """Return what preflight says, once that is as much as it says of a bare cluster."""
     missing = [finding.message for finding in found(bare)]
-    return missing if len(missing) == 5 else []
+    return missing if len(missing) == 6 else []
 
 
 def test_where_kubectl_reaches_no_api_server_that_is_all_it_says(bare: Cluster, tmp_path: Path) -> None:
