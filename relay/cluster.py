@@ -32,6 +32,7 @@ PLURALS = {owner: kind.value for kind, owner in WORKLOADS.items()}
 TIMEOUTS = (5.0, 10.0)  # seconds to connect, and to answer
 SHORT_TIMEOUTS = (1.0, 1.0)  # for reads that the relay can do without
 LIST_TIMEOUTS = (1.0, 5.0)  # for lists that an answer waits for
+TRIAL_TIMEOUTS = (5.0, 60.0)  # for what waits for webhooks, one after the other
 _MOST_EVENTS = 500
 _LONGEST_NAME = 253
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -169,7 +170,7 @@ class Cluster:
         create = partial(self._core.create_namespaced_pod, pod["metadata"]["namespace"], body, dry_run="All")
         with converted_errors():
             try:
-                return raw(create, seconds=TIMEOUTS)
+                return raw(create, seconds=TRIAL_TIMEOUTS)
             except ApiException as error:
                 if error.status != INTERNAL_ERROR:
                     raise

@@ -1,5 +1,6 @@
 """The overlays of a cluster, for kubectl's kustomize: what its relay and its webhook have beyond those of all."""
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -24,6 +25,16 @@ NAMESPACE, RELAY = "tpu-slice-provisioner", "relay"
 """The namespace, and the name that the Deployment, its container and, in the base, the ServiceAccount have."""
 PLACEHOLDER = "overlay.invalid/relay"
 """The image of the base: there is none of that name."""
+POLICY = Path(__file__).resolve().parent / "admission.yaml"
+"""The admission policy, whose settings the webhook has, too."""
+_SETTINGS = {"STRIP_SPOT_AND_RESERVATION": "stripSpotAndReservation", "LOCATION_HINT": "locationHint"}
+_PULLED = {
+    "apiVersion": "v1",
+    "kind": "ServiceAccount",
+    "metadata": {"name": WEBHOOK.name, "namespace": NAMESPACE},
+    "imagePullSecrets": [{"name": "relay-image"}],
+}
+"""How a self-managed cluster pulls the image, as for the relay (relay/credentials)."""
 _DIGEST = re.compile(r"(?P<name>[a-z0-9][a-z0-9._:/-]*/[a-z0-9._/-]+)@(?P<digest>sha256:[0-9a-f]{64})", re.ASCII)
 
 
@@ -82,11 +93,26 @@ def kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
 
 def webhook_kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
     """Return the overlay of the admission webhook, which runs from the relay's image, that is to be in a folder."""
-    env = {"GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version}
+    env = {"GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version, **pinning_settings()}
+    patches = [_with_env(WEBHOOK.name, env), *([_PULLED] if relay.hosts_in else [])]
     return {
         **_begun(relay, WEBHOOK, folder),
-        "patches": [{"patch": yaml.safe_dump(_with_env(WEBHOOK.name, env), sort_keys=False)}],
+        "patches": [{"patch": yaml.safe_dump(each, sort_keys=False)} for each in patches],
     }
+
+
+def pinning_settings(policy: Path = POLICY) -> dict[str, str]:
+    """Return the settings of the admission policy as the webhook has them. Raises ValueError."""
+    manifest, _ = yaml.safe_load_all(policy.read_text(encoding="utf-8"))
+    found = {each["name"]: each["expression"] for each in manifest["spec"]["variables"]}
+    read: dict[str, str] = {}
+    for name, variable in _SETTINGS.items():
+        try:
+            value = json.loads(found[variable])
+        except json.JSONDecodeError as wrong:
+            raise ValueError(f"{policy.name}: {variable}: {found[variable]} is no constant: {wrong}") from wrong
+        read[name] = value if isinstance(value, str) else json.dumps(value)
+    return read
 
 
 def write(relay: Relay, folder: Path) -> None:

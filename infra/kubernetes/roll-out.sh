@@ -33,9 +33,9 @@ EOF
 and from Kubernetes 1.36 on
   gcloud storage cat $kept/admission.yaml | kubectl apply --server-side --filename -
 or before
-  gcloud storage cat $kept/webhook.yaml | kubectl apply --server-side --filename -
-  kubectl rollout status deployment/webhook --namespace $namespace --timeout 5m
-  gcloud storage cat $kept/webhook-configuration.yaml | kubectl apply --server-side --filename -
+  gcloud storage cat $kept/webhook.yaml | kubectl apply --server-side --filename - &&
+    kubectl rollout status deployment/webhook --namespace $namespace --timeout 5m &&
+    gcloud storage cat $kept/webhook-configuration.yaml | kubectl apply --server-side --filename -
 and then
 EOF
   fi
@@ -66,7 +66,14 @@ if [[ "${_ADMISSION:-}" != no ]] && ! has_policies; then
   kubectl apply --server-side --kustomize "$webhook"
   kubectl rollout status deployment/webhook --namespace "$namespace" --timeout 5m
   kubectl apply --server-side --filename "$configuration"
-  exit
+  for _ in {1..30}; do
+    said="$(kubectl create --dry-run=server --filename infra/kubernetes/pod-with-chips.json 2>&1 || true)"
+    [[ "$said" == *pods.tpu-slice-provisioner.google.com* ]] || exit 0 # it answers, whatever others say of the pod
+    sleep 2 # until it has told the API server by what it is known
+  done
+  echo "$cluster: the API server gets no answer of the webhook, so pods are not pinned from now on: $said" >&2
+  remove --filename "$configuration"
+  exit 1
 fi
 if [[ "${_ADMISSION:-}" != no ]]; then
   kubectl apply --server-side --filename "$policy"

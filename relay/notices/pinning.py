@@ -71,6 +71,7 @@ class PinningCheck:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._stopping = threading.Event()
+        self._unknown = ""
         self.seen: Pinning | None = None
 
     def run(self) -> None:
@@ -87,8 +88,11 @@ class PinningCheck:
         try:
             self.seen = self._found()
         except (Temporary, Permanent) as error:
-            _log.debug(LogEvent.PINNING_UNKNOWN, error=str(error))
-            self.seen = None
+            if str(error) != self._unknown:
+                _log.warning(LogEvent.PINNING_UNKNOWN, error=str(error))
+            self.seen, self._unknown = None, str(error)
+        else:
+            self._unknown = ""
 
     def _found(self) -> Pinning:
         match self._cluster.tried(POD):

@@ -5,11 +5,12 @@ long enough ago that each API server knows it.
 
 | the newest authority                   | what is done                                                     |
 |----------------------------------------|------------------------------------------------------------------|
-| there is none                          | one is made, and signs at once: nothing is trusted yet           |
+| there is none                          | one is made, and signs at once: there is nothing better          |
 | older than RENEWED of its life         | one is made, and signs once it is older than SETTLED of its life |
 | any other                              | nothing                                                          |
 
-One that has expired is forgotten. So is one that cannot be read: the Secret was edited.
+One that has expired is forgotten. So is what cannot be read, or signs nothing: the Secret was edited. Where none is
+left, a replica that has one goes on with it for seconds, in which the API server may not trust it any more.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ LIFE = timedelta(days=360)
 """How long an authority is trusted."""
 RENEWED = 2 / 3
 SETTLED = 1 / 12
-SLACK = timedelta(minutes=5)
+SLACK = timedelta(hours=1)
 """How much earlier than it is made a certificate is valid: clocks differ."""
 CERTIFICATE, KEY = ".crt", ".key"
 _PEM = serialization.Encoding.PEM
@@ -132,8 +133,18 @@ def _read(entries: Mapping[str, bytes]) -> Iterator[Authority]:
                 key = serialization.load_pem_private_key(entries[name.removesuffix(CERTIFICATE) + KEY], None)
             except (KeyError, ValueError, TypeError):
                 continue
-            if isinstance(key, ec.EllipticCurvePrivateKey) and key.public_key() == certificate.public_key():
+            if isinstance(key, ec.EllipticCurvePrivateKey) and _signs(certificate, key):
                 yield Authority(certificate, key)
+
+
+def _signs(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> bool:
+    """Return whether a certificate is an authority's own, and the key is that of it."""
+    try:
+        is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
+    of_its_own = certificate.issuer == certificate.subject
+    return is_authority and of_its_own and key.public_key() == certificate.public_key()
 
 
 def _begun(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from relay.cluster import NOT_FOUND, TIMEOUTS, converted_errors, raw
+from relay.notices.pinning import WEBHOOK
 from relay.webhook.certificates import Kept
+from tpu_slices.ports.errors import Permanent, Temporary
 
 CONFIGURATION = "tpu-slice-provisioner"
-"""The name of the MutatingWebhookConfiguration, which has one webhook."""
+"""The name of the MutatingWebhookConfiguration."""
 SECRET = "webhook"  # noqa: S105 - the name of one
 
 
@@ -26,14 +29,14 @@ class Calls:
         self._namespace = namespace
 
     def kept(self) -> Kept:
-        with converted_errors():
+        with _about(f"the Secret {SECRET}"):
             secret = raw(self._core.read_namespaced_secret, SECRET, self._namespace, seconds=TIMEOUTS)
         entries = {name: b64decode(value) for name, value in (secret.get("data") or {}).items()}
         return Kept(entries, secret["metadata"]["resourceVersion"])
 
     def keep(self, entries: Mapping[str, bytes], before: Kept) -> None:
         data = {**dict.fromkeys(before.entries), **{name: _encoded(value) for name, value in entries.items()}}
-        with converted_errors():
+        with _about(f"the Secret {SECRET}"):
             self._core.patch_namespaced_secret(
                 SECRET,
                 self._namespace,
@@ -44,25 +47,48 @@ class Calls:
             )
 
     def trusted(self) -> bytes | None:
-        with converted_errors():
+        found = self._configured()
+        return None if found is None else b64decode(found[1]["clientConfig"].get("caBundle", ""))
+
+    def trust(self, bundle: bytes) -> None:
+        found = self._configured()
+        if found is None:
+            return
+        path = f"/webhooks/{found[0]}"
+        operations = [
+            {"op": "test", "path": f"{path}/name", "value": WEBHOOK},
+            {"op": "add", "path": f"{path}/clientConfig/caBundle", "value": _encoded(bundle)},
+        ]
+        with _about(f"the configuration {CONFIGURATION}"):
+            self._admission.patch_mutating_webhook_configuration(
+                CONFIGURATION,
+                operations,
+                _content_type="application/json-patch+json",
+                _request_timeout=TIMEOUTS,
+                _preload_content=False,
+            )
+
+    def _configured(self) -> tuple[int, Mapping[str, Any]] | None:
+        """Return the webhook as the API server has it, with its position; None: it does not call it."""
+        with _about(f"the configuration {CONFIGURATION}"):
             try:
                 found = raw(self._admission.read_mutating_webhook_configuration, CONFIGURATION, seconds=TIMEOUTS)
             except ApiException as error:
                 if error.status == NOT_FOUND:
                     return None
                 raise
-        return b64decode(found["webhooks"][0]["clientConfig"].get("caBundle", ""))
+        ours = ((place, each) for place, each in enumerate(found.get("webhooks") or ()) if each["name"] == WEBHOOK)
+        return next(ours, None)
 
-    def trust(self, bundle: bytes) -> None:
-        added = {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": _encoded(bundle)}
+
+@contextmanager
+def _about(what: str) -> Iterator[None]:
+    """Raise the client's errors as Temporary or Permanent, which name the object."""
+    try:
         with converted_errors():
-            self._admission.patch_mutating_webhook_configuration(
-                CONFIGURATION,
-                [added],
-                _content_type="application/json-patch+json",
-                _request_timeout=TIMEOUTS,
-                _preload_content=False,
-            )
+            yield
+    except (Temporary, Permanent) as error:
+        raise type(error)(f"{what}: {error}") from error
 
 
 def _encoded(pem: bytes) -> str:

@@ -18,8 +18,9 @@ from tpu_slices.ports.log_events import LogEvent
 
 _log = structlog.get_logger()
 
-PAUSE = timedelta(seconds=5)
-"""Between two looks, but no longer than a sixtieth of an authority's life: what is made has to be trusted in time."""
+PAUSE, SHORT_PAUSE = timedelta(seconds=5), timedelta(seconds=1)
+"""Between two looks, the short one as long as the API server trusts nothing of ours: it is about to be told to call the
+webhook. No pause is longer than a sixtieth of an authority's life: what is made has to be trusted in time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class Certificates:
         self._life = life
         self.identity: Identity | None = None
         """What it serves with; None: nothing yet."""
+        self._is_trusted = False
         self._over = threading.Event()
         self.usable = threading.Event()
         """Set once there is a certificate to serve with."""
@@ -73,7 +75,7 @@ class Certificates:
                 self.step()
             except (Temporary, Permanent) as error:
                 _log.warning(LogEvent.CERTIFICATE_FAILED, error=str(error))
-            self._over.wait(min(PAUSE, self._life / 60).total_seconds())
+            self._over.wait(min(PAUSE if self._is_trusted else SHORT_PAUSE, self._life / 60).total_seconds())
 
     def stop(self) -> None:
         self._over.set()
@@ -88,7 +90,8 @@ class Certificates:
         if (entries := stored(authorities)) != dict(before.entries):
             self._calls.keep(entries, before)
         bundle, trusted = bundle_of(authorities), self._calls.trusted()
-        if trusted not in (None, bundle):
+        self._is_trusted = trusted == bundle
+        if trusted is not None and not self._is_trusted:
             self._calls.trust(bundle)
         signer = signer_of(authorities, now)
         if self.identity is None or self.identity.signer.certificate != signer.certificate:

@@ -26,14 +26,12 @@ def answer(body: bytes, options: Options) -> bytes:
     review: Any = orjson.loads(body)
     try:
         request: Json = review["request"]
-        uid = request["uid"]
+        uid, own = request["uid"], {each: review[each] for each in ("apiVersion", "kind")}
         is_new_pod = (request["operation"], request["kind"]["kind"], request.get("subResource") or "") == _NEW_POD
     except (KeyError, TypeError) as wrong:
         raise ValueError(f"not an AdmissionReview: {type(wrong).__name__}: {wrong}") from wrong
     response = _placed(request, options) if is_new_pod else {"allowed": True}
-    return orjson.dumps(
-        {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": {"uid": uid} | response}
-    )
+    return orjson.dumps({**own, "response": {"uid": uid} | response})
 
 
 _NEW_POD = ("CREATE", "Pod", "")

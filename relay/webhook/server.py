@@ -9,13 +9,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from relay.webhook.placing import Options
 from relay.webhook.reviews import answer
@@ -25,7 +28,8 @@ MOST_BYTES = 8 << 20
 IDLE_SECONDS = 180
 """After which an idle connection is closed. The API server closes its own after 90 s, so that no request of its
 meets one that is being closed (k8s.io/client-go rest: the transport's IdleConnTimeout)."""
-MOST_AT_ONCE = 1000
+ASKED_WITHIN = 15.0
+"""Seconds in which a new connection has to ask, and a review to be complete: others wait for memory meanwhile."""
 
 _Message = MutableMapping[str, Any]
 _Answer = tuple[HTTPStatus, bytes]
@@ -55,7 +59,10 @@ class Webhook:
     async def _answered(self, scope: _Message, receive: Callable[[], Awaitable[_Message]]) -> _Answer:
         match scope["method"], scope["path"]:
             case "POST", "/pods":
-                return self._judged(await _body(receive))
+                try:
+                    return self._judged(await _body(receive))
+                except TimeoutError:
+                    return HTTPStatus.REQUEST_TIMEOUT, b"{}"
             case "GET", "/healthz":
                 return HTTPStatus.OK, b"{}"
             case "GET", "/readyz":
@@ -76,13 +83,27 @@ async def _body(receive: Callable[[], Awaitable[_Message]]) -> bytes | None:
     """Return a request's body; None: it is too long."""
     parts, size, more = list[bytes](), 0, True
     while more:
-        message = await receive()
+        async with asyncio.timeout(ASKED_WITHIN):
+            message = await receive()
         part, more = message.get("body", b""), message.get("more_body", False)
         size += len(part)
         if size > MOST_BYTES:
             return None
         parts.append(part)
     return b"".join(parts)
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed unless it asks in time."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn declares it
+        super().connection_made(transport)
+        self.loop.call_later(ASKED_WITHIN, self._close_unless_asked)
+
+    def _close_unless_asked(self) -> None:
+        asked = cast("RequestResponseCycle | None", self.cycle)
+        if asked is None:
+            self.transport.close()
 
 
 class Server:
@@ -96,7 +117,7 @@ class Server:
         config = uvicorn.Config(
             webhook,
             loop="asyncio",
-            http="h11",
+            http=_Connection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -104,13 +125,13 @@ class Server:
             proxy_headers=False,
             server_header=False,
             timeout_keep_alive=IDLE_SECONDS,
-            limit_concurrency=MOST_AT_ONCE,
             ssl_context_factory=lambda _config, _default: context,
         )
         self._server = uvicorn.Server(config)
 
     def run(self) -> None:
         """Serve until `stop`: what was asked until then is answered."""
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # not a line for each connection that is no HTTP
         self._server.run([self._socket])
 
     def stop(self) -> None:

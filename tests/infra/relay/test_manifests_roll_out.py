@@ -18,6 +18,7 @@ OPEN = "--format value(controlPlaneEndpointsConfig.dnsEndpointConfig.allowExtern
 WITH_POLICIES = '{"resources": [{"name": "mutatingadmissionpolicies"}]}'
 CONFIGURATION = "infra/kubernetes/webhook-configuration.yaml"
 HAS_WEBHOOK = f"kubectl get --ignore-not-found --filename {CONFIGURATION} --output name"
+TRIED = "kubectl create --dry-run=server --filename infra/kubernetes/pod-with-chips.json"
 BY_POLICY = ["kubectl apply --server-side --filename infra/kubernetes/admission.yaml", HAS_WEBHOOK]
 NOT_BY_POLICY = ["kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml"]
 
@@ -28,6 +29,7 @@ def by_webhook(cluster: str) -> list[str]:
         f"kubectl apply --server-side --kustomize build/relay/{cluster}/webhook",
         "kubectl rollout status deployment/webhook --namespace tpu-slice-provisioner --timeout 5m",
         f"kubectl apply --server-side --filename {CONFIGURATION}",
+        TRIED,
     ]
 
 
@@ -95,6 +97,20 @@ def test_the_webhook_ends_once_the_policy_has_taken_its_place(made: Tools, folde
     assert made.calls[-5:] == [*BY_POLICY, "sleep 30", *not_by_webhook("red")]
 
 
+def test_a_webhook_that_does_not_answer_is_called_no_more_and_the_cluster_is_named(made: Tools, folder: Path) -> None:
+    made.answer(
+        f"{TRIED} build/relay/blue/kubeconfig", 'failed calling webhook "pods.tpu-slice-provisioner.google.com"'
+    )
+    rolled = roll_out(made, folder)
+
+    assert rolled.returncode == 1
+    assert "blue: the API server gets no answer of the webhook" in rolled.stderr
+    assert rolled.stderr.endswith("Not rolled out to: blue\n")
+    first, *rest = [call for call in made.calls[len(of("blue")) :] if call not in {TRIED, "sleep 2"}][3:]
+    assert first == f"kubectl delete --ignore-not-found --filename {CONFIGURATION}"
+    assert rest == [*of("red"), *by_webhook("red")[:-1]]
+
+
 def test_pinning_is_removed_where_it_was_on(made: Tools, folder: Path) -> None:
     made.answer("--raw /apis/admissionregistration.k8s.io/v1 build/relay/red/kubeconfig", WITH_POLICIES)
 
@@ -135,7 +151,7 @@ def test_a_cluster_that_fails_keeps_no_other_from_its_relay_and_is_named(what: s
 
     assert rolled.returncode == 1
     assert rolled.stderr.endswith("Not rolled out to: blue\n")
-    assert made.calls[-9:] == [*of("red"), *by_webhook("red")]
+    assert made.calls[-10:] == [*of("red"), *by_webhook("red")]
 
 
 def test_all_clusters_that_fail_are_named(made: Tools, folder: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from infra.kubernetes.overlay import NAMESPACE, WEBHOOK, write
+from infra.kubernetes.overlay import NAMESPACE, WEBHOOK, pinning_settings, write
 from relay.webhook.calls import CONFIGURATION, SECRET
+from relay.webhook.placing import Options
 from relay.webhook.settings import PORT, Settings
-from tests.infra.admission.cases import DEFINED
+from tests.infra.admission.cases import DEFINED, MANIFEST
 from tests.infra.relay.manifests import IMAGE, Json, a_relay, built, the
 
 pytestmark = [pytest.mark.emulators]
@@ -107,3 +109,21 @@ def test_the_api_server_asks_about_the_pods_that_the_policy_judges() -> None:
 def test_it_knows_what_was_deployed(pod: Json) -> None:
     values = {each["name"]: each.get("value") for each in pod["containers"][0]["env"]}
     assert (values["GOOGLE_CLOUD_PROJECT"], values["VERSION"]) == ("shop", "1.2.3")
+    assert (values["STRIP_SPOT_AND_RESERVATION"], values["LOCATION_HINT"]) == ("false", "")
+
+
+def test_it_has_the_settings_of_the_policy(tmp_path: Path) -> None:
+    policy = tmp_path / "admission.yaml"
+    text = MANIFEST.read_text()
+    policy.write_text(text.replace("expression: 'false'", "expression: 'true'", 1).replace("'\"\"'", "'\"cell-a\"'", 1))
+    settings = Settings.read(pinning_settings(policy))
+    assert settings.options == Options(strips_capacity=True, location_hint="cell-a")
+    policy.write_text(text.replace("expression: 'false'", "expression: object.x", 1))
+    with pytest.raises(ValueError, match=r"admission\.yaml: stripSpotAndReservation"):
+        pinning_settings(policy)
+
+
+def test_a_self_managed_cluster_pulls_its_image_as_the_relays(tmp_path: Path) -> None:
+    write(replace(a_relay(), hosts_in="projects/p/locations/l"), tmp_path)
+    account = the("ServiceAccount", built(tmp_path / "webhook"))
+    assert account["imagePullSecrets"] == the("ServiceAccount", built(tmp_path))["imagePullSecrets"]

@@ -6,12 +6,13 @@ import ssl
 from collections.abc import Mapping, Sequence
 
 import pytest
+from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.webhook.authorities import LIFE, Authority, bundle_of, kept_up, read, signer_of, stored
+from relay.webhook.authorities import LIFE, Authority, bundle_of, identity_of, kept_up, read, signer_of, stored
 from relay.webhook.certificates import Certificates, Kept
-from tests.builders import NOW
+from tests.builders import MINUTE, NOW
 from tests.relay.webhook.plane import Plane, authorities_in, days, is_valid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices_simulator.fakes.clock import FakeClock
@@ -101,6 +102,32 @@ def test_what_others_wrote_as_trusted_is_put_right(clock: FakeClock) -> None:
     right, plane.bundle = plane.bundle, b"something else"
     replica.step()
     assert plane.bundle == right
+
+
+def test_a_certificate_of_a_server_is_taken_for_no_authority(clock: FakeClock) -> None:
+    """As `kubectl create secret tls` or cert-manager would put there."""
+    other = Authority.make(NOW)
+    chain = identity_of(other, NAMES).chain
+    key = chain[chain.index(b"-----BEGIN PRIVATE KEY") :]
+    plane = Plane(entries={"tls.crt": chain.removesuffix(key), "tls.key": key})
+    replica = Replica(plane, clock)
+    replica.step()
+    assert authorities_in(plane.bundle) == [replica.signer.certificate]
+
+
+@pytest.mark.parametrize("minutes", [-20, 20])
+def test_a_replica_whose_clock_is_off_makes_an_authority_that_is_valid_now(clock: FakeClock, minutes: int) -> None:
+    plane = Plane()
+    Replica(plane, FakeClock(NOW + minutes * MINUTE)).step()
+    replica = Replica(plane, clock)
+    replica.step()
+    assert is_valid(replica.signer.certificate, NOW)
+    assert is_valid(x509.load_pem_x509_certificate(chain_of(replica)), NOW)
+
+
+def chain_of(replica: Replica) -> bytes:
+    assert replica.certificates.identity is not None
+    return replica.certificates.identity.chain
 
 
 def test_entries_that_cannot_be_read_are_replaced(clock: FakeClock) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from infra.kubernetes.overlay import WEBHOOK as WEBHOOKS
 from relay.notices.pinning import POD, PinningCheck
 from tests.infra.admission.cases import OFF
 from tests.infra.admission.judges import by_policy, by_webhook
@@ -71,6 +73,10 @@ def test_where_it_cannot_be_tried_it_is_not_known_and_no_longer_what_it_was(erro
     plane.judge = refuse
     check.look()
     assert check.seen is None
+
+
+def test_the_roll_out_tries_the_same_pod() -> None:
+    assert json.loads((WEBHOOKS.parent / "pod-with-chips.json").read_text()) == dict(POD)
 
 
 def test_the_pod_is_one_that_a_restricted_namespace_takes() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from infra.kubernetes.overlay import NAMESPACE
+from relay.connection import Connection
+from relay.webhook.calls import CONFIGURATION, Calls
 from tests.infra.admission.pods import IDLE, Json, a_pod, of_jobset, terms_of
 from tests.local.served import Served, serving
 from tests.relay.webhook.process import Site, site
@@ -17,6 +21,7 @@ from tpu_standins.clients.errors import ApiError
 from tpu_standins.ports import free_ports
 from tpu_standins.testing.waiting import until
 
+CONFIGURED = ("mutatingwebhookconfigurations", None, CONFIGURATION)
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
 
@@ -86,6 +91,22 @@ def test_without_the_webhook_a_pod_with_chips_is_refused_and_the_refusal_names_i
         until(lambda: is_placed(api), "the webhook to be called")
     with pytest.raises(ApiError, match=r"failed calling webhook .pods\.tpu-slice-provisioner\.google\.com"):
         tried(api, of_jobset())
+
+
+def test_its_own_webhook_is_told_apart_from_others_of_its_configuration(where: Site, api: Api) -> None:
+    where.call(1, conditions=False)
+    found = api.get(*CONFIGURED)
+    (ours,) = found["webhooks"]
+    other = {**ours, "name": "other.example.com"}
+    with closing(Connection({"KUBECONFIG": str(where.own)})) as connection:
+        calls = Calls(connection, NAMESPACE)
+        for webhooks, bundles in (([other, ours], ["", "new"]), ([], []), ([other], [""])):
+            api.patch(*CONFIGURED, {"webhooks": webhooks})
+            assert calls.trusted() == (b"" if ours in webhooks else None)
+            calls.trust(b"new")
+            said = [b64decode(each["clientConfig"].get("caBundle", "")) for each in api.get(*CONFIGURED)["webhooks"]]
+            assert [each.decode() for each in said] == bundles
+        connection.rest_client.pool_manager.clear()
 
 
 def test_it_may_read_no_other_secret_and_change_no_other_configuration(where: Site) -> None:

@@ -20,6 +20,10 @@ def asked(obj: Any, **request: Any) -> bytes:
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": given}).encode()
 
 
+BARE = json.dumps({"request": json.loads(asked({}))["request"]}).encode()
+"""Without apiVersion and kind."""
+
+
 def answered(body: bytes) -> Json:
     review: Json = json.loads(answer(body, Options()))
     assert (review["apiVersion"], review["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
@@ -73,7 +77,9 @@ def test_a_pod_that_cannot_be_read_is_refused_and_its_owner_is_told_why(obj: Any
     assert response["status"]["message"].startswith("Where this pod may run cannot be told, as it cannot be read: ")
 
 
-@pytest.mark.parametrize("body", [b"", b"no JSON", b"[]", b"{}", b'{"request": null}', b'{"request": {"uid": "7"}}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"no JSON", b"[]", b"{}", b'{"request": null}', b'{"request": {"uid": "7"}}', BARE]
+)
 def test_what_is_no_review_is_an_error(body: bytes) -> None:
     with pytest.raises(ValueError):
         answer(body, Options())

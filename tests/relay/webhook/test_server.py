@@ -8,13 +8,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 
+from relay.webhook import server
 from relay.webhook.authorities import LIFE, Authority, bundle_of, identity_of
 from relay.webhook.certificates import load
 from relay.webhook.placing import Options
@@ -123,6 +124,28 @@ def test_before_it_ends_it_answers_and_closes_each_connection_after_the_answer(
         assert connection.sock is None
         assert said(connection, "GET", "/readyz")[0] == HTTPStatus.SERVICE_UNAVAILABLE
         assert said(connection, "GET", "/healthz")[0] == HTTPStatus.OK
+
+
+def test_a_connection_that_does_not_ask_and_a_review_that_does_not_come_are_given_up(
+    served: Served, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "ASKED_WITHIN", 0.1)
+    with closing(served.connection(authority)) as silent:
+        silent.connect()
+        assert silent.sock.recv(1) == b""
+    with closing(served.connection(authority)) as slow:
+        slow.putrequest("POST", "/pods")
+        slow.putheader("Content-Length", "10")
+        slow.endheaders(b"begun")
+        assert slow.getresponse().status == HTTPStatus.REQUEST_TIMEOUT
+
+
+def test_many_connections_that_say_nothing_keep_nobody_from_an_answer(served: Served, authority: Authority) -> None:
+    with ExitStack() as silent:
+        for _ in range(200):
+            silent.enter_context(closing(served.connection(authority))).connect()
+        with closing(served.connection(authority)) as connection:
+            assert said(connection, "POST", "/pods", asked(of_jobset()))[0] == HTTPStatus.OK
 
 
 def test_connections_that_say_nothing_hold_up_nobody(served: Served, authority: Authority) -> None:
