@@ -12,12 +12,13 @@ from tests.functions.test_handlers import an_event
 from tests.infra.relay.manifests import the
 from tests.world import World
 from tpu_slices.app.handlers import handle_sweep
+from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import ReportReason
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
-from tpu_slices.domain.reporting.reason_texts import RELAY_NAMESPACE
+from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, RELAY_NAMESPACE
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.documents import key
@@ -74,6 +75,27 @@ def test_a_silent_relay_is_logged_by_each_sweep_and_its_return_once(world: World
     world.deliver()
     sweep_each_minute(world, 2)
     assert events(lines) == [LogEvent.RELAY_HEARD]
+
+
+def test_that_no_pod_with_chips_can_be_created_is_logged_by_each_sweep_as_long_as_the_relay_says_so(
+    world: World, lines: Lines
+) -> None:
+    def refused() -> list[tuple[str, str, str]]:
+        found = [line for line in lines() if line["event"] == LogEvent.PODS_REFUSED]
+        return [(line["severity"], line["cluster"], line["message"]) for line in found]
+
+    world.cluster.pinning = Pinning.REFUSED
+    world.cluster_lives()
+    world.deliver()
+    sweep_each_minute(world, 2)
+    assert refused() == [("ERROR", "demo", PODS_REFUSED)] * 2
+    sweep_each_minute(world, SILENT_AFTER // MINUTE)
+    assert len(refused()) == SILENT_AFTER // MINUTE - 2, "a silent relay does not say so any more"
+    world.cluster.pinning = Pinning.WEBHOOK
+    world.cluster_lives()
+    world.deliver()
+    sweep_each_minute(world, 1)
+    assert refused() == []
 
 
 def test_a_relay_that_never_started_is_told_from_the_first_sweep_on(world: World, lines: Lines) -> None:
