@@ -19,7 +19,7 @@ from tpu_slices.ports.log_events import LogEvent
 _log = structlog.get_logger()
 
 PAUSE, SHORT_PAUSE = timedelta(seconds=5), timedelta(seconds=1)
-"""Between two looks, the short one as long as the API server trusts nothing of ours: it is about to be told to call the
+"""Between two looks: the short one as long as the API server does not trust what it should, as it is about to call the
 webhook. No pause is longer than a sixtieth of an authority's life: what is made has to be trusted in time."""
 
 
@@ -63,7 +63,6 @@ class Certificates:
         self._life = life
         self.identity: Identity | None = None
         """What it serves with; None: nothing yet."""
-        self._is_trusted = False
         self._over = threading.Event()
         self.usable = threading.Event()
         """Set once there is a certificate to serve with."""
@@ -71,31 +70,32 @@ class Certificates:
     def run(self) -> None:
         """Renew until `stop`."""
         while not self._over.is_set():
+            pause = PAUSE
             try:
-                self.step()
+                pause = PAUSE if self.step() else SHORT_PAUSE
             except (Temporary, Permanent) as error:
                 _log.warning(LogEvent.CERTIFICATE_FAILED, error=str(error))
-            self._over.wait(min(PAUSE if self._is_trusted else SHORT_PAUSE, self._life / 60).total_seconds())
+            self._over.wait(min(pause, self._life / 60).total_seconds())
 
     def stop(self) -> None:
         self._over.set()
 
-    def step(self) -> None:
+    def step(self) -> bool:
         """Renew the authorities, have the API server trust them, and serve with the one that is due.
 
-        They are trusted before one of them signs. Raise Temporary or Permanent.
+        They are trusted before one of them signs. Return whether they were trusted already. Raise Temporary, Permanent.
         """
         now, before = self._now(), self._calls.kept()
         authorities = kept_up(read(before.entries), now, self._life)
         if (entries := stored(authorities)) != dict(before.entries):
             self._calls.keep(entries, before)
         bundle, trusted = bundle_of(authorities), self._calls.trusted()
-        self._is_trusted = trusted == bundle
-        if trusted is not None and not self._is_trusted:
+        if trusted not in (None, bundle):
             self._calls.trust(bundle)
         signer = signer_of(authorities, now)
         if self.identity is None or self.identity.signer.certificate != signer.certificate:
             self._serve(identity_of(signer, self._names))
+        return trusted == bundle
 
     def _serve(self, identity: Identity) -> None:
         """Use an identity for connections from now on."""

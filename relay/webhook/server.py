@@ -29,7 +29,7 @@ IDLE_SECONDS = 180
 """After which an idle connection is closed. The API server closes its own after 90 s, so that no request of its
 meets one that is being closed (k8s.io/client-go rest: the transport's IdleConnTimeout)."""
 ASKED_WITHIN = 15.0
-"""Seconds in which a new connection has to ask, and a review to be complete: others wait for memory meanwhile."""
+"""Seconds in which a new connection has to ask, and a review to be complete: each takes memory meanwhile."""
 
 _Message = MutableMapping[str, Any]
 _Answer = tuple[HTTPStatus, bytes]
@@ -80,16 +80,16 @@ class Webhook:
 
 
 async def _body(receive: Callable[[], Awaitable[_Message]]) -> bytes | None:
-    """Return a request's body; None: it is too long."""
+    """Return a request's body; None: it is too long. Raise TimeoutError."""
     parts, size, more = list[bytes](), 0, True
-    while more:
-        async with asyncio.timeout(ASKED_WITHIN):
+    async with asyncio.timeout(ASKED_WITHIN):
+        while more:
             message = await receive()
-        part, more = message.get("body", b""), message.get("more_body", False)
-        size += len(part)
-        if size > MOST_BYTES:
-            return None
-        parts.append(part)
+            part, more = message.get("body", b""), message.get("more_body", False)
+            size += len(part)
+            if size > MOST_BYTES:
+                return None
+            parts.append(part)
     return b"".join(parts)
 
 

@@ -10,6 +10,7 @@ import yaml
 from infra.kubernetes.overlay import BASE, kustomization
 from relay import probe
 from relay.notices import legacy_provisioner
+from relay.notices.pinning import POD
 from relay.settings import Settings
 from tests.infra.relay.manifests import SHARED, a_relay, container, environment, the
 from tpu_slices.domain.model.slices import OwnerKind
@@ -40,7 +41,18 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
         ("events", "list"),
         ("replicasets", "get"),
         ("mutatingadmissionpolicybindings", "get"),
+        ("pods", "create"),
     }
+
+
+def test_it_may_create_pods_in_its_own_namespace_alone_where_a_policy_refuses_each_that_would_be_stored() -> None:
+    rules = [(role, rule) for role in ROLES for rule in role["rules"] if "create" in rule["verbs"]]
+    (role,) = (role for role, rule in rules if "pods" in rule["resources"])
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", POD["metadata"]["namespace"])
+    policy = the("ValidatingAdmissionPolicy", name="tpu-slice-provisioner-relay-pods")
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert (rule["resources"], rule["operations"]) == (["pods"], ["CREATE"])
+    assert [each["expression"] for each in policy["spec"]["validations"]] == ["has(request.dryRun) && request.dryRun"]
 
 
 def test_the_relay_may_read_two_deployments_its_own_in_its_namespace_alone() -> None:

@@ -27,6 +27,7 @@ from tests.kubernetes.admission.load import (
 from tests.kubernetes.admission.test_webhook import is_placed
 from tests.kubernetes.cluster import Cluster
 from tests.relay.webhook.process import Site, site
+from tests.relay.webhook.replica import TO_RENEW, TO_SIGN, a_clock, replica
 from tpu_standins.patience import PATIENCE_SECONDS
 from tpu_standins.ports import free_ports
 from tpu_standins.testing.waiting import until
@@ -76,18 +77,24 @@ def test_pods_are_placed_while_every_replica_is_replaced(cluster: Cluster, where
 
 
 def test_pods_are_placed_while_authorities_are_renewed(cluster: Cluster, where: Site, balancer: Balancer) -> None:
-    with ExitStack() as alive:
-        ports = free_ports(2)
-        replicas = [alive.enter_context(where.replica(port, AUTHORITY_SECONDS="15")) for port in ports]
-        balancer.ports = ports
+    clock = a_clock()
+    with replica(where, clock) as one, replica(where, clock) as other:
+        balancer.ports = (one.port, other.port)
         where.call(balancer.port, conditions=True)
+        one.certificates.step()
         until(lambda: is_placed(cluster), "the webhook to be called")
+        first = one.signer
         with loaded(cluster) as load:
-            for each in replicas:
-                each.log("certificate.renewed", times=3)
-            load.more(PLACED)
+            for pause in (TO_RENEW, TO_SIGN):
+                clock.advance(pause)
+                load.more(PLACED)
+                one.certificates.step()
+                load.more(PLACED)  # each of the two renews when it comes to that
+                other.certificates.step()
+                load.more(PLACED)
         nobody_was_wronged(load)
         assert load.counts[REFUSED] == 0, load.refusals
+        assert one.signer.certificate == other.signer.certificate != first.certificate
         where.uncall()
 
 

@@ -15,6 +15,7 @@ from relay.webhook.calls import CONFIGURATION, Calls
 from tests.infra.admission.pods import IDLE, Json, a_pod, of_jobset, terms_of
 from tests.local.served import Served, serving
 from tests.relay.webhook.process import Site, site
+from tests.relay.webhook.replica import TO_RENEW, TO_SIGN, a_clock, replica
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.errors import ApiError
@@ -75,12 +76,17 @@ def test_replicas_share_their_authorities_and_one_that_is_new_is_trusted_at_once
 
 
 def test_its_authorities_are_renewed_while_pods_are_created(where: Site, api: Api) -> None:
-    (port,) = free_ports(1)
-    with where.replica(port, AUTHORITY_SECONDS="10") as webhook:
-        where.call(port, conditions=False)
+    clock = a_clock()
+    with replica(where, clock) as webhook:
+        where.call(webhook.port, conditions=False)
+        webhook.certificates.step()
         until(lambda: is_placed(api), "the webhook to be called")
-        while len(webhook.logged("certificate.renewed")) < 3:
+        first = webhook.signer
+        for pause in (TO_RENEW, TO_SIGN):
+            clock.advance(pause)
+            webhook.certificates.step()
             assert is_placed(api)
+        assert webhook.signer != first
         where.uncall()
 
 
