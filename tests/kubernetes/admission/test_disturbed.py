@@ -72,7 +72,8 @@ def test_pods_are_placed_while_every_replica_is_replaced(cluster: Cluster, where
                 replica = following
             load.more(PLACED)
         nobody_was_wronged(load)
-        assert load.counts[REFUSED] == 0, load.refusals
+        # An idle connection that is closed in the very moment of its use costs one refusal (ADR 116).
+        assert load.counts[REFUSED] <= len(others), load.refusals
         where.uncall()
 
 
