@@ -31,7 +31,9 @@ EOF
   else
     cat << EOF
 and from Kubernetes 1.36 on
-  gcloud storage cat $kept/admission.yaml | kubectl apply --server-side --filename -
+  gcloud storage cat $kept/admission.yaml | kubectl apply --server-side --filename - && sleep 30
+  gcloud storage cat $kept/webhook-configuration.yaml | kubectl delete --ignore-not-found --filename -
+  gcloud storage cat $kept/webhook.yaml | kubectl delete --ignore-not-found --filename -
 or before
   gcloud storage cat $kept/webhook.yaml | kubectl apply --server-side --filename - &&
     kubectl rollout status deployment/webhook --namespace $namespace --timeout 5m &&

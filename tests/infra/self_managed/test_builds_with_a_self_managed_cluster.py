@@ -64,7 +64,9 @@ def test_what_is_to_be_applied_is_kept_and_the_commands_that_apply_it_are_printe
     assert printed(rolled) == [
         f"gcloud storage cat {KEPT}/relay.yaml | kubectl apply --server-side --filename -",
         "kubectl rollout status deployment/relay --namespace tpu-slice-provisioner --timeout 5m",
-        f"gcloud storage cat {KEPT}/admission.yaml | kubectl apply --server-side --filename -",
+        f"gcloud storage cat {KEPT}/admission.yaml | kubectl apply --server-side --filename - && sleep 30",
+        f"gcloud storage cat {KEPT}/webhook-configuration.yaml | kubectl delete --ignore-not-found --filename -",
+        f"gcloud storage cat {KEPT}/webhook.yaml | kubectl delete --ignore-not-found --filename -",
         f"gcloud storage cat {KEPT}/webhook.yaml | kubectl apply --server-side --filename - &&",
         "  kubectl rollout status deployment/webhook --namespace tpu-slice-provisioner --timeout 5m &&",
         f"  gcloud storage cat {KEPT}/webhook-configuration.yaml | kubectl apply --server-side --filename -",
