@@ -73,10 +73,10 @@ def test_workers_that_fit_no_host_are_refused_before_anything_is_bought(slices: 
 
 def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
     (of_job,) = answered(slices, job())["warnings"]
-    assert "infra/kubernetes/admission.yaml" in of_job
+    assert "have an operator pin its pods" in of_job
     (of_groups,) = answered(slices, leader_worker_set())["warnings"]
     assert "leaderworkerset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool" in of_groups
-    assert "infra/kubernetes/admission.yaml" in of_groups
+    assert "have an operator pin its pods" in of_groups
     exclusive = leader_worker_set()
     exclusive["metadata"]["annotations"] = GROUP_EXCLUSIVE
     assert answered(slices, exclusive)["warnings"] == []

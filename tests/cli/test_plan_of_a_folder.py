@@ -310,6 +310,7 @@ def test_the_cluster_is_told(slices: Slices) -> None:
         "settings": "file",
         "file": str(RESEARCH),
         "message": None,
+        "pinning": None,
     }
     shown = slices("plan", "-f", "-", input=EXAMPLE)
     assert shown.stderr.startswith("no --cluster: planned for a default cluster, in the zone that the pods select")

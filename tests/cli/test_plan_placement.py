@@ -53,7 +53,7 @@ def test_pods_of_a_job_that_nothing_keeps_together_are_warned_of(slices: Slices,
     (warning,) = warned(slices, *annotations, backoffLimit=0)
     assert warning.startswith("JobSet v5e, replicatedJob workers: nothing keeps its pods together on one slice")
     assert f"set the annotation {EXCLUSIVE}: {POOL}" in warning
-    assert "infra/kubernetes/admission.yaml" in warning
+    assert "have an operator pin its pods" in warning
     assert "`slices doctor`" in warning
 
 

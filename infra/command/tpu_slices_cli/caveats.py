@@ -14,10 +14,9 @@ together:
 
 | workload        | kept together by                                                                                |
 |-----------------|-------------------------------------------------------------------------------------------------|
-| all             | having one pod, or a node selector that one slice alone meets                                   |
-| JobSet          | its exclusive topology; the admission policy, of which `slices doctor` says whether it is there |
-| Job             | the admission policy                                                                            |
-| LeaderWorkerSet | its exclusive topology; the admission policy                                                    |
+| all             | having one pod, or a node selector that one slice alone meets; the admission policy or webhook  |
+| JobSet          | its exclusive topology                                                                          |
+| LeaderWorkerSet | its exclusive topology                                                                          |
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, MAX_RUN_DURATION
+from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, MAX_RUN_DURATION, Pinning
 from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.planning.host_labels import NAMESPACED_JOB, NODE_POOL
 from tpu_slices.domain.planning.pool_labels import PARENT_NAME_LABEL, SLICE_ID_LABEL
@@ -35,23 +34,22 @@ from tpu_slices.wire.workloads import BY_NODE_SELECTOR, chips_of
 _OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, PARENT_NAME_LABEL, NAMESPACED_JOB, "jobset.sigs.k8s.io/job-key"})
 """Node selectors that the hosts of one slice alone meet."""
 _SPREADS = "nothing keeps its pods together on one slice if others of its shape have free hosts"
-_PIN = (
-    "let an operator apply infra/kubernetes/admission.yaml, which pins its pods to their slice (`slices doctor` says "
-    "whether it is there)"
-)
+_PIN = "have an operator pin its pods to their slice (`slices doctor` says whether they are)"
+_PINNED = frozenset({Pinning.POLICY, Pinning.WEBHOOK, Pinning.REFUSED})
 _RETRIES = 6
 """batch/v1 Job's default of backoffLimit."""
 
 
-def caveats(workload: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a sentence with its remedy for each template that is concerned."""
+def caveats(workload: Mapping[str, Any], pinning: Pinning | None = None) -> Iterator[str]:
+    """Yield a sentence with its remedy for each template that is concerned; `pinning`: None if it is not known."""
     spec, where = workload["spec"], f"{workload['kind']} {workload['metadata'].get('name')}"
+    is_pinned = pinning in _PINNED
     match workload["kind"]:
         case "JobSet":
-            yield from _of_jobset(workload)
-        case "Job" if _may_spread(workload):
+            yield from _of_jobset(workload, is_pinned=is_pinned)
+        case "Job" if _may_spread(workload) and not is_pinned:
             yield f"{where}: {_SPREADS}: {_PIN}, or use a JobSet with the annotation {EXCLUSIVE}"
-        case "LeaderWorkerSet" if (spec["leaderWorkerTemplate"].get("size") or 1) > 1:
+        case "LeaderWorkerSet" if (spec["leaderWorkerTemplate"].get("size") or 1) > 1 and not is_pinned:
             if not _annotated(GROUP_EXCLUSIVE, workload):
                 yield (
                     f"{where}: nothing keeps the pods of a group together on one slice: {_PIN}, or set the annotation "
@@ -59,12 +57,12 @@ def caveats(workload: Mapping[str, Any]) -> Iterator[str]:
                 )
 
 
-def _of_jobset(jobset: Mapping[str, Any]) -> Iterator[str]:
+def _of_jobset(jobset: Mapping[str, Any], *, is_pinned: bool) -> Iterator[str]:
     for replicated in jobset["spec"]["replicatedJobs"]:
         job = replicated["template"]
         where = f"JobSet {jobset['metadata'].get('name')}, replicatedJob {replicated['name']}"
         if not _annotated(EXCLUSIVE, jobset, job):
-            if _may_spread(job):
+            if _may_spread(job) and not is_pinned:
                 yield f"{where}: {_SPREADS}: set the annotation {EXCLUSIVE}: {NODE_POOL}, or {_PIN}"
         elif (job["spec"].get("parallelism") or 1) <= 1:
             continue

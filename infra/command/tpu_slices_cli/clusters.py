@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, ComputeSettings, Policy, PoolSettings
-from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.facts import Pinning, TemplateRequest
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.model.vendors import GKE, Vendor
@@ -54,11 +54,14 @@ class PlannedCluster:
     file: str | None = None
     """The file of its settings; None: they are those that are configured, or the default ones."""
     vendor: Vendor = GKE
+    pinning: Pinning | None = None
+    """By what its pods are pinned to slices, as its relay says; None: it is not known."""
 
     def as_json(self) -> dict[str, Any]:
         settings = "default" if self.cluster is None else "configured" if self.file is None else "file"
         message = BY_DEFAULT if self.cluster is None else None
-        return {"id": self.cluster, "settings": settings, "file": self.file, "message": message}
+        known = {"id": self.cluster, "settings": settings, "file": self.file, "message": message}
+        return {**known, "pinning": self.pinning and self.pinning.value}
 
 
 def cluster_of(named: str | None, session: Session) -> PlannedCluster:
@@ -71,7 +74,14 @@ def cluster_of(named: str | None, session: Session) -> PlannedCluster:
     configured = session.deps.store.settings(ClusterId(named))
     if configured is None:
         raise NotAManifest(f"--cluster {named}: neither a file nor a configured cluster")
-    return PlannedCluster(lambda _: configured, configured.cluster, vendor=configured.vendor)
+    pinning = _pinning(configured.cluster, session)
+    return PlannedCluster(lambda _: configured, configured.cluster, vendor=configured.vendor, pinning=pinning)
+
+
+def _pinning(cluster: ClusterId, session: Session) -> Pinning | None:
+    stored = session.deps.store.heartbeat(cluster)
+    is_heard = stored is not None and not stored.value.relay.silent(session.deps.clock.now())
+    return stored.value.pinning if stored is not None and is_heard else None
 
 
 def default_settings(request: TemplateRequest | NodeGroup) -> ClusterSettings:

@@ -11,7 +11,9 @@ import yaml
 from rich.table import Table
 from rich.text import Text
 
+from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.planning import Plan, Planned, plan
@@ -65,7 +67,7 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     if not documents:
         raise NotAManifest(f"{', '.join(files)}: contains no manifest")
     planned_for = cluster_of(cluster, session)
-    planned = plan(documents, planned_for.settings_for, namespace, planned_for.vendor)
+    planned = plan(documents, planned_for.settings_for, namespace, planned_for.vendor, planned_for.pinning)
     whole = {"cluster": planned_for.as_json(), **planned.as_json()}
     match output:
         case "json":
@@ -89,6 +91,8 @@ def _show(planned: Plan, cluster: PlannedCluster) -> None:
         echo("No slice is planned.")
     for line in _skipped(planned):
         echo(f"skipped {line}", err=True)
+    if cluster.pinning is Pinning.REFUSED:
+        echo(f"warning: {PODS_REFUSED}", err=True)
     for warning in planned.warnings:
         echo(f"warning: {warning}", err=True)
 

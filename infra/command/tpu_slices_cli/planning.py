@@ -9,7 +9,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
+from tpu_slices.domain.model.facts import Pinning, TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
@@ -123,10 +123,14 @@ class Plan:
 
 
 def plan(
-    documents: Iterable[Manifest | Invalid], settings_for: SettingsFor, namespace: str, vendor: Vendor = GKE
+    documents: Iterable[Manifest | Invalid],
+    settings_for: SettingsFor,
+    namespace: str,
+    vendor: Vendor = GKE,
+    pinning: Pinning | None = None,
 ) -> Plan:
     """Return the plan for all documents; `namespace` is that of manifests without one."""
-    plans = [_plan_of(document, settings_for, namespace, vendor) for document in documents]
+    plans = [_plan_of(document, settings_for, namespace, vendor, pinning) for document in documents]
     return Plan(
         slices=tuple(each for part in plans for each in part.slices),
         skipped=tuple(each for part in plans for each in part.skipped),
@@ -135,18 +139,22 @@ def plan(
     )
 
 
-def _plan_of(document: Manifest | Invalid, settings_for: SettingsFor, namespace: str, vendor: Vendor) -> Plan:
+def _plan_of(
+    document: Manifest | Invalid, settings_for: SettingsFor, namespace: str, vendor: Vendor, pinning: Pinning | None
+) -> Plan:
     if isinstance(document, Invalid):
         return Plan(invalid=(document,))
     try:
-        return _checked(document, settings_for, namespace, vendor)
+        return _checked(document, settings_for, namespace, vendor, pinning)
     except ValueError as error:
         return Plan(invalid=(Invalid(document.where, str(error)),))
     except (TypeError, AttributeError, KeyError) as error:
         return Plan(invalid=(Invalid(document.where, f"malformed {document.kind}: {error}"),))
 
 
-def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str, vendor: Vendor) -> Plan:
+def _checked(
+    manifest: Manifest, settings_for: SettingsFor, namespace: str, vendor: Vendor, pinning: Pinning | None
+) -> Plan:
     """Return the plan for one document; raise an error if it is malformed."""
     body = manifest.body
     reader = reader_of(body)
@@ -162,7 +170,7 @@ def _checked(manifest: Manifest, settings_for: SettingsFor, namespace: str, vend
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
         made = any(isinstance(each.outcome, SliceSpec) for each in slices)
-        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *(caveats(body) if made else ())))
+        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *(caveats(body, pinning) if made else ())))
     why = skip_other(body, vendor)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))

@@ -1,0 +1,64 @@
+"""What `slices plan` says of a cluster whose pods are pinned to their slices, as its relay tells."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.builders import CLUSTER
+from tests.cli.stage import Stage
+from tests.infra.sources import ROOT
+from tpu_slices.domain.model.facts import EXCLUSIVE, Pinning
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER
+from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
+
+SPREADS = "nothing keeps its pods together on one slice"
+
+
+@pytest.fixture
+def manifest() -> str:
+    """A JobSet of several hosts that nothing keeps together."""
+    found: Any = yaml.safe_load((ROOT / "examples" / "v5e.yaml").read_text())
+    found["metadata"]["annotations"].pop(EXCLUSIVE)
+    return yaml.safe_dump(found)
+
+
+def told(pinning: Pinning | None) -> Stage:
+    stage = Stage()
+    stage.world.cluster.pinning = pinning
+    stage.world.settle(minutes=2)
+    return stage
+
+
+def warned(stage: Stage, manifest: str) -> str:
+    return stage.slices("plan", "-f", "-", "--cluster", CLUSTER, input=manifest).stderr
+
+
+@pytest.mark.parametrize("pinning", [Pinning.POLICY, Pinning.WEBHOOK])
+def test_where_pods_are_pinned_nobody_is_warned_that_they_spread(pinning: Pinning, manifest: str) -> None:
+    assert SPREADS not in warned(told(pinning), manifest)
+
+
+@pytest.mark.parametrize("pinning", [Pinning.NOTHING, None])
+def test_where_they_are_not_or_nobody_knows_the_owner_is_warned(pinning: Pinning | None, manifest: str) -> None:
+    assert SPREADS in warned(told(pinning), manifest)
+
+
+def test_what_a_silent_relay_said_counts_no_more(manifest: str) -> None:
+    stage = told(Pinning.POLICY)
+    stage.world.clock.advance(SILENT_AFTER + timedelta(minutes=1))
+    assert SPREADS in warned(stage, manifest)
+
+
+def test_that_no_pod_with_chips_can_be_created_is_a_warning(manifest: str) -> None:
+    assert f"warning: {PODS_REFUSED}" in warned(told(Pinning.REFUSED), manifest).replace("\n", " ")
+
+
+def test_by_what_pods_are_pinned_is_in_json(manifest: str) -> None:
+    stage = told(Pinning.WEBHOOK)
+    said = stage.slices("plan", "-f", "-", "--cluster", CLUSTER, "-o", "json", input=manifest).stdout
+    assert json.loads(said)["cluster"]["pinning"] == "webhook"
