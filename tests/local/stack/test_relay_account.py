@@ -104,7 +104,7 @@ def test_a_token_that_cannot_be_renewed_now_is_renewed_later(
     account = ("serviceaccount", account_of("later"), "--namespace", NAMESPACE)
     with relay_account(where, renew_every=0.1):
         served.kubectl("delete", *account)
-        until(lambda: "The relay's token was not renewed" in caplog.text, "a warning")
+        until(lambda: f"The token of {account_of('later')} was not renewed" in caplog.text, "a warning")
         served.kubectl("create", *account)
         before = where.relay_token.read_text()
         until(lambda: where.relay_token.read_text() != before, "another token")

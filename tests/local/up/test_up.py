@@ -39,9 +39,13 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
     terminal.until_told("v5e(-workers-.*)?", "All 4 hosts are ready and offer their chips.")
     uid = terminal.kubectl("get", "jobset", "v5e", "-o", "jsonpath={.metadata.uid}")
     keys = terminal.kubectl("get", "nodes", "-o", r"jsonpath={.items[*].metadata.labels.google\.com/tpu-slice-key}")
-    required = terminal.kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.affinity.nodeAffinity}")
     assert keys.split() == [f"{uid}.j0"] * 4
-    assert required.count(f'"{uid}.j0"') == 4
+
+    def pinned() -> bool:
+        required = terminal.kubectl("get", "pods", "-o", "jsonpath={.items[*].spec.affinity.nodeAffinity}")
+        return required.count(f'"{uid}.j0"') == 4
+
+    terminal.until(pinned, "all pods of the Job, each of which requires hosts with its key")
     trace = f"projects/demo-project/traces/{uid.replace('-', '')}"
     terminal.until_logged("relay", trace, "fact.published", "message.handled")
     terminal.until_logged("function-receive", trace, "fact.received")
