@@ -37,6 +37,7 @@ BUDGETS: Mapping[str, Mapping[str, int]] = {
         "tests/infra/builds": 22,
         "tests/infra/gcloud": 104,
         "tests/kubernetes": 178,
+        "tests/kubernetes/admission": 71,
         "tests/kubernetes/queues": 141,
         "tests/local/demo": 86,
         "tests/local/stack": 97,
