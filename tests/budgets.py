@@ -36,7 +36,7 @@ BUDGETS: Mapping[str, Mapping[str, int]] = {
         "tests/examples/training": 34,
         "tests/infra/builds": 22,
         "tests/infra/gcloud": 104,
-        "tests/kubernetes": 178,
+        "tests/kubernetes": 150,
         "tests/kubernetes/admission": 71,
         "tests/kubernetes/queues": 141,
         "tests/local/demo": 86,
