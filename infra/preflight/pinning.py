@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from infra.preflight.answers import Answer, Denied, Found, Unreachable, unknown
 from infra.preflight.findings import Finding, error, unread, warning
 from relay.notices.pinning import WEBHOOK, is_judged
+from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 
 WITH_POLICIES = 36
 """The minor version of Kubernetes from which on the policy can be applied."""
@@ -16,7 +17,7 @@ def pinning_findings(minor: int, tried: Answer) -> Iterator[Finding]:
     """Yield that a new pod with chips is not pinned, or cannot be created; `minor` is the version of Kubernetes."""
     if isinstance(tried, Denied | Unreachable) and WEBHOOK in unknown(tried):
         yield error(
-            "No pod with chips can be created: the API server gets no answer of the webhook that pins them.",
+            PODS_REFUSED,
             "kubectl get pods --namespace tpu-slice-provisioner --selector app.kubernetes.io/name=webhook",
         )
         return

@@ -86,7 +86,7 @@ def kept_up(authorities: Sequence[Authority], now: datetime, life: timedelta = L
 
 
 def signer_of(authorities: Sequence[Authority], now: datetime) -> Authority:
-    """Return the newest authority that each API server knows, of those that are kept up."""
+    """Return the newest of these authorities that each API server knows; `kept_up` returns them."""
     settled = [each for each in authorities if each.used(now) > SETTLED]
     return settled[-1] if settled else authorities[0]
 

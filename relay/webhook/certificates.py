@@ -32,7 +32,7 @@ class Kept:
 
 
 class Calls(Protocol):
-    """Each raises Temporary or Permanent. Those that write raise Temporary if another was faster."""
+    """Each call raises Temporary or Permanent; `keep` raises Temporary if another replica was faster."""
 
     def kept(self) -> Kept: ...
 
@@ -46,7 +46,7 @@ class Calls(Protocol):
 
 
 class Certificates:
-    """`step` is done again and again, by each replica: whichever comes first renews, and the others follow."""
+    """Each replica makes `step` again and again: the first one renews the authorities, and the others use them."""
 
     def __init__(
         self,

@@ -74,14 +74,9 @@ def cluster_of(named: str | None, session: Session) -> PlannedCluster:
     configured = session.deps.store.settings(ClusterId(named))
     if configured is None:
         raise NotAManifest(f"--cluster {named}: neither a file nor a configured cluster")
-    pinning = _pinning(configured.cluster, session)
+    heartbeat = session.deps.store.heartbeat(configured.cluster)
+    pinning = heartbeat.value.pinning_at(session.deps.clock.now()) if heartbeat else None
     return PlannedCluster(lambda _: configured, configured.cluster, vendor=configured.vendor, pinning=pinning)
-
-
-def _pinning(cluster: ClusterId, session: Session) -> Pinning | None:
-    stored = session.deps.store.heartbeat(cluster)
-    is_heard = stored is not None and not stored.value.relay.silent(session.deps.clock.now())
-    return stored.value.pinning if stored is not None and is_heard else None
 
 
 def default_settings(request: TemplateRequest | NodeGroup) -> ClusterSettings:

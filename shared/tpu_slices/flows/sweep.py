@@ -156,8 +156,7 @@ def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict
 
 def _refuses(heartbeat: Stored[RelayHeartbeat] | None, deps: ReconcileDeps) -> bool:
     """Return whether a relay that is heard says that no pod with chips can be created."""
-    known = heartbeat.value if heartbeat else None
-    return known is not None and known.pinning is Pinning.REFUSED and not known.relay.silent(deps.clock.now())
+    return heartbeat is not None and heartbeat.value.pinning_at(deps.clock.now()) is Pinning.REFUSED
 
 
 def _requests_due(of: SweptCluster) -> Did:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from tests.infra.admission.pods import IDLE, a_pod, of_jobset
 from tests.kubernetes.admission.created import created, placement_of
 from tests.kubernetes.cluster import Cluster
+from tests.relay.attack.stage import carry
 from tpu_standins.patience import PATIENCE_SECONDS
 from tpu_standins.testing.waiting import until
 
@@ -93,15 +94,7 @@ class Balancer:
         ports = self.ports
         self._turn += 1
         with near, suppress(OSError), socket.create_connection((HOST, ports[self._turn % len(ports)])) as far:
-            back = threading.Thread(target=_carry, args=(far, near), daemon=True)
+            back = threading.Thread(target=carry, args=(far, near), daemon=True)
             back.start()
-            _carry(near, far)
+            carry(near, far)
             back.join()
-
-
-def _carry(source: socket.socket, sink: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(1 << 16):
-            sink.sendall(data)
-    with suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)

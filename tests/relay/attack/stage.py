@@ -169,7 +169,7 @@ class Gate:
                         return _cut(near, far)
                     self._connections += (near, far)
                 for pair in ((near, far), (far, near)):
-                    threading.Thread(target=_carry, args=pair, daemon=True).start()
+                    threading.Thread(target=carry, args=pair, daemon=True).start()
 
 
 def _cut(*sockets: socket.socket) -> None:
@@ -179,7 +179,8 @@ def _cut(*sockets: socket.socket) -> None:
         each.close()
 
 
-def _carry(source: socket.socket, sink: socket.socket) -> None:
+def carry(source: socket.socket, sink: socket.socket) -> None:
+    """Pass on what one socket says to another, until either ends."""
     with suppress(OSError):
         while data := source.recv(1 << 16):
             sink.sendall(data)

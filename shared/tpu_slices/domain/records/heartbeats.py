@@ -118,6 +118,10 @@ class RelayHeartbeat:
         """Return when the demand on record of workloads of a kind was last confirmed; None: it never was."""
         return self.received_at if kind.declares else self.demand_confirmed_at
 
+    def pinning_at(self, now: datetime) -> Pinning | None:
+        """Return by what pods are pinned to slices; None: the relay does not know, or is silent."""
+        return None if self.relay.silent(now) else self.pinning
+
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
         """Return the heartbeat of a relay that was never heard."""
