@@ -1,4 +1,6 @@
 import socket
+import subprocess
+import sys
 from itertools import chain
 from pathlib import Path
 
@@ -25,3 +27,27 @@ def test_a_port_on_which_somebody_listens_is_not_given(monkeypatch: pytest.Monke
         taken = busy.getsockname()[1]
         monkeypatch.setattr("tpu_standins.ports._candidates", chain([taken], ports._candidates))
         assert taken not in free_ports(1)
+
+
+def test_a_port_that_another_process_was_given_is_not_given_before_that_process_ends() -> None:
+    """The other process tries the same ports in the same order, and nobody listens on any."""
+    given = free_ports(3)
+    code = f"from tpu_standins import ports; ports._candidates = iter({[*given, *range(20_000, 32_768)]}); "
+    code += "print(*ports.free_ports(3), flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdin
+        assert other.stdout
+        theirs = {int(port) for port in other.stdout.readline().split()}
+        assert len(theirs) == 3
+        assert not theirs & set(given)
+        assert not _given_of(theirs)
+        other.stdin.write(b"\n")
+    assert _given_of(theirs) == theirs
+
+
+def _given_of(wanted: set[int]) -> set[int]:
+    """Return the ports among these that a new process is given."""
+    code = f"from tpu_standins import ports; ports._candidates = iter({[*wanted, *range(20_000, 32_768)]}); "
+    code += f"print(*ports.free_ports({len(wanted)}))"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    return {int(port) for port in said.stdout.split()} & wanted
