@@ -43,10 +43,10 @@ from relay.agenda import (
     Timing,
     WatchProgress,
 )
-from relay.closing import Closing, Cordons, Reply, pool_key
 from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_volumes
 from relay.demand_told import DemandTold
 from relay.host_counts import Count, PublishedCounts, count_of
+from relay.hosts.closing import Closing, Reply, pool_key
 from relay.lookups.looking import Looking, pods_on
 from relay.lookups.threads import Due, LookedUp, Mounted
 from relay.lookups.users import PodsOn, answers
@@ -76,7 +76,6 @@ class FactQueue:
         self._ends: list[WorkloadChanged] = []
         self._demand_told = DemandTold(cluster)
         self._published = PublishedCounts(timing.count_every, timing.vacated)
-        self._cordons = Cordons(timing.settle)
         self.closing = Closing(timing)
         self._watches = WatchProgress(timing.blind_after)
         self._beaten = False
@@ -178,7 +177,7 @@ class FactQueue:
                 self._looking.left([gone], now)
                 self._recount(self.cache.pools_at(gone.node), now)
             case Host():
-                self._cordons.lost(gone.node)
+                self.closing.cordons.lost(gone.node)
                 self._looking.left(self.cache.leaders_at(gone.node), now, gone.pool)
                 self._recount({gone.pool}, now)
             case None:
@@ -273,7 +272,7 @@ class FactQueue:
             self._demand_told.ended(jobset.ref.owner.uid, leader.place)
 
     def _follow_host(self, host: Host, before: Host | None, now: datetime) -> None:
-        self._cordons.saw(host, now)
+        self.closing.cordons.saw(host, now)
         self.closing.saw(host, before)
         self._recount({host.pool} | ({before.pool} if before else set()), now)
 
@@ -288,14 +287,14 @@ class FactQueue:
                     self._tell_end(pool, now)
             if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
                 self._agenda.schedule(Hosts(pool), now)
-            settled_at = self._cordons.next_change(self.cache.hosts.of(pool), now)
+            settled_at = self.closing.cordons.next_change(self.cache.hosts.of(pool), now)
             for again_at in (settled_at, self.closing.next_change(pool, count, now)):
                 if again_at is not None:
                     self._agenda.schedule(Recount(pool), again_at)
 
     def _count(self, pool: Pool, now: datetime) -> Count:
         hosts = self.cache.hosts.of(pool)
-        return count_of(hosts, self._cordons.closed(hosts, now), self.cache.occupants(pool))
+        return count_of(hosts, self.closing.cordons.closed(hosts, now), self.cache.occupants(pool))
 
     def _tell_end(self, pool: Pool, now: datetime) -> None:
         """Schedule the state of the workload that a pool was made for if it is not active: its hosts are not needed."""

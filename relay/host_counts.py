@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from relay.objects import Host, Pool, PoolKey
-from tpu_slices.domain.model.facts import HostsChanged, Occupant
+from tpu_slices.domain.model.facts import MOST_KEYS, HostKey, HostsChanged, Occupant
 from tpu_slices.domain.records.hosts import Hosts, digest_of
 
 
@@ -34,6 +35,7 @@ class Count:
             joined=self.hosts.joined,
             closed=self.hosts.closed,
             maintained=self.hosts.maintained,
+            keys=self.hosts.keys,
             occupants=self.hosts.occupants,
             sequence=sequence,
         )
@@ -44,7 +46,8 @@ class Count:
 
     @property
     def _urgent(self) -> tuple[object, ...]:
-        return self.whole, self.all_closed, self.hosts.joined > 0
+        keys = frozenset(each.key for each in self.hosts.keys)
+        return self.whole, self.all_closed, self.hosts.joined > 0, keys
 
 
 def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]) -> Count:
@@ -52,8 +55,22 @@ def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]
     usable = sum(host.usable for host in hosts)
     expected = max((host.expected or 0 for host in hosts), default=0) or len(hosts)
     maintained = sum(host.maintained for host in hosts)
-    known = Hosts(usable=usable, joined=len(hosts), closed=closed, maintained=maintained, occupants=occupants)
+    known = Hosts(
+        usable=usable,
+        joined=len(hosts),
+        closed=closed,
+        maintained=maintained,
+        keys=_keys(hosts),
+        occupants=occupants,
+    )
     return Count(known, whole=0 < expected <= usable, ours=sum(host.closed_for is not None for host in hosts))
+
+
+def _keys(hosts: Sequence[Host]) -> tuple[HostKey, ...]:
+    """Return how many hosts carry which key, the most frequent ones, always in the same order."""
+    counted = Counter(host.key for host in hosts)
+    found = sorted(counted.items(), key=lambda each: (-each[1], each[0]))
+    return tuple(HostKey(*each) for each in found[:MOST_KEYS])
 
 
 class PublishedCounts:

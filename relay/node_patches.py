@@ -1,18 +1,19 @@
-"""The patches that nodes need: labels and taints for exclusive placement, and cordons. Pure."""
+"""The patches that nodes need: labels and taints for exclusive placement, cordons and keys. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 
-from relay.closing import Closing
 from relay.cluster_cache import ClusterCache
+from relay.hosts.closing import Closing
 from relay.objects import NodePatch, Pool
 from tpu_slices.ports.log_events import LogEvent
 
 
-def needed_patches(cache: ClusterCache, closing: Closing) -> tuple[NodePatch, ...]:
+def needed_patches(cache: ClusterCache, closing: Closing, now: datetime) -> tuple[NodePatch, ...]:
     """Return one patch per node: what closes or opens it goes before its labels."""
-    cordons = {each.node: each for pool in closing.pools for each in _cordons(pool, cache, closing)}
+    cordons = {each.node: each for pool in closing.pools for each in _cordons(pool, cache, closing, now)}
     labels = (
         NodePatch(node=host.node, pool=host.pool, patch=host.unlabeled, failure=LogEvent.NODE_LABEL_FAILED)
         for host in cache.hosts.unlabeled()
@@ -21,9 +22,9 @@ def needed_patches(cache: ClusterCache, closing: Closing) -> tuple[NodePatch, ..
     return (*cordons.values(), *labels)
 
 
-def _cordons(pool: Pool, cache: ClusterCache, closing: Closing) -> Iterator[NodePatch]:
+def _cordons(pool: Pool, cache: ClusterCache, closing: Closing, now: datetime) -> Iterator[NodePatch]:
     """Yield what closes or opens hosts; hosts that a Job is on are not closed, unless its pods are to be evicted."""
-    patches = tuple(closing.patches(pool, cache.hosts.of(pool)))
+    patches = tuple(closing.patches(pool, cache.hosts.of(pool), now))
     if patches and closing.closes(pool) and closing.evicting(pool) is None and cache.occupants(pool):
         return
     for host, patch in patches:

@@ -227,6 +227,8 @@ class Host:
     """Whether Google maintains its machine now."""
     closed_for: int | None
     """The number of the question for which the relay cordoned it; None: the relay did not."""
+    key: str
+    """The key that it carries (`planning.keys`); empty: none."""
     uid: str
     version: str
     """Its resourceVersion."""

@@ -129,7 +129,7 @@ class Relay:
         return self._read(lambda queue: queue.cache.leader_pod(job))
 
     def needed_patches(self) -> tuple[NodePatch, ...]:
-        return self._read(lambda queue: needed_patches(queue.cache, queue.closing))
+        return self._read(lambda queue: needed_patches(queue.cache, queue.closing, self._now()))
 
     def lacks_chips(self, slice_id: ClaimId) -> bool:
         return self._read(lambda queue: queue.cache.lacks_chips(slice_id))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from relay.closing import closed_for
+from relay.hosts.closing import closed_for
 from relay.objects import (
     Hardware,
     Host,
@@ -47,6 +47,7 @@ from tpu_slices.domain.planning.host_labels import (
     NODE_POOL,
     TOPOLOGY,
 )
+from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.planning.pool_labels import (
     ATTEMPT_LABEL,
     EXCLUSIVE_NODES_LABEL,
@@ -282,6 +283,7 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
         cordoned=_is_cordoned(obj),
         maintained=labels.get(MAINTENANCE) == "ONGOING",
         closed_for=closed_for(obj),
+        key=labels.get(KEY_LABEL, ""),
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
         unlabeled=unlabeled,

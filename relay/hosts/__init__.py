@@ -1,1 +1,1 @@
-"""The hosts that the relay sees, by several names, and who stays on them without a leader."""
+"""The hosts that the relay sees, by several names: who stays on them without a leader, and which are closed."""

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 import structlog
 
-from relay.closing import Closing
 from relay.cluster_cache import ClusterCache
+from relay.hosts.closing import Closing
 from relay.objects import Pool
 from relay.translate import controller_of, has_ended
 from tpu_slices.ports.errors import Permanent, Temporary

@@ -9,7 +9,8 @@ from tests.builders import NOW, a_job, a_record, a_spec
 from tests.world import World
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.records.slices import HISTORY, SliceRecord
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.transitions import HISTORY
 
 PastTransition = tuple[int, Reason, str]
 """Minutes before NOW; reason and message from then on."""

@@ -26,7 +26,7 @@ from tpu_slices.domain.model.slices import (
     pool_name,
     slice_id,
 )
-from tpu_slices.domain.records.slices import Transition
+from tpu_slices.domain.records.transitions import Transition
 from tpu_slices.domain.reporting.node_groups import status_of
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState

@@ -9,7 +9,7 @@ from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import REQUESTED_ANNOTATIONS, Listed, TemplateRequest
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, WorkloadUid
-from tpu_slices.domain.records.slices import HISTORY
+from tpu_slices.domain.records.transitions import HISTORY
 from tpu_slices.flows.receive import receive
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.bounds import LEADERS_PER_FACT, TEMPLATE_BYTES

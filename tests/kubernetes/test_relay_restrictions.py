@@ -15,9 +15,9 @@ import yaml
 
 from infra.kubernetes.overlay import NAMESPACE, account_of
 from infra.local.relay_account import manifests
-from relay import closing as cordons
 from relay import events, translate
-from relay.closing import CLOSED
+from relay.hosts import closing as cordons
+from relay.hosts.closing import CLOSED
 from relay.notices import legacy_provisioner
 from relay.notices.pinning import POD
 from relay.objects import Reference
@@ -28,6 +28,7 @@ from tests.infra.relay.manifests import SHARED
 from tests.kubernetes.cluster import Cluster, Json
 from tests.relay.test_events import update
 from tpu_slices.domain.planning.host_labels import JOBSET_TAINT, NAMESPACED_JOB
+from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -56,7 +57,7 @@ def node(labels: Json, *taints: Json, closed: bool = False, **annotations: str) 
 
 NODES = {
     "open": node(OURS),
-    "closed": node(OURS, closed=True, **{CLOSED: "1"}),
+    "closed": node({**OURS, KEY_LABEL: "u-1.j0"}, closed=True, **{CLOSED: "1"}),
     "cordoned": node(OURS, closed=True),
     "exclusive": node(EXCLUSIVE),
     "labeled": node({**EXCLUSIVE, NAMESPACED_JOB: JOB}, dict(translate.TAINT)),
@@ -83,6 +84,15 @@ def close(found: Json) -> Any:
 
 def reopen(found: Json) -> Any:
     return cordons._patch(host(found), None)
+
+
+def reopen_with_key(found: Json) -> Any:
+    return cordons._patch(host(found), None, "u-2.j0")
+
+
+def close_with_key(found: Json) -> Any:
+    patch = close(found)
+    return {**patch, "metadata": {**patch["metadata"], "labels": {KEY_LABEL: "u-2.j0"}}}
 
 
 def host(found: Json) -> Any:
@@ -121,6 +131,7 @@ CASES = (
     Case(name="it closes a node for a later question", of="closed", patch=close),
     Case(name="it closes a node of TPU Provisioner's", of="legacy", patch=close),
     Case(name="it opens a node that it closed", of="closed", patch=reopen),
+    Case(name="it opens a node that it closed, with another key", of="closed", patch=reopen_with_key),
     Case(name="it labels a node for its Job, and restores its taint", of="exclusive", patch=translate.missing_labels),
     Case(name="it sets the label alone", of="exclusive", patch=labelled(**{NAMESPACED_JOB: JOB})),
     Case(name="a stranger's node", of="strangers", patch=close, refused=NOT_OURS),
@@ -131,11 +142,17 @@ CASES = (
     Case(name="a label for another Job", of="exclusive", patch=labelled(**{NAMESPACED_JOB: "a_b"}), refused=LABELS),
     Case(name="no label for its Job any more", of="labeled", patch=labelled(**{NAMESPACED_JOB: None}), refused=LABELS),
     Case(name="a Job's label on a node for all", of="open", patch=labelled(**{NAMESPACED_JOB: JOB}), refused=LABELS),
+    Case(name="a key on a node that is open", of="open", patch=reopen_with_key, refused=LABELS),
+    Case(name="a key on a node while it closes it", of="open", patch=close_with_key, refused=LABELS),
+    Case(name="a key on a node that somebody else cordoned", of="cordoned", patch=reopen_with_key, refused=LABELS),
+    Case(name="a key on a stranger's node", of="strangers", patch=reopen_with_key, refused=NOT_OURS),
+    Case(name="no key any more", of="closed", patch=labelled(**{KEY_LABEL: None}), refused=LABELS),
     Case(name="another annotation", of="open", patch=annotated(team="b"), refused=ANNOTATIONS),
     Case(name="another value of an annotation", of="open", patch=annotated(volumes="none"), refused=ANNOTATIONS),
     Case(name="an annotation less", of="open", patch=annotated(volumes=None), refused=ANNOTATIONS),
     Case(name="a cordon without its annotation", of="open", patch=spec(unschedulable=True), refused=CORDON),
     Case(name="to open another's cordon", of="cordoned", patch=spec(unschedulable=False), refused=CORDON),
+    Case(name="to make another's cordon its own", of="cordoned", patch=annotated(**{CLOSED: "1"}), refused=CORDON),
     Case(name="to open another's cordon as if it were its own", of="cordoned", patch=reopen, refused=CORDON),
     Case(name="another taint", of="exclusive", patch=taints({"key": "a", "effect": "NoExecute"}), refused=TAINTS),
     Case(name="a taint less", of="exclusive", patch=taints(TAINT, kept=False), refused=TAINTS),

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from relay.closing import CLOSED
-from relay.node_patches import needed_patches
+from relay.hosts.closing import CLOSED
 from relay.objects import Kind, NodePatch
 from tests.builders import NOW
 from tests.relay.objects import Json, bound_pod, jobset, node
@@ -21,8 +20,10 @@ def leader(host: int = 0) -> Json:
     return bound_pod(0, f"{SLICE}-1-{host}")
 
 
-def question(*, close: bool = True, number: int = 1, attempt: int = 1, slice_id: ClaimId = SLICE) -> HostsQuestion:
-    return HostsQuestion(slice_id=slice_id, attempt=attempt, number=number, asked_at=NOW, close=close)
+def question(
+    *, close: bool = True, number: int = 1, attempt: int = 1, slice_id: ClaimId = SLICE, key: str = ""
+) -> HostsQuestion:
+    return HostsQuestion(slice_id=slice_id, attempt=attempt, number=number, asked_at=NOW, close=close, key=key)
 
 
 @dataclass
@@ -72,11 +73,11 @@ class Site:
         return self.reports()
 
     def needed(self) -> list[str]:
-        return [each.node for each in needed_patches(self.watched.queue.cache, self.watched.queue.closing)]
+        return [each.node for each in self.watched.patches()]
 
     def patch(self) -> list[str]:
         """Apply every patch that is needed, and show its effect; return the patched nodes."""
-        return self.apply(needed_patches(self.watched.queue.cache, self.watched.queue.closing))
+        return self.apply(self.watched.patches())
 
     def apply(self, patches: Iterable[NodePatch]) -> list[str]:
         for each in patches:
@@ -85,6 +86,7 @@ class Site:
             changes = each.patch["metadata"]["annotations"]
             annotations = {**before.get("annotations", {}), **changes}
             metadata = {**before, "annotations": {k: v for k, v in annotations.items() if v is not None}}
+            metadata["labels"] = {**before["labels"], **each.patch["metadata"].get("labels", {})}
             self._show({**self.nodes[each.node], "metadata": metadata, "spec": each.patch["spec"]})
         return [each.node for each in patches]
 

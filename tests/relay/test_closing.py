@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from relay.node_patches import needed_patches
 from relay.objects import Kind
 from tests.relay.closing import SLICE, Site, closed_site, leader, question
 from tests.relay.objects import jobset, node
@@ -293,7 +292,7 @@ def test_a_host_that_somebody_opened_is_not_closed_again_for_the_same_question()
 def test_hosts_that_were_just_opened_as_asked_are_closed_when_that_is_asked_again() -> None:
     site = closed_site()
     site.ask(close=False, number=2)
-    patches = needed_patches(site.watched.queue.cache, site.watched.queue.closing)
+    patches = site.watched.patches()
     site.ask(number=3)
     site.apply(patches)
     assert len(site.patch()) == 4

@@ -7,7 +7,7 @@ from relay.events import MOST_CHARACTERS, event, reason_of, type_of
 from tests.relay.objects import pod
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, PoolName, WorkloadJob, WorkloadUid
-from tpu_slices.domain.records.slices import Transition
+from tpu_slices.domain.records.transitions import Transition
 from tpu_slices.ports.publisher import SliceUpdate
 
 

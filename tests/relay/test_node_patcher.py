@@ -9,7 +9,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from relay.node_patcher import AT_ONCE, RETRY_AFTER, NodePatcher
-from relay.node_patches import needed_patches
 from relay.objects import NodePatch
 from tests.relay.closing import question
 from tests.relay.objects import node
@@ -45,7 +44,7 @@ class Setup:
         self.patcher = NodePatcher(self.needed, self.nodes, lambda: self.now)
 
     def needed(self) -> tuple[NodePatch, ...]:
-        return needed_patches(self.watched.queue.cache, self.watched.queue.closing)
+        return self.watched.patches()
 
     def look(self, after: timedelta = timedelta()) -> list[str]:
         """Let the patcher look once; return the nodes that it patched."""

@@ -13,7 +13,8 @@ from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups.threads import Due, LookedUp, Mounted, VolumeLookups
 from relay.lookups.users import Looks, PodsOn, Users
-from relay.objects import Host, Kind, Leader, Seen, Workload
+from relay.node_patches import needed_patches
+from relay.objects import Host, Kind, Leader, NodePatch, Seen, Workload
 from relay.relay import Event, Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, node, read_jobset
@@ -142,6 +143,10 @@ class Watched:
         """Let the functions ask to repeat the hosts of every pool that was told, as they do of those that differ."""
         keys = tuple(key_of(*pool) for pool in self.queue._published.digests)
         self.queue.ask(RepeatQuestion(family=Family.HOSTS, keys=keys), self.now)
+
+    def patches(self) -> tuple[NodePatch, ...]:
+        """Return the patches that nodes need now."""
+        return needed_patches(self.queue.cache, self.queue.closing, self.now)
 
     def due_facts(self) -> list[Fact]:
         """Return the facts that are due now, heartbeats left out; they are due only once. The functions accept each."""

@@ -22,7 +22,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
-from tpu_slices.domain.records.slices import Transition
+from tpu_slices.domain.records.transitions import Transition
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (

@@ -35,7 +35,6 @@ _OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, PARENT_NAME_LABEL, NAMESPACED_JOB, "j
 """Node selectors that the hosts of one slice alone meet."""
 _SPREADS = "nothing keeps its pods together on one slice if others of its shape have free hosts"
 _PIN = "have an operator pin its pods to their slice (`slices doctor` says whether they are)"
-_PINNED = frozenset({Pinning.POLICY, Pinning.WEBHOOK, Pinning.REFUSED})
 _RETRIES = 6
 """batch/v1 Job's default of backoffLimit."""
 
@@ -43,7 +42,7 @@ _RETRIES = 6
 def caveats(workload: Mapping[str, Any], pinning: Pinning | None = None) -> Iterator[str]:
     """Yield a sentence with its remedy for each template that is concerned; `pinning`: None if it is not known."""
     spec, where = workload["spec"], f"{workload['kind']} {workload['metadata'].get('name')}"
-    is_pinned = pinning in _PINNED
+    is_pinned = pinning is not None and pinning.pins
     match workload["kind"]:
         case "JobSet":
             yield from _of_jobset(workload, is_pinned=is_pinned)

@@ -103,8 +103,8 @@ def ordered(action: Action, record: SliceRecord, vendor: Vendor) -> str:
             return f"put back {vendor.labels} of {vendor.pool} {pool}"
         case CloseHosts():
             return f"ask the relay to close the hosts of {pool} to new pods, and who is on them"
-        case OpenHosts():
-            return f"ask the relay to open the hosts of {pool} again"
+        case OpenHosts(key=key):
+            return f"ask the relay to open the hosts of {pool}" + (f", with the key {key}" if key else " again")
         case AskJoin():
             return f"ask the relay for a token with which the hosts of {pool} join"
         case EndJoin():

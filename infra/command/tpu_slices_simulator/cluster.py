@@ -170,6 +170,7 @@ class FakeCluster:
         """Let a leader wait, of the revision that its group's other pods are of, if there are any."""
         self._pod_numbers += 1
         pod = Pod(f"pod-{self._pod_numbers:05}", jobset, index, created=self._clock.now())
+        pod.key = jobset.key_of(index, self._cluster) if self.pinning and self.pinning.pins else ""
         pod.template = next(
             (each.template for each in beside(pod, self.followers) if each.ends_by is None), pod.template
         )

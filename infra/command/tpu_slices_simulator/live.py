@@ -9,6 +9,8 @@ from datetime import datetime
 from relay import translate
 from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Leader, Pool, Workload
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob
+from tpu_slices.domain.planning.keys import key_of
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
@@ -57,6 +59,12 @@ class LiveWorkload:
         """How many it needs: none once its pods request no TPU, which are no part of this world."""
         return len(self.jobs) if self.asks else 0
 
+    def key_of(self, index: int, cluster: ClusterId) -> str:
+        """Return the key of a Job, which its pods get where pods are pinned."""
+        name, number = self.jobs[index]
+        job = WorkloadJob(cluster=cluster, owner=self.ref.owner, replicated_job=name, job_index=number)
+        return key_of(job, next(each.first_job for each in self.requests if each.replicated_job == name))
+
     @property
     def served(self) -> bool:
         """Whether every Job has its slice."""
@@ -95,6 +103,8 @@ class Pod:
     created: datetime | None = None
     template: Json = field(default_factory=dict)
     """What it is made of; left out: that which its workload has now, which may be edited later."""
+    key: str = ""
+    """The key that its hosts must carry; empty: nothing pins it."""
 
     def __post_init__(self) -> None:
         self.template = self.template or objects.template_of(self.jobset.manifest, self.job[0])

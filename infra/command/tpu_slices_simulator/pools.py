@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from relay.closing import CLOSED
+from relay.hosts.closing import CLOSED
 from tpu_slices.domain.model.observations import Broken, Creating, Deleting, Failure, FailureKind, Running
 from tpu_slices.domain.model.slices import PoolName, slice_id
 from tpu_slices_simulator.cluster import CORDONED, UNCORDONED

@@ -109,7 +109,7 @@ class FakeRelay:
         """Label nothing: nodes here come with their labels."""
 
     def needed_patches(self) -> tuple[NodePatch, ...]:
-        return needed_patches(self.queue.cache, self.queue.closing)
+        return needed_patches(self.queue.cache, self.queue.closing, self._clock.now())
 
     def tends(self, groups: Groups) -> None:
         """Hold TPUNodeGroups, and evict pods, as the threads of `relay.node_groups` do."""

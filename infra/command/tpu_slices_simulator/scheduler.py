@@ -20,7 +20,7 @@ Nodes = dict[str, Node]
 class Scheduler:
     cluster: ClusterId
     crosses: bool = False
-    """Whether leaders are bound to hosts of other JobSets' slices, too."""
+    """Whether leaders that nothing pins are bound to hosts of other JobSets' slices, too."""
     slow: bool = False
     """Whether leaders are bound when they have been waiting for a moment, and not at once."""
     _last_pool: dict[tuple[WorkloadUid, int], Pool] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Scheduler:
         self._last_pool[leader.jobset.ref.owner.uid, leader.index] = pool
 
     def places(self, leaders: Pods, followers: Pods, nodes: Nodes) -> Iterator[tuple[Pod, Pool]]:
-        """Yield which leaders go where: to their own slice, a sibling's, or where they were before.
+        """Yield which leaders go where: to hosts with their key; without one, to their own slice, a sibling's, or back.
 
         Each is to be bound, with its followers, before the next one is asked for.
         """
@@ -57,6 +57,8 @@ class Scheduler:
         return isinstance(pool, PoolKey) and pool.slice_id == claim_id(job)
 
     def _may_use(self, pod: Pod, pool: Pool, owner: str | None, nodes: Nodes) -> bool:
+        if pod.key:
+            return _keys(pool, nodes) == {pod.key} and _selects(pod, pool, nodes)
         uid = pod.jobset.ref.owner.uid
         its_own = self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
         return its_own and _selects(pod, pool, nodes)
@@ -81,6 +83,11 @@ def _selects(pod: Pod, pool: Pool, nodes: Nodes) -> bool:
     labels = nodes[first].raw["metadata"]["labels"]
     selector = pod.template["spec"].get("nodeSelector") or {}
     return all(selector.get(key, labels.get(key)) == labels.get(key) for key in (ACCELERATOR, TOPOLOGY))
+
+
+def _keys(pool: Pool, nodes: Nodes) -> set[str]:
+    """Return the keys that the hosts of a pool carry."""
+    return {node.seen.key for node in nodes.values() if node.pool == pool}
 
 
 def _free_pools(leaders: Pods, followers: Pods, nodes: Nodes) -> dict[Pool, str | None]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from relay.objects import Kind as Watched
-from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, SlicesWanted, WorkloadChanged
+from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, Pinning, SlicesWanted, WorkloadChanged
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.wire.cluster_settings import accepted_key, encode_settings
@@ -108,7 +108,8 @@ class Simulation(Scene):
             clock=self._skewed,
         )
         self.store.read_every = READ_EVERY
-        self.cluster.scheduler.crosses, self.cluster.scheduler.slow = story.crosses, story.slow_scheduler
+        self.cluster.scheduler.crosses = story.crosses or any(it.kind is Kind.PODS_UNPINNED for it in story.faults)
+        self.cluster.scheduler.slow = story.slow_scheduler
         self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
         self.machines, self.users, self.intruders = Pools(self), Users(self), Intruders(self)
         self.operators = Operators(self)
@@ -126,6 +127,7 @@ class Simulation(Scene):
     def calms(self) -> None:
         """End every fault."""
         self.on = self.story.on(self.story.minutes)
+        self._pins_pods()
         self.store.unavailable = False
         self.relay_is_dead = False
         self.backend.show()
@@ -158,6 +160,7 @@ class Simulation(Scene):
             self._recreates_cluster(minute)
         if minute == self._deployed_at:
             self._deploys()
+        self._pins_pods()
         self._runs_relays(minute)
         if (Kind.SETTINGS_INVALID in self.on) != (Kind.SETTINGS_INVALID in before):
             self.edits_settings(valid=Kind.SETTINGS_INVALID in before)
@@ -199,6 +202,11 @@ class Simulation(Scene):
         """Put the cluster that there is on record."""
         self._deployed_at = None
         self.puts_settings(replace(self.settings, gke_id=self.backend.cluster_gke_id))
+
+    def _pins_pods(self) -> None:
+        unpinned = Kind.PODS_UNPINNED in self.on
+        self.struck[Kind.PODS_UNPINNED] += unpinned
+        self.cluster.pinning = Pinning.NOTHING if unpinned or self.story.crosses else Pinning.POLICY
 
     def _runs_relays(self, minute: int) -> None:
         down, doubled = Kind.RELAY_DOWN in self.on, Kind.RELAY_DOUBLED in self.on

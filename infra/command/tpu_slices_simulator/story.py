@@ -91,6 +91,8 @@ class Kind(StrEnum):
     """Pods that are deleted take up to ten minutes of grace, but for leaders."""
     LEADERS_ON_STATIC_POOLS = "leaders on static pools"
     """Waiting leaders find hosts that are nobody's slice, and run there."""
+    PODS_UNPINNED = "pods unpinned"
+    """The policy that pins pods is off: those that come meanwhile go to free hosts of any workload's slices."""
     STRANGERS = "strangers"
     """Pods of another namespace, with labels and owners of a leader, are put on hosts for half an hour at most."""
     RELAY_DOWN = "relay down"
@@ -191,7 +193,7 @@ class Story:
     """Of a node pool: the fewest minutes and the most."""
     deletion: tuple[int, int] = (1, 6)
     crosses: bool = False
-    """Whether leaders go to free hosts of other workloads' slices, too."""
+    """Whether nothing pins pods: leaders go to free hosts of other workloads' slices, too."""
     slow_scheduler: bool = False
     """Whether each leader is unschedulable for a moment, also where its hosts are free."""
     flapping: bool = False

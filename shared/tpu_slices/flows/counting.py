@@ -92,7 +92,9 @@ def _goes_on(change: Change) -> bool:
 
 def _stands(record: SliceRecord) -> bool:
     """Return whether a claim has a slice that stays, and of which nothing is under way."""
-    changing = record.claim.earlier or record.claim.rebuild_allowed or record.current.relabelling
+    current = record.current
+    to_rebuild = record.claim.earlier or record.claim.rebuild_allowed
+    changing = to_rebuild or current.relabelling or current.hosts.lacking(record.key)
     return not (changing or record.goes or record.slots) and record.spec is not None and record.reason in _STANDING
 
 

@@ -177,8 +177,12 @@ def is_taken(slice_: SliceId, cluster: ClusterId, deps: IntakeDeps) -> bool:
 
 
 def _new_claim(occupant: Occupant, count: NewCount, deps: IntakeDeps) -> SliceRecord:
-    """Return a record of the claim of a Job that has none, and never waited for one: it requests what it runs on."""
-    job, spec = occupant.workload_job(count.record.cluster), count.record.made_as
+    """Return a record of the claim of a Job that has none, and never waited for one: it requests what it runs on.
+
+    Which key its pods have is not known before it waits.
+    """
+    job, made_as = occupant.workload_job(count.record.cluster), count.record.made_as
+    spec = replace(made_as, key="") if made_as is not None else None
     return with_free_name(SliceRecord.of(job, count.now, spec), deps)
 
 

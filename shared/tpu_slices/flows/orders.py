@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Absent, Cause, Observed
 from tpu_slices.domain.model.questions import HostsQuestion
+from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.reconciling.decisions import CloseHosts, OpenHosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.backend import PoolOrder
@@ -21,13 +24,19 @@ def order_of(record: SliceRecord, settings: ClusterSettings) -> PoolOrder:
         attempt=current.number,
         legacy_pool=record.legacy_pool if current.number == 0 else None,
         job=record.named_for,
-        spec=record.made_as,
+        spec=_keyed(record),
         settings=record.pinned_settings or settings.pools,
         operation=current.operation,
         ours_since=current.ours_since,
         made_by=current.made_by,
         asks_work=_work_is_unknown(record),
     )
+
+
+def _keyed(record: SliceRecord) -> SliceSpec | None:
+    """Return what its pool is, with the key that its hosts ought to carry now."""
+    spec = record.made_as
+    return replace(spec, key=record.key) if spec is not None and record.key else spec
 
 
 def _work_is_unknown(record: SliceRecord) -> bool:
@@ -53,6 +62,7 @@ def question_of(action: CloseHosts | OpenHosts, record: SliceRecord) -> HostsQue
         number=action.number,
         asked_at=asked.at,
         close=isinstance(action, CloseHosts),
+        key=action.key if isinstance(action, OpenHosts) else "",
         legacy_pool=record.legacy_pool if action.attempt == 0 and not record.owner.kind.declares else None,
         evict_by=action.evict_by if isinstance(action, CloseHosts) else None,
     )

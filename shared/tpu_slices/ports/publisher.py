@@ -12,7 +12,7 @@ from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
-from tpu_slices.domain.records.slices import Transition
+from tpu_slices.domain.records.transitions import Transition
 from tpu_slices.domain.records.workloads import Report
 
 

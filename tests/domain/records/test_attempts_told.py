@@ -18,7 +18,7 @@ from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.patience import failed
 from tpu_slices.domain.records import attempts_told
 from tpu_slices.domain.records.awaited import Shortage
-from tpu_slices.domain.records.slices import HISTORY
+from tpu_slices.domain.records.transitions import HISTORY
 
 STOCKOUT = Failure(FailureKind.STOCKOUT, "none left.")
 

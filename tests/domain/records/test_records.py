@@ -16,7 +16,8 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, WorkloadUid, slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.hosts import digest_of
-from tpu_slices.domain.records.slices import HISTORY, Desire, SliceRecord
+from tpu_slices.domain.records.slices import Desire, SliceRecord
+from tpu_slices.domain.records.transitions import HISTORY
 
 courses = st.lists(st.sampled_from(Reason), max_size=3 * HISTORY)
 

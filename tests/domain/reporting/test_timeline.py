@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.records.slices import HISTORY, SliceRecord, Transition
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.transitions import HISTORY, Transition
 from tpu_slices.domain.reporting.timeline import HELD, Course, Use, Window, course, held, levels, totals
 
 CHIPS = a_spec().chips

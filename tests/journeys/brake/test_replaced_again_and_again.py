@@ -9,7 +9,7 @@ import pytest
 from tests.builders import a_request, settings
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import Pinning, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.flows import brakes
@@ -110,7 +110,7 @@ def test_another_namespace_buys_and_releases_while_the_releases_of_one_are_stopp
 
 def test_what_is_kept_serves_the_next_job_of_its_shape_that_may_run_there() -> None:
     world, _ = stopped_namespace()
-    world.cluster.scheduler.crosses = True
+    world.cluster.scheduler.crosses, world.cluster.pinning = True, Pinning.NOTHING
     waiting, created = world.jobset_appears("waiting", namespace="loops"), len(world.backend.ordered(Verb.CREATE))
     world.settle(minutes=10)
     assert (waiting.bound, world.record(waiting).reason) == ({0}, Reason.READY)

@@ -61,8 +61,8 @@ def test_it_is_told_with_what_is_lacking_and_nobody_is_asked_to_delete_it() -> N
     assert record.phase is Phase.READY
     assert "it has no label google.com/nodepool-manager." in record.message
     assert "elete" not in record.message
-    announced = [update for update in world.publisher.updates if update.transition.reason is Reason.LABELS_REPLACED]
-    assert len(announced) == 1
+    told = (each.transition for each in world.publisher.updates)
+    assert len({each.at for each in told if each.reason is Reason.LABELS_REPLACED}) == 1
 
 
 def test_they_are_put_back_at_once_when_gke_says_that_somebody_changed_the_pool() -> None:

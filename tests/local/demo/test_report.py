@@ -24,7 +24,7 @@ from tests.local.demo.moments import (
     told,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.records.slices import HISTORY
+from tpu_slices.domain.records.transitions import HISTORY
 
 HAPPENING = a_progress(slices_are_seen(1))
 STEP = done(HAPPENING, "1 slices", now=1)

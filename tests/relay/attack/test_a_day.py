@@ -172,7 +172,7 @@ class Day:
         """Return the number of entries in each field of each part."""
         queue = self.queue
         parts = (
-            *(queue, queue.cache, queue.cache.hosts, queue.closing, queue._published, queue._cordons),
+            *(queue, queue.cache, queue.cache.hosts, queue.closing, queue._published, queue.closing.cordons),
             *(self.volumes, self.patcher, self.outbox),
         )
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relay.closing import CLOSED
+from relay.hosts.closing import CLOSED
 from tests.relay.closing import Site
 from tpu_slices.domain.records.hosts import MOST_BELIEVED
 

@@ -3,8 +3,7 @@ from typing import Any
 
 import pytest
 
-from relay.closing import CLOSED
-from relay.node_patches import needed_patches
+from relay.hosts.closing import CLOSED
 from relay.objects import Kind
 from tests.builders import CLUSTER, a_job
 from tests.relay.closing import question
@@ -278,7 +277,7 @@ def test_a_legacy_pool_is_closed_for_its_jobset_that_is_gone(watched: Watched) -
     watched.lose(jobset())
     watched.due_facts()
     watched.queue.ask(about("u-1"), watched.now)
-    assert len(needed_patches(watched.queue.cache, watched.queue.closing)) == 1
+    assert len(watched.patches()) == 1
 
 
 def replies(watched: Watched) -> dict[str, tuple[int, int | None, int]]:
@@ -318,7 +317,7 @@ def test_a_legacy_pool_that_another_jobset_of_that_name_uses_is_not_reported_as_
     watched.queue.ask(about("u-1"), watched.now)
     watched.pass_time(61)
     assert watched.due_facts() == []
-    assert needed_patches(watched.queue.cache, watched.queue.closing) == ()
+    assert watched.patches() == ()
 
 
 def test_a_legacy_pool_of_another_name_does_not_hold_up_an_answer(watched: Watched) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from relay.closing import CLOSED
+from relay.hosts.closing import CLOSED
 from relay.objects import Kind
 from tests.relay.closing import SLICE, Site, closed_site, leader
 from tpu_slices.domain.model.facts import HostsChanged

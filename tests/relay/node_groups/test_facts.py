@@ -8,7 +8,6 @@ import pytest
 
 from relay import translate
 from relay.node_groups.evictor import evictions
-from relay.node_patches import needed_patches
 from relay.objects import PoolKey
 from tests.builders import NOW
 from tests.relay.closing import SLICE, Site
@@ -145,13 +144,13 @@ def occupied(site: Site) -> None:
 def test_hosts_are_closed_though_a_job_is_on_them(site: Site) -> None:
     occupied(site)
     closing(site)
-    assert len(needed_patches(site.watched.queue.cache, site.watched.queue.closing)) == 4
+    assert len(site.watched.patches()) == 4
 
 
 def test_without_an_eviction_a_job_keeps_its_hosts_open(site: Site) -> None:
     occupied(site)
     site.ask()
-    assert needed_patches(site.watched.queue.cache, site.watched.queue.closing) == ()
+    assert site.watched.patches() == ()
 
 
 def test_pods_are_evicted_from_hosts_that_are_closed(site: Site) -> None:

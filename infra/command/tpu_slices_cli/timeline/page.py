@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 from plotly.offline import get_plotlyjs
 
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.records.slices import HISTORY
+from tpu_slices.domain.records.transitions import HISTORY
 from tpu_slices.domain.reporting.timeline import Totals, Use, held
 from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, Theme
 from tpu_slices_cli.timeline.figure import figure

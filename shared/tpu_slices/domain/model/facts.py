@@ -225,6 +225,19 @@ class Occupant:
         )
 
 
+MOST_KEYS = 8
+"""The most keys of a pool's hosts that are told: one is right, more are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """A key, and how many hosts carry it."""
+
+    key: str
+    """Empty: no key."""
+    hosts: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsChanged:
     """The hosts of a pool as a whole: how many there are, and whose pods are on them; told when that changes.
@@ -246,6 +259,9 @@ class HostsChanged:
     only goes back if the API server's versions do: see `occupancy.lowered`."""
     maintained: int = 0
     """Whose machines Google maintains now."""
+    keys: tuple[HostKey, ...] = ()
+    """How many carry which key (`planning.keys`), the most frequent first, at most MOST_KEYS; of a relay that does not
+    tell: none."""
     answers: int | None = None
     """The number of the latest question, which this answers: reported after it, and, if it asked for that, once no new
     pod can come to the hosts, or at once if a Job is on them, or if there are none."""
@@ -276,6 +292,11 @@ class Pinning(StrEnum):
     NOTHING = "nothing"
     REFUSED = "refused"
     """The webhook does not answer: no pod with chips is created."""
+
+    @property
+    def pins(self) -> bool:
+        """Whether each pod with chips that comes to be has the keys of its hosts."""
+        return self is not Pinning.NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,12 +48,14 @@ class HostsQuestion:
     slice_id: ClaimId
     attempt: int
     number: int
-    """From 1 on; returned in the answer. Of questions about a pool the highest counts: see `relay.closing`."""
+    """From 1 on; returned in the answer. Of questions about a pool the highest counts: see `relay.hosts.closing`."""
     asked_at: datetime
     """Returned in the answer; no order follows from it."""
     close: bool
     legacy_pool: str | None = None
     """The name of the pool if TPU Provisioner made it: its nodes name a JobSet, which may be gone, and no slice."""
+    key: str = ""
+    """Of one that opens them: the key that each host is to carry, which is closed for that first; empty: any."""
     evict_by: datetime | None = None
     """Of a TPUNodeGroup that was deleted: all pods are evicted from its hosts, Jobs too, until then; None: none is."""
 

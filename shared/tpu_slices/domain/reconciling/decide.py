@@ -27,7 +27,7 @@ from tpu_slices.domain.reconciling.binding import Bound, bind, without_gone
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Arm, CreatePool, Decision
 from tpu_slices.domain.reconciling.deletion import Assessment
-from tpu_slices.domain.reconciling.ending import Ending, ending, is_gone
+from tpu_slices.domain.reconciling.ending import Ending, ending, is_gone, keyed_until
 from tpu_slices.domain.reconciling.evidence import seen_so, with_look, with_seen
 from tpu_slices.domain.reconciling.frozen import as_held, hosts_awaited_since, unchanged, unread, why_frozen
 from tpu_slices.domain.reconciling.giving_up import unowned
@@ -106,7 +106,7 @@ def _decision(bound: Bound, arm: Arm, end: Ending | None) -> Decision:
         )
     after = arm.said_of(replace(record, current=current, join_asked=hosts.asked), case.now)
     after = after.with_changes(slot_awaited=end.slot_awaited if end else arm.slot_awaited)
-    times = (due(after, end.why if end else None, case.now, case.limits), hosts.until, labels.until)
+    times = (due(after, end.why if end else None, case.now, case.limits), hosts.until, labels.until, keyed_until(case))
     next_at = min((time for time in times if time is not None), default=None)
     after = with_look(case.record, after, next_at, case.seen.by)
     actions = (*bound.opened, *(end.actions if end else ()), *creates, *labels.actions, *hosts.actions)

@@ -53,10 +53,11 @@ class CloseHosts:
 
 @dataclass(frozen=True, slots=True)
 class OpenHosts:
-    """Ask the relay to open the hosts again."""
+    """Ask the relay to open the hosts, each with this key; empty: with the one that it has."""
 
     attempt: int
     number: int
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

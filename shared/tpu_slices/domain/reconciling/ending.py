@@ -129,16 +129,25 @@ def _closed(each: Attempt, case: Situation, why: Assessment) -> Ending:
 
 
 def opening(attempt: int, hosts: Hosts, case: Situation) -> tuple[Hosts, tuple[OpenHosts, ...]]:
-    """Return hosts of a pool that are to be open, and what opens them.
+    """Return hosts of a pool that are to be open, and to carry their key, and what sees to that.
 
     Nothing if that was asked lately: they may be closed by others.
     """
-    asked = hosts.asked
-    lately = asked is not None and not asked.close and case.now - asked.at < case.limits.requeue_after
-    if hosts.closing is None and (lately or not hosts.closed):
+    asked, key = hosts.asked, case.key
+    lately = asked is not None and case.now - asked.at < case.limits.requeue_after
+    same = asked is not None and (asked.close, asked.key) == (False, key)
+    if hosts.closing is None and ((same and lately) or not (hosts.closed or hosts.lacking(key))):
         return hosts, ()
-    asking = hosts.asked_to(close=False, now=case.now)
-    return asking, (OpenHosts(attempt, asking.highest),)
+    asking = hosts.asked_to(close=False, key=key, now=case.now)
+    return asking, (OpenHosts(attempt, asking.highest, key),)
+
+
+def keyed_until(case: Situation) -> datetime | None:
+    """Return when hosts that still lack their key then are asked for it again; None: none does, or nobody is asked."""
+    hosts = case.record.current.hosts
+    if case.record.goes or hosts.asked is None or not hosts.lacking(case.key):
+        return None
+    return hosts.asked.at + case.limits.resync_after
 
 
 def _asked_to_close(hosts: Hosts, now: datetime) -> Hosts:

@@ -29,6 +29,7 @@ def counted(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
         joined=fact.joined,
         closed=fact.closed,
         maintained=fact.maintained,
+        keys=fact.keys,
         occupants=fact.occupants,
         departures=_departures(hosts, fact.occupants, now),
         vacant_since=None if fact.occupants else hosts.vacant_since or now,

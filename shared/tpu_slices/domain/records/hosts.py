@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.facts import HostKey, Occupant
 from tpu_slices.domain.model.slices import ClaimId
 
 
@@ -30,6 +30,8 @@ class Asked:
     """When it was first asked: an answer to it is as old as that."""
     close: bool
     """Whether they are to be closed to new pods, rather than opened again."""
+    key: str = ""
+    """Of one that opens them: the key that each is to carry; empty: any."""
 
 
 MOST_BELIEVED = 10**12
@@ -44,6 +46,8 @@ class Hosts:
     joined: int = 0
     closed: int = 0
     maintained: int = 0
+    keys: tuple[HostKey, ...] = ()
+    """How many carry which key; none: that was not reported."""
     occupants: tuple[Occupant, ...] = ()
     departures: tuple[Departure, ...] = ()
     """The Jobs that left lately and are on no other hosts of the slice, the last one at the end."""
@@ -74,9 +78,13 @@ class Hosts:
         """Whether the relay has seen a later question than the latest on record, and will not answer that."""
         return self.asked is not None and self.highest > self.asked.number
 
-    def asked_to(self, *, close: bool, now: datetime) -> Hosts:
+    def lacking(self, key: str) -> int:
+        """Return how many hosts are known to carry another key; empty: any will do."""
+        return sum(each.hosts for each in self.keys if each.key != key) if key else 0
+
+    def asked_to(self, *, close: bool, now: datetime, key: str = "") -> Hosts:
         """Return the hosts with a new question; its number is above all that are known."""
-        asked = Asked(number=self.highest + 1, at=now, close=close)
+        asked = Asked(number=self.highest + 1, at=now, close=close, key=key)
         return replace(self, asked=asked, highest=asked.number)
 
 
@@ -89,6 +97,7 @@ def digest_of(slice_id: ClaimId, attempt: int, hosts: Hosts) -> int:
         return 0
     pods = sorted(occupant.pod_uid for occupant in hosts.occupants)
     counts = f"{hosts.usable} {hosts.joined} {hosts.closed} {hosts.maintained}"
+    counts += "".join(f" {each.key}={each.hosts}" for each in hosts.keys)
     text = f"{slice_id}/{attempt} {counts} {' '.join(pods)}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 

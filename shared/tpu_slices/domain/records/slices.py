@@ -32,22 +32,12 @@ from tpu_slices.domain.records.awaited import SlotAwaited
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
 from tpu_slices.domain.records.claims import NO_CLAIM, Claim
 from tpu_slices.domain.records.hosts import digest_of
-
-HISTORY = 20
-"""The number of transitions that a record keeps."""
+from tpu_slices.domain.records.transitions import HISTORY, Transition
 
 
 class Desire(StrEnum):
     PRESENT = "PRESENT"
     ABSENT = "ABSENT"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
-    at: datetime
-    phase: Phase
-    reason: Reason
-    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +202,7 @@ class SliceRecord:
             let_go="",
             join_asked=other.join_asked,
             slot_awaited=None,
-            next_reconcile_at=now if other.goes else other.next_reconcile_at or now,
+            next_reconcile_at=now,
             look_at=now if other.goes else other.look_at,
         )
         return after.transitioned(now, *told)
@@ -242,6 +232,15 @@ class SliceRecord:
     def named_for(self) -> WorkloadJob:
         """The Job that it was made for: by that it is named and labelled for its life."""
         return self.first_job or self.job
+
+    @property
+    def key(self) -> str:
+        """The key that its hosts ought to carry: its claim's, or its own name, which no pod has; empty: any will do."""
+        if self.owner.kind.declares:
+            return ""
+        if self.unclaimed:
+            return self.id
+        return self.spec.key if self.spec else ""
 
     @property
     def last_claim(self) -> ClaimId:

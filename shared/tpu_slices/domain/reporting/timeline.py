@@ -10,7 +10,8 @@ from enum import StrEnum
 from itertools import groupby
 
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.records.slices import SliceRecord, Transition
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.transitions import Transition
 
 
 class Use(StrEnum):

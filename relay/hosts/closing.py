@@ -8,9 +8,15 @@
 | close,   | once all hosts are closed and the pods on them evicted (`relay.node_groups`), or | new hosts are closed   |
 | evict    | at `evict_by`, as they are then                                              |                        |
 | open     | once the relay closes no host, or after `answer_within`, as they are then    | hosts are opened       |
+| open,    | once the relay closes no host, and all carry the key, or after                | hosts are opened that  |
+| with key | `answer_within`, as they are then                                            | carry it; others are   |
+|          |                                                                              | closed, get it once no |
+|          |                                                                              | pod is under way to    |
+|          |                                                                              | them, and are opened   |
 
 A host is closed by cordoning its node. An annotation with the question's number marks the cordon as ours: it outlives
-the relay, and a cordon without it is somebody else's, which is left alone. Questions may be late, doubled or out of
+the relay, and a cordon without it is somebody else's, which is left alone. A key says which pods may come; those that
+are there stay. Questions may be late, doubled or out of
 order: only the one with the highest number counts. For another one the hosts are reported at once, without an answer,
 with the highest number: the functions ask anew by the next, as they do if their database was set back.
 """
@@ -26,9 +32,11 @@ from typing import Any
 
 from relay.agenda import Timing
 from relay.host_counts import Count
+from relay.hosts.cordons import Cordons
 from relay.objects import Host, Pool, PoolKey
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.questions import HostsQuestion
+from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.records.hosts import MOST_BELIEVED
 
 CLOSED = "google.com/tpu-slice-closed"
@@ -59,6 +67,8 @@ class Asked:
     """As the question says: returned in the answer alone."""
     since: datetime
     """When it was first received, by the relay's clock."""
+    host_key: str = ""
+    """The key that hosts are opened with; empty: that which they have."""
     progress: Progress = Progress.ASKED
     overruled: bool = False
     """Whether somebody opened a host that was closed for it: no more are closed."""
@@ -70,6 +80,14 @@ class Asked:
     """Before which it is not answered that nobody is there: that could not be proven a moment ago."""
     evicted: bool = False
     """Whether no pod was left on the hosts after they were closed."""
+
+    def lacks_key(self, host: Host) -> bool:
+        """Return whether a host is to get another key than it has."""
+        return bool(self.host_key) and host.key != self.host_key
+
+    def closes(self, host: Host) -> bool:
+        """Return whether a host is to be closed."""
+        return self.close or self.lacks_key(host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +116,7 @@ class Closing:
 
     def __init__(self, timing: Timing) -> None:
         self._timing = timing
+        self.cordons = Cordons(timing.settle)
         self._asked: dict[Pool, Asked] = {}
         self._overtaken: dict[Pool, HostsQuestion] = {}
 
@@ -122,6 +141,7 @@ class Closing:
             number=question.number,
             asked_at=question.asked_at,
             since=latest.since if again and latest else now,
+            host_key=question.key,
             evict_by=question.evict_by,
         )
 
@@ -145,7 +165,7 @@ class Closing:
         asked = self._asked.get(host.pool)
         if asked is None or before is None or before.uid != host.uid or before.closed_for is None:
             return
-        if asked.close and before.closed_for >= asked.number and before.cordoned and not host.cordoned:
+        if asked.closes(host) and before.closed_for >= asked.number and before.cordoned and not host.cordoned:
             self._asked[host.pool] = replace(asked, overruled=True)
 
     def is_answerable(self, pool: Pool, count: Count, now: datetime) -> bool:
@@ -175,15 +195,15 @@ class Closing:
         return again_at
 
     def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
-        """Return when hosts that are being closed are told of at the latest: with the answer, which says all at once.
+        """Return when hosts that are being closed or keyed are told of at the latest: the answer says all at once.
 
-        None: no hosts are being closed; or a pod came onto them, so that the relay tells each count as it sees it; or
-        the relay has to tell the functions that their question counts no more.
+        None: none are; or a pod came onto hosts that are to be closed, so that the relay tells each count as it sees
+        it; or the relay has to tell the functions that their question counts no more.
         """
         asked = None if pool in self._overtaken else self._asked.get(pool)
-        if asked is None or not asked.close or asked.progress is not Progress.ASKED or count.hosts.occupants:
+        if asked is None or asked.progress is not Progress.ASKED or asked.evict_by is not None:
             return None
-        if asked.evict_by is not None:
+        if count.hosts.occupants if asked.close else not asked.host_key:
             return None
         at = asked.since + self._timing.answer_within
         return at if at > now else None
@@ -205,16 +225,18 @@ class Closing:
             return None
         return empty_since + self._timing.forget_after
 
-    def patches(self, pool: Pool, hosts: Iterable[Host]) -> Iterator[tuple[Host, Mapping[str, Any]]]:
+    def patches(self, pool: Pool, hosts: Iterable[Host], now: datetime) -> Iterator[tuple[Host, Mapping[str, Any]]]:
         """Yield the hosts that the latest question closes or opens, each with the JSON merge patch for its node."""
         asked = self._asked.get(pool)
-        if asked is None or asked.progress is Progress.DECLINED or asked.overruled:
+        if asked is None or asked.progress is Progress.DECLINED:
             return
         for host in hosts:
-            if asked.close and not host.cordoned:
+            if asked.closes(host) and not host.cordoned and not asked.overruled:
                 yield host, _patch(host, asked.number)
             elif not asked.close and host.closed_for is not None and host.closed_for <= asked.number:
-                yield host, _patch(host, None)
+                lacks = asked.lacks_key(host)
+                if not lacks or self.cordons.is_closed(host, now):
+                    yield host, _patch(host, None, asked.host_key if lacks else "")
 
     def closes(self, pool: Pool) -> bool:
         """Return whether the latest question closes the hosts of a pool."""
@@ -234,7 +256,7 @@ class Closing:
             return Progress.DONE if over else None
         if asked.close and count.hosts.occupants:
             return Progress.DECLINED
-        if count.all_closed if asked.close else not count.ours:
+        if count.all_closed if asked.close else not (count.ours or count.hosts.lacking(asked.host_key)):
             return Progress.DONE
         if asked.progress is Progress.ASKED and now >= asked.since + self._timing.answer_within:
             return Progress.LATE
@@ -245,44 +267,15 @@ def pool_key(question: HostsQuestion) -> PoolKey:
     return PoolKey(question.slice_id, question.attempt)
 
 
-class Cordons:
-    """The cordoned hosts (`spec.unschedulable`), whoever cordoned them.
-
-    A host counts as closed once it has been seen cordoned for `settle`: a pod that was under way to it has arrived.
-    """
-
-    def __init__(self, settle: timedelta) -> None:
-        self._settle = settle
-        self._since: dict[str, datetime] = {}
-
-    def saw(self, host: Host, now: datetime) -> None:
-        if host.cordoned:
-            self._since.setdefault(host.node, now)
-        else:
-            self._since.pop(host.node, None)
-
-    def lost(self, node: str) -> None:
-        self._since.pop(node, None)
-
-    def closed(self, hosts: Iterable[Host], now: datetime) -> int:
-        """Return how many of these hosts are closed."""
-        return sum(now >= at for at in self._closed_at(hosts))
-
-    def next_change(self, hosts: Iterable[Host], now: datetime) -> datetime | None:
-        """Return when the last of those that are cordoned will count as closed; None if all of them do."""
-        return max((at for at in self._closed_at(hosts) if at > now), default=None)
-
-    def _closed_at(self, hosts: Iterable[Host]) -> Iterable[datetime]:
-        return (self._since[host.node] + self._settle for host in hosts if host.node in self._since)
-
-
-def _patch(host: Host, number: int | None) -> Mapping[str, Any]:
-    """Return the patch that closes a node for a question, or opens it (None).
+def _patch(host: Host, number: int | None, key: str = "") -> Mapping[str, Any]:
+    """Return the patch that closes a node for a question, or opens it (None), with another key if that is not empty.
 
     It has the resourceVersion that it is based on: it must not mark a cordon that somebody else has made meanwhile.
     """
     annotations = {CLOSED: None if number is None else str(number)}
-    metadata = {"resourceVersion": host.version, "annotations": annotations}
+    metadata: dict[str, Any] = {"resourceVersion": host.version, "annotations": annotations}
+    if key:
+        metadata["labels"] = {KEY_LABEL: key}
     return {"metadata": metadata, "spec": {"unschedulable": number is not None}}
 
 
