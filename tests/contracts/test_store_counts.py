@@ -1,11 +1,13 @@
-"""What every `SliceStore` counts for the brake: the fake, and the real one on the Firestore emulator."""
+"""What every `SliceStore` counts for the brake, and how it finds claims and slices for each other."""
 
 from __future__ import annotations
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, a_spec
 from tests.contracts.stores import ELSEWHERE, Bench
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
+from tpu_slices.domain.records.matching import offers, wants
+from tpu_slices.domain.records.slices import Desire
 
 
 def test_unconfirmed_ends_are_counted_by_namespace_and_those_that_count_by_cluster(bench: Bench) -> None:
@@ -36,3 +38,36 @@ def test_slices_that_are_ready_are_counted_up_to_a_number(bench: Bench) -> None:
     assert [bench.store.ready_count(CLUSTER, most) for most in (1, 4, 9)] == [1, 4, 4]
     assert [bench.store.ready_count(CLUSTER, most, "research") for most in (2, 9)] == [2, 3]
     assert bench.store.ready_count(CLUSTER, 9, "nobody") == 0
+
+
+def test_claims_that_wait_for_a_slice_are_found_by_their_request_the_longest_first(
+    bench: Bench,
+) -> None:
+    younger, older = (
+        a_record(job=a_job(job_index=number)).with_claim(waits_since=NOW - number * MINUTE) for number in (1, 2)
+    )
+    others = (
+        a_record(job=a_job(job_index=3), create_requested_at=NOW),
+        a_record(job=a_job(job_index=4), spec=a_spec(fingerprint="v1-other")),
+        a_record(job=a_job(job_index=5, namespace="vision")),
+        a_record(job=a_job(cluster=ELSEWHERE)),
+    )
+    bench.create(younger, older, *others)
+    request = wants(older) or ""
+    assert [stored.value for stored in bench.store.wanting(request, 10)] == [older, younger]
+    assert bench.store.wanting(request, 1) == (bench.slice(older),)
+    assert bench.store.wanting("demo nobody v1-other", 10) == ()
+
+
+def test_slices_that_go_are_found_by_the_request_that_they_were_made_for(bench: Bench) -> None:
+    made = {"create_requested_at": NOW, "desire": Desire.ABSENT, "phase": Phase.RELEASING}
+    first, second = sorted((a_record(job=a_job(job_index=it), **made) for it in range(2)), key=lambda it: it.id)
+    bench.create(
+        second,
+        first,
+        a_record(job=a_job(job_index=2), **made, delete_requested_at=NOW),
+        a_record(job=a_job(job_index=3), create_requested_at=NOW),
+        a_record(job=a_job(cluster=ELSEWHERE), **made),
+    )
+    assert [stored.value for stored in bench.store.offered(offers(first) or "", 10)] == [first, second]
+    assert bench.store.offered(offers(first) or "", 1) == (bench.slice(first),)

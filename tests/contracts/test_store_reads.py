@@ -71,6 +71,8 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "reason_count": lambda store: store.reason_count(CLUSTER, [Reason.HELD]),
     "oldest_since": lambda store: store.oldest_since(CLUSTER, [Reason.DELETION_REFUSED]),
     "paid_longest": lambda store: store.paid_longest(CLUSTER),
+    "wanting": lambda store: store.wanting("demo research v1-abc", 5),
+    "offered": lambda store: store.offered("demo research v1-abc", 5),
     "brake": lambda store: store.brake(CLUSTER),
     "unconfirmed_ends": lambda store: store.unconfirmed_ends(CLUSTER, NOW),
     "unconfirmed_ends of a namespace": lambda store: store.unconfirmed_ends(CLUSTER, NOW, "research"),

@@ -39,7 +39,7 @@ def test_a_deletion_that_is_refused_for_an_hour_keeps_one_reason_and_is_announce
 def test_a_refused_deletion_that_also_has_to_wait_for_a_slot_keeps_its_reason() -> None:
     world, jobset = a_world_that_deletes_nothing()
     told = world.record(jobset)
-    world.jobset_appears("others", slices=5)
+    world.jobset_appears("others", slices=5, namespace="vision")
     for _ in range(5):
         world.cluster_lives()
         world.deliver()

@@ -43,8 +43,9 @@ class Calm:
         """By pool that nobody wants, after how many sweeps its deletion was not requested though there was a slot."""
 
     def each_minute(self) -> None:
-        """Check that nothing stands for long that is not wanted, as long as nothing keeps it."""
+        """Check whose pods are where, and that nothing stands for long that is not wanted, if nothing keeps it."""
         world = self._world
+        self._keep_to_their_hosts()
         full = operations(world) >= world.settings.limits.operations
         kept = full or bool(world.on) or world.operators.paused is not None or world.story.flapping
         known = by_id(world.records.values())
@@ -58,6 +59,14 @@ class Calm:
                 self._unwanted[pool.name] += 1
                 if self._unwanted[pool.name] > LONG:
                     broken(Promise.WANTED, f"{pool.name} stands, and nobody wants it: {record.reason}", world)
+
+    def _keep_to_their_hosts(self) -> None:
+        cluster = self._world.cluster
+        for pool in ours(self._world):
+            pods = cluster.users_of(pool.order.slice_id, pool.order.attempt) if pool.order else []
+            keys = {pod.key for pod in pods if pod.key and not cluster.never_ends(pod)}
+            if len(keys) > 1:
+                broken(Promise.OWN_HOSTS, f"{pool.name} has pods of {' and '.join(sorted(keys))}", self._world)
 
     def _is_wanted(self, record: SliceRecord) -> bool:
         """Return whether the workload of the claim that has a slice is active, or a live pod is on its hosts."""

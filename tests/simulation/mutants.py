@@ -137,8 +137,17 @@ def flooded(story: Story) -> Story:
     many = tuple(a_plot(f"job-{number}", 2 * (number % 2), slices=3) for number in range(8))
     one = a_plot("one", 1, namespace="vision")
     settings = replace(story.settings, limits=Limits(operations=2), policy=Policy())
-    plain = replace(story, crosses=False, operated=False, flapping=False, set_back=None)
+    plain = replace(story, crosses=False, operated=False, flapping=False, policy_off=None, set_back=None)
     return replace(plain, jobsets=(*many, one), faults=(), minutes=60, settings=settings)
+
+
+def slowly(story: Story) -> Story:
+    """Return a story in which Jobs of one shape follow each other, and pods that are deleted end slowly."""
+    slow = Fault(kind=Kind.PODS_END_SLOWLY, at=1, lasts=100, share=1.0)
+    lives = ((f"job-{number}", 1 + 12 * number) for number in range(6))
+    jobsets = tuple(a_plot(name, at, ends=at + 11, deleted=True) for name, at in lives)
+    plain = replace(story, crosses=False, operated=False, flapping=False, policy_off=None, set_back=None)
+    return replace(plain, jobsets=jobsets, faults=(slow,), minutes=100)
 
 
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
@@ -201,6 +210,13 @@ MUTANTS = (
     Mutant("repeats nothing", Promise.CONVERGES, "tpu_slices_simulator.relays.FactQueue", _never_repeating, level, 16),
     Mutant(
         "looks at nothing that is due", Promise.CONVERGES, "tpu_slices.flows.sweep.request_due", lambda *_: 0, seed=0
+    ),
+    Mutant(
+        "asks nobody before it hands over",
+        Promise.OWN_HOSTS,
+        f"{DOMAIN}.taking.assess",
+        _deletes_at_once,
+        slowly,
     ),
     Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.ending.assess", _rests, seed=1),
     Mutant(

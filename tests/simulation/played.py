@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tests.simulation.calm import Calm
 from tests.simulation.drawn import is_flex_start, shape_of, with_slices
@@ -113,16 +113,9 @@ def _smaller(story: Story) -> Iterator[Story]:
         yield from (replace(story, faults=_with(story.faults, index, each)) for each in _plainer_fault(fault))
     for number, plot in enumerate(story.jobsets):
         yield from (replace(story, jobsets=_with(story.jobsets, number, each)) for each in _plainer_plot(plot))
-    if story.crosses:
-        yield replace(story, crosses=False)
-    if story.slow_scheduler:
-        yield replace(story, slow_scheduler=False)
-    if story.operated:
-        yield replace(story, operated=False)
-    if story.flapping:
-        yield replace(story, flapping=False)
-    if story.set_back is not None:
-        yield replace(story, set_back=None)
+    plainer: dict[str, Any] = {"crosses": False, "slow_scheduler": False, "operated": False, "flapping": False}
+    plainer |= {"policy_off": None, "set_back": None}
+    yield from (replace(story, **{name: plain}) for name, plain in plainer.items() if getattr(story, name) != plain)
     if story.settings.policy.chips_per_cluster is not None:
         yield replace(story, settings=_without_limit(story.settings))
     last = max([1, *(each.at + each.lasts for each in story.faults), *(plot.at for plot in story.jobsets)])

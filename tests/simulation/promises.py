@@ -19,6 +19,7 @@
 | true reports    | in calm, a JobSet's report that says other than what it has                       | in the end    |
 | known users     | in calm, a Job on a slice that its claim does not have, and the slice does not    | in the end    |
 |                 | say so                                                                            |               |
+| own hosts       | pods of two Jobs on a slice, each pinned by its key                               | each minute   |
 | wanted          | a pool that neither its claim needs nor a live pod uses, after an hour of minutes | each minute   |
 |                 | in which nothing goes wrong                                                       |               |
 | bounded cost    | in calm, a write on a slice that is READY or GONE; more than one look a minute at | in the end    |
@@ -49,6 +50,7 @@ class Promise(StrEnum):
     NO_SILENCE = "no silence"
     TRUE_REPORTS = "true reports"
     KNOWN_USERS = "known users"
+    OWN_HOSTS = "own hosts"
     WANTED = "wanted"
     BOUNDED_COST = "bounded cost"
     FAIR_TURNS = "fair turns"

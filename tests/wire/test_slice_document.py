@@ -129,6 +129,8 @@ A_SLICE = {
     "hosts_usable": "3 of 4",
     "hosts_digest": 0,
     "paid_since": None,
+    "wants": None,
+    "offers": None,
     "join_asked": None,
     "let_go": "",
     "fits": False,
@@ -255,6 +257,7 @@ def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_t
         "desire_message": "its creation failed",
         "let_go": "its creation failed",
         "fits": True,
+        "offers": "demo research v1-abcdefghijklm",
         "claimed_by": None,
         "claim": native(NO_CLAIM),
     }

@@ -235,11 +235,10 @@ class FakeCluster:
         """Bind a leader to a host of a pool, which it shares with those who are there."""
         waiting = (pod for pod in self.pods.values() if (pod.jobset, pod.index) == (jobset, index))
         pod = next(waiting, None) or self.creates_pod(jobset, index)
-        nodes = sorted(self.nodes_of(pool))
-        taken = {each.node for each in (*self.pods.values(), *self.followers.values()) if not each.ended}
+        nodes, taken = sorted(self.nodes_of(pool)), self._taken()
         pod.node = next((name for name in nodes if name not in taken), nodes[0])
         jobset.bound.add(index)
-        self._followers_come(pod, [name for name in nodes if name != pod.node])
+        self._followers_come(pod, [name for name in nodes if name != pod.node and not (pod.key and name in taken)])
         self.scheduler.bound(pod, pool)
         self.saw(pod)
 
@@ -249,15 +248,24 @@ class FakeCluster:
         missing = [rank for rank in range(1, len(nodes) + 1) if rank not in there.values()]
         for rank, node in zip(missing, [node for node in nodes if node not in there], strict=False):
             uid = f"{leader.uid}-{rank}"
-            self.followers[uid] = Pod(
-                uid, leader.jobset, leader.index, node, rank, created=self._clock.now(), template=leader.template
-            )
+            made: dict[str, Any] = {"created": self._clock.now(), "template": leader.template, "key": leader.key}
+            self.followers[uid] = Pod(uid, leader.jobset, leader.index, node, rank, **made)
 
     def schedules_pods(self) -> None:
-        """Bind waiting leaders to free hosts."""
-        if self.schedules:
-            for pod, pool in self.scheduler.places(self.pods, self.followers, self.nodes):
-                self.binds(pod.jobset, pool, pod.index)
+        """Bind waiting leaders to free hosts, and those of their followers for which there was none before."""
+        if not self.schedules:
+            return
+        for pod, pool in self.scheduler.places(self.pods, self.followers, self.nodes):
+            self.binds(pod.jobset, pool, pod.index)
+        for pod in [pod for pod in self.pods.values() if pod.key and pod.node in self.nodes and not pod.ended]:
+            nodes, taken = self.nodes_of(self.nodes[pod.node or ""].pool), self._taken()
+            if len(beside(pod, self.followers)) < len(nodes) - 1:
+                self._followers_come(pod, [name for name in sorted(nodes) if name not in taken])
+
+    def _taken(self) -> set[str]:
+        """Return the names of the nodes with a pod that has chips."""
+        pods = (*self.pods.values(), *self.followers.values())
+        return {pod.node for pod in pods if pod.node is not None and not pod.ended}
 
     def binds_outside(self, pod: Pod, node: str) -> None:
         """Bind a leader to a host that is nobody's slice."""

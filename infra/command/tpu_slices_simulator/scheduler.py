@@ -45,6 +45,9 @@ class Scheduler:
             if (place := _beside_its_own(pod, leaders, followers, nodes)) is not None:
                 yield pod, place
                 continue
+            if pod.key:
+                yield from ((pod, pool) for pool in _with_key(pod, leaders, followers, nodes)[:1])
+                continue
             able = [pool for pool, owner in free.items() if self._may_use(pod, pool, owner, nodes)]
             if able:
                 best = min(able, key=lambda pool: not self._own(pod, pool))
@@ -57,8 +60,6 @@ class Scheduler:
         return isinstance(pool, PoolKey) and pool.slice_id == claim_id(job)
 
     def _may_use(self, pod: Pod, pool: Pool, owner: str | None, nodes: Nodes) -> bool:
-        if pod.key:
-            return _keys(pool, nodes) == {pod.key} and _selects(pod, pool, nodes)
         uid = pod.jobset.ref.owner.uid
         its_own = self.crosses or owner == uid or self._last_pool.get((uid, pod.index)) == pool
         return its_own and _selects(pod, pool, nodes)
@@ -85,9 +86,12 @@ def _selects(pod: Pod, pool: Pool, nodes: Nodes) -> bool:
     return all(selector.get(key, labels.get(key)) == labels.get(key) for key in (ACCELERATOR, TOPOLOGY))
 
 
-def _keys(pool: Pool, nodes: Nodes) -> set[str]:
-    """Return the keys that the hosts of a pool carry."""
-    return {node.seen.key for node in nodes.values() if node.pool == pool}
+def _with_key(pod: Pod, leaders: Pods, followers: Pods, nodes: Nodes) -> list[Pool]:
+    """Return the pools whose hosts are all usable and carry the key of a leader, and of which one is free."""
+    taken = {each.node for each in (*leaders.values(), *followers.values()) if not each.ended}
+    free = dict.fromkeys(node.pool for node in nodes.values() if node.name not in taken)
+    others = {node.pool for node in nodes.values() if not node.seen.usable or node.seen.key != pod.key}
+    return [pool for pool in free if pool not in others and _selects(pod, pool, nodes)]
 
 
 def _free_pools(leaders: Pods, followers: Pods, nodes: Nodes) -> dict[Pool, str | None]:

@@ -108,7 +108,7 @@ class Simulation(Scene):
             clock=self._skewed,
         )
         self.store.read_every = READ_EVERY
-        self.cluster.scheduler.crosses = story.crosses or any(it.kind is Kind.PODS_UNPINNED for it in story.faults)
+        self.cluster.scheduler.crosses = story.crosses or story.policy_off is not None
         self.cluster.scheduler.slow = story.slow_scheduler
         self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
         self.machines, self.users, self.intruders = Pools(self), Users(self), Intruders(self)
@@ -127,7 +127,7 @@ class Simulation(Scene):
     def calms(self) -> None:
         """End every fault."""
         self.on = self.story.on(self.story.minutes)
-        self._pins_pods()
+        self.cluster.pinning = self._pinning(self.story.minutes)
         self.store.unavailable = False
         self.relay_is_dead = False
         self.backend.show()
@@ -160,7 +160,7 @@ class Simulation(Scene):
             self._recreates_cluster(minute)
         if minute == self._deployed_at:
             self._deploys()
-        self._pins_pods()
+        self.cluster.pinning = self._pinning(minute)
         self._runs_relays(minute)
         if (Kind.SETTINGS_INVALID in self.on) != (Kind.SETTINGS_INVALID in before):
             self.edits_settings(valid=Kind.SETTINGS_INVALID in before)
@@ -203,10 +203,8 @@ class Simulation(Scene):
         self._deployed_at = None
         self.puts_settings(replace(self.settings, gke_id=self.backend.cluster_gke_id))
 
-    def _pins_pods(self) -> None:
-        unpinned = Kind.PODS_UNPINNED in self.on
-        self.struck[Kind.PODS_UNPINNED] += unpinned
-        self.cluster.pinning = Pinning.NOTHING if unpinned or self.story.crosses else Pinning.POLICY
+    def _pinning(self, minute: int) -> Pinning:
+        return Pinning.POLICY if self.story.is_pinning(minute) else Pinning.NOTHING
 
     def _runs_relays(self, minute: int) -> None:
         down, doubled = Kind.RELAY_DOWN in self.on, Kind.RELAY_DOUBLED in self.on

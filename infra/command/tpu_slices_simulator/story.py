@@ -91,8 +91,6 @@ class Kind(StrEnum):
     """Pods that are deleted take up to ten minutes of grace, but for leaders."""
     LEADERS_ON_STATIC_POOLS = "leaders on static pools"
     """Waiting leaders find hosts that are nobody's slice, and run there."""
-    PODS_UNPINNED = "pods unpinned"
-    """The policy that pins pods is off: those that come meanwhile go to free hosts of any workload's slices."""
     STRANGERS = "strangers"
     """Pods of another namespace, with labels and owners of a leader, are put on hosts for half an hour at most."""
     RELAY_DOWN = "relay down"
@@ -198,12 +196,19 @@ class Story:
     """Whether each leader is unschedulable for a moment, also where its hosts are free."""
     flapping: bool = False
     """Whether no relay lives for more than two minutes."""
+    policy_off: int | None = None
+    """The minute from which nothing pins pods for an hour: the policy is off; None: it never is."""
     set_back: int | None = None
     """The minute in which the database is set back by ten minutes; None: it never is."""
     operated: bool = False
     """Whether operators pause the cluster now and then, hold slices, and edit the policy."""
     jobsets: tuple[Plot, ...] = ()
     faults: tuple[Fault, ...] = ()
+
+    def is_pinning(self, minute: int) -> bool:
+        """Return whether pods that come in a minute are pinned to slices."""
+        is_off = self.policy_off is not None and self.policy_off <= minute < self.policy_off + 60
+        return not self.crosses and (not is_off or minute >= self.minutes)
 
     def on(self, minute: int, zone: str | None = None) -> Mapping[Kind, float]:
         """Return the faults of a minute, with the greatest share of each; of those in zones, the ones in this one."""

@@ -42,6 +42,7 @@ from tpu_slices.adapters.firestore_queries import (
     KEPT_SLICES,
     LIVE_WORKLOADS,
     NAMESPACE_IN_PHASE,
+    OFFERED,
     PAID_SLICES,
     QUEUED_SLICES,
     REPORT_QUEUES,
@@ -52,6 +53,7 @@ from tpu_slices.adapters.firestore_queries import (
     TOLD_IN_CLUSTER,
     UNCONFIRMED_IN_CLUSTER,
     UNCONFIRMED_IN_NAMESPACE,
+    WANTING,
 )
 from tpu_slices.adapters.firestore_reads import FirestoreReads, by_claim, named, one
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -304,6 +306,12 @@ class FirestoreStore(FirestoreReads):
         found = self._read(self._asked(PAID_SLICES, cluster, _LONG_AGO).select([PAID_SINCE]).limit(1).stream)
         prefix = key(SliceRecord, cluster, "").id
         return (SliceId(found[0].id.removeprefix(prefix)), fields_of(found[0])[PAID_SINCE]) if found else None
+
+    def wanting(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        return self._leading(SliceRecord, most, self._asked(WANTING, request))
+
+    def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        return self._leading(SliceRecord, most, self._asked(OFFERED, request))
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         return self.together(cluster, Names(brake=True)).brake

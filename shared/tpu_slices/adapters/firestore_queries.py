@@ -11,9 +11,11 @@ from tpu_slices.wire.documents import (
     CHIPS_IDLE,
     DEMAND_DIGEST,
     HOSTS_DIGEST,
+    OFFERS,
     PAID_SINCE,
     REPORT_QUEUE,
     STANDING,
+    WANTS,
 )
 
 Operator = Literal["==", "in", "<", "<=", ">", ">="]
@@ -106,6 +108,8 @@ NAMESPACE_IN_PHASE = Query(
     collection="slices", where=(("cluster", "=="), ("owner.namespace", "=="), ("phase", "==")), order="__name__"
 )
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
+WANTING = Query(collection="slices", where=((WANTS, "=="),), order="claim.waits_since")
+OFFERED = Query(collection="slices", where=((OFFERS, "=="),), order="__name__")
 PAID_SLICES = Query(collection="slices", where=(("cluster", "=="), (PAID_SINCE, ">")), order=PAID_SINCE)
 
 BOUGHT_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_BOUGHT)
@@ -141,6 +145,8 @@ QUERIES = (
     NAMESPACE_IN_PHASE,
     SLICES_FOR_REASONS,
     PAID_SLICES,
+    WANTING,
+    OFFERED,
     BOUGHT_IN_CLUSTER,
     BOUGHT_IN_NAMESPACE,
     IDLE_IN_CLUSTER,

@@ -22,7 +22,7 @@ from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, wi
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.retrying import retry_on_conflict
-from tpu_slices.flows.unclaimed import forget, regain
+from tpu_slices.flows.unclaimed import forget, hand_over, regain, take_over
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Revision, Stored, moved
@@ -137,6 +137,9 @@ def _once(
     if looked is None or _needs_nothing(looked, deps, served):
         return None
     decided = _decided(with_known(looked, told) or with_pools(looked, deps), deps)
+    if given := _changes_hands(decided, deps):
+        served += given
+        return None
     announce(decided.before, decided.before.announced_count, deps)  # again: the instance that saved them may have died
     if decided.decision.record.unclaimed and decided.decision.record.phase is Phase.GONE:
         return forget(decided.looked, decided.decision, deps, served)
@@ -157,6 +160,12 @@ def _needs_nothing(looked: Looked, deps: ReconcileDeps, served: list[SliceRecord
     if settled := gone and record.announced_count == record.transition_count:
         tell_node_group(record, looked.known, deps)
     return settled
+
+
+def _changes_hands(decided: _Decided, deps: ReconcileDeps) -> list[SliceRecord]:
+    """Return who is to be reconciled since a slice that is about to be deleted serves who would get one created."""
+    looked, decision = decided.looked, decided.decision
+    return hand_over(looked, decision, deps) or take_over(looked, decision, deps)
 
 
 def _taking(looked: Looked, deps: ReconcileDeps) -> slots.Taking:

@@ -1,21 +1,34 @@
-"""Slices that no claim has: given back to the claim that had them last, and forgotten once they are gone."""
+"""Slices that their claims need no more: given to a claim that waits for such, given back, forgotten once gone."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from tpu_slices.domain.model.observations import Absent, Observed
 from tpu_slices.domain.reconciling.case import Situation
-from tpu_slices.domain.reconciling.decisions import Decision
+from tpu_slices.domain.reconciling.decisions import Decision, DeletePool
 from tpu_slices.domain.reconciling.demand import with_current_desire
-from tpu_slices.domain.reconciling.taking import may_be_regained, regained
+from tpu_slices.domain.reconciling.evidence import on_record
+from tpu_slices.domain.reconciling.taking import (
+    handed_over,
+    is_offered,
+    is_served_by,
+    may_be_regained,
+    regained,
+)
+from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import act
+from tpu_slices.flows.hosts import with_free_name
 from tpu_slices.flows.looking import Looked
 from tpu_slices.flows.node_groups import tell_gone
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.store import Change
+from tpu_slices.ports.store import Change, Stored
+
+MOST_ASKED = 5
+"""How many of those that wait, or of the slices that go, are looked at: most of them are alike."""
 
 
 def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
@@ -35,6 +48,72 @@ def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
     settling = slots.Settling(stored.value, claim, looked.settings, deps, let_go=meanwhile)
     deps.store.commit(Change(looked.stored, claim), Change(stored, meanwhile))
     return [*settling.saved(looked.seen), claim]
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A slice that goes and a claim that waits for such: each as it was read, and as it is known now."""
+
+    stored: Stored[SliceRecord]
+    slice_: SliceRecord
+    waiting: Stored[SliceRecord]
+    claim: SliceRecord
+
+
+def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
+    """Return who is to be reconciled once a claim that waits has a slice that was about to be deleted, the claim first.
+
+    Nothing: nobody gets it.
+    """
+    slice_ = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
+    deletes = any(isinstance(action, DeletePool) for action in decision.actions)
+    if not deletes or not is_offered(slice_):
+        return []
+    for stored in deps.store.wanting(offers(looked.record) or "", MOST_ASKED):
+        claim = _claim(stored.value, looked, deps)
+        if is_served_by(claim, looked.record):
+            return _give(_Match(looked.stored, looked.record, stored, claim.record), looked, deps)
+    return []
+
+
+def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
+    """Return the same for a claim for which a slice was about to be created, and that one serves which goes."""
+    request = wants(looked.record)
+    if not decision.creates or request is None or not looked.known.pinned:
+        return []
+    claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
+    for stored in deps.store.offered(request, MOST_ASKED):
+        record = stored.value
+        seen = on_record(record, looked.at)
+        workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, record.users).items()}
+        known = replace(looked.known, workloads=workloads, stopped=None)
+        slice_ = seen and Situation(record, seen, looked.at, looked.settings, known)
+        if slice_ and is_offered(slice_) and is_served_by(claim, record):
+            return _give(_Match(stored, record, looked.stored, looked.record), looked, deps)
+    return []
+
+
+def _claim(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situation:
+    """Return a claim that waits, as it is needed now."""
+    own = deps.store.workloads(record.cluster, [record.owner.uid]).get(record.owner.uid)
+    current = with_current_desire(record, own.value if own else None, looked.listed_at)
+    return Situation(current, Observed(Absent()), looked.at, looked.settings, looked.known)
+
+
+def _give(match: _Match, looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
+    """Return who is to be reconciled once it is saved that a claim has a slice; StaleRecord: others were faster."""
+    slice_, last = match.slice_, None
+    if slice_.unclaimed:
+        last = deps.store.having(slice_.cluster, [slice_.last_claim]).get(slice_.last_claim)
+    got = handed_over(match.claim, slice_, last.value if last else None, looked.at)
+    if last is None and got.other is not None:
+        got = replace(got, other=with_free_name(got.other, deps))
+    stored = (match.stored, match.waiting)
+    settling = [slots.Settling(each.value, got.has, looked.settings, deps) for each in stored]
+    others = [Change(last, got.other)] if got.other is not None else []
+    deps.store.commit(Change(match.stored, got.has), Change(match.waiting, None), *others)
+    served = [each for settled in settling for each in settled.saved(looked.seen)]
+    return [got.has, *([got.other] if got.other is not None else []), *served]
 
 
 def forget(looked: Looked, decision: Decision, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:

@@ -259,6 +259,12 @@ class SliceStore(Protocol):
     def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
         """Return the slice with the earliest `spending.paid_since`, and that; one read; None: no slice has it."""
 
+    def wanting(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        """Return claims whose `matching.wants` is this, those that wait longest first."""
+
+    def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices whose `matching.offers` is this, in the order of their names."""
+
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         """Return the cluster's brake; raise Permanent if it cannot be parsed: it may stop releases."""
 

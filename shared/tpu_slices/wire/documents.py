@@ -20,6 +20,7 @@ from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import paid_since
@@ -42,6 +43,9 @@ CHIPS_BOUGHT = "chips_bought"
 CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
 """The fields of a slice that Firestore sums up."""
+WANTS = "wants"
+OFFERS = "offers"
+"""The fields of a slice by which a claim that waits and a slice that goes find each other (`records.matching`)."""
 PAID_SINCE = "paid_since"
 """The field of a slice by which the one is found that has been paid for without use longest; None: it is not."""
 DEMAND_DIGEST = "demand_digest"
@@ -287,6 +291,8 @@ def _derived(record: Record) -> Fields:
         CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,
         PAID_SINCE: paid_since(record),
+        WANTS: wants(record),
+        OFFERS: offers(record),
     }
 
 

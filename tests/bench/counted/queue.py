@@ -116,8 +116,8 @@ def release_behind(queued: int) -> timedelta:
 
 
 def _waiting(number: int) -> tuple[WorkloadRecord, SliceRecord]:
-    """Return a JobSet, and its slice that waits for a slot."""
-    job = a_job(name=f"train-{number:04}", uid=WorkloadUid(f"uid-{number}"))
+    """Return a JobSet of another namespace, which the slice cannot serve, and its slice that waits for a slot."""
+    job = a_job(name=f"train-{number:04}", namespace="others", uid=WorkloadUid(f"uid-{number}"))
     record = a_record(job=job, awaited_since=NOW).transitioned(NOW, Reason.OPERATION_LIMIT, "")
     record = replace(record, slot_awaited=slot_awaited(record, PoolOperation.CREATE, 1, NOW), next_reconcile_at=None)
     return a_jobset(owner=job.owner, demand={record.maker: NOW}), record

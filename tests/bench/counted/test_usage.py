@@ -21,7 +21,7 @@ from tpu_slices_simulator.fakes.store import FakeStore
 A_LIFE = {
     counters.RECEIVE: 5,
     counters.RECONCILE: 5,
-    counters.READS: 61,
+    counters.READS: 63,
     counters.WRITES: 15,
     counters.DELETES: 2,
     counters.UPDATES: 14,
@@ -78,7 +78,7 @@ def test_a_month_of_a_thousand_slices_that_stand_costs_less_than_ten_dollars(idl
     assert cost.bill(months["1,000 READY slices"])["sum"][1] < 10
 
 
-def test_a_pod_that_cannot_be_scheduled_waits_for_four_calls_of_firestore_and_a_message() -> None:
+def test_a_pod_that_cannot_be_scheduled_waits_for_five_calls_of_firestore_and_a_message() -> None:
     world = MeteredWorld()
     world.minutes(2)
     world.jobset_appears()
@@ -89,10 +89,10 @@ def test_a_pod_that_cannot_be_scheduled_waits_for_four_calls_of_firestore_and_a_
     received, reconciled = before.partition(counters.RECEIVE)[2].split(counters.RECONCILE)
     received = received.rpartition(counters.RECEIVE)[2]
     assert received.split() == ["together", "commit", "request_reconcile"]
-    assert reconciled.split() == ["together", "commit"]
+    assert reconciled.split() == ["together", "offered", "commit"]
 
 
-def test_from_a_creations_end_to_the_next_one_are_twelve_calls_of_firestore_and_no_message_to_wait_for() -> None:
+def test_from_a_creations_end_to_the_next_one_are_thirteen_calls_of_firestore_and_no_message_to_wait_for() -> None:
     world = MeteredWorld(settings(limits=Limits(operations=1)))
     world.minutes(2)
     for name in ("llama", "gemma"):
@@ -106,7 +106,7 @@ def test_from_a_creations_end_to_the_next_one_are_twelve_calls_of_firestore_and_
     assert before.removeprefix(counters.RECONCILE).split() == [
         *("settings_at", "together", "together", "commit", "limiter"),
         *("awaits_slot", "deletions_awaiting_slot", "creations_awaiting_slot", "creations_awaiting_slot", "commit"),
-        *("announce", "together", "announce", "commit"),
+        *("announce", "together", "offered", "announce", "commit"),
     ]
 
 

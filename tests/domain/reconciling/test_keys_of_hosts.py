@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 from tests.builders import MINUTE, NOW, a_spec, asked_to_close, asked_to_open, heard, settings, some_hosts
-from tests.domain.cases import GUEST, OURS, OWN, in_use, ready, seen, with_hosts
+from tests.domain.cases import GUEST, GUEST_LEFT, HOUR, LEFT, OURS, OWN, in_use, ready, seen, with_hosts
 from tests.domain.deleting import GRANTED, followed
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostKey
 from tpu_slices.domain.model.observations import Creating
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.reconciling.decide import decide
-from tpu_slices.domain.reconciling.decisions import Decision, OpenHosts
+from tpu_slices.domain.reconciling.decisions import CloseHosts, Decision, OpenHosts
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -43,8 +44,7 @@ def decided(record: SliceRecord, *, pinned: bool = True, after: timedelta = time
 @pytest.mark.parametrize(
     "hosts",
     [
-        pytest.param(keyed(*WRONG), id="another's"),
-        pytest.param(keyed(HostKey("", 4)), id="none, as of an adopted pool"),
+        pytest.param(keyed(HostKey("", 4), occupants=(OWN,)), id="none, as of an adopted pool"),
         pytest.param(keyed(HostKey(KEY, 3), HostKey(OTHER, 1)), id="a host that came back with its pool's"),
         pytest.param(keyed(*WRONG, occupants=(OWN,)), id="another's, and its Job is there"),
     ],
@@ -53,6 +53,36 @@ def test_hosts_get_the_key_of_the_claim_that_has_them(hosts: Hosts) -> None:
     decision = decided(having(hosts))
     assert decision.actions == (OpenHosts(1, 1, KEY),)
     assert decision.record.current.hosts.asked == replace(asked_to_open(NOW), key=KEY)
+
+
+def test_hosts_that_nobody_of_the_claim_uses_are_closed_before_they_get_its_key() -> None:
+    """They were another's, whose pods may be there: the relay is asked, as before a deletion."""
+    asked = decided(having(keyed(*WRONG)))
+    assert (asked.actions, asked.reason) == ((CloseHosts(1, 1),), Reason.HOSTS_JOINING)
+    assert "which were another's, become its own: its hosts are being closed" in asked.message
+    assert asked.record.next_reconcile_at == NOW + LIMITS.requeue_after
+    assert decided(asked.record).actions == ()
+    proven = with_hosts(asked.record, usable=0, closed=4, answered=1, vacant_since=NOW - HOUR)
+    assert decided(proven).actions == (OpenHosts(1, 2, KEY),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        pytest.param({"departures": GUEST_LEFT}, "may restart there", id="another may come back"),
+        pytest.param({"closed": 4, "usable": 0}, "are being closed", id="it was not answered"),
+    ],
+)
+def test_hosts_that_somebody_else_may_use_do_not_get_the_key(changes: dict[str, Any], told: str) -> None:
+    hosts = keyed(*WRONG, asked=asked_to_close(NOW - MINUTE / 2), vacant_since=NOW - HOUR)
+    decision = decided(having(replace(hosts, **changes)))
+    assert [each for each in decision.actions if isinstance(each, OpenHosts)] == []
+    assert (decision.reason, told in decision.message) == (Reason.HOSTS_JOINING, True), decision.message
+
+
+def test_pods_of_the_claims_own_job_that_may_come_back_keep_no_host_from_its_key() -> None:
+    closed = keyed(*WRONG, usable=0, closed=4, departures=LEFT, asked=asked_to_close(), answered=1)
+    assert decided(having(closed)).actions == (OpenHosts(1, 2, KEY),)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +112,7 @@ def test_no_key_is_asked_for_the_hosts_of_a_node_group() -> None:
 
 
 def test_it_is_asked_again_after_a_while_and_not_before() -> None:
-    asked = decided(having(keyed(*WRONG))).record
+    asked = decided(having(keyed(*WRONG, occupants=(OWN,)))).record
     assert asked.next_reconcile_at is not None
     assert asked.next_reconcile_at <= NOW + LIMITS.resync_after
     assert decided(asked, after=LIMITS.requeue_after / 2).actions == ()
@@ -101,7 +131,7 @@ def test_closed_hosts_are_opened_with_the_key() -> None:
 
 
 def test_a_key_that_was_asked_for_another_claim_is_asked_anew_at_once() -> None:
-    hosts = keyed(*WRONG, asked=replace(asked_to_open(NOW), key=OTHER), answered=1)
+    hosts = keyed(*WRONG, occupants=(OWN,), asked=replace(asked_to_open(NOW), key=OTHER), answered=1)
     assert decided(having(hosts)).actions == (OpenHosts(1, 2, KEY),)
 
 

@@ -21,6 +21,7 @@ from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
@@ -266,6 +267,24 @@ class FakeStore(FakeDocuments):
         found = (place for place in self._in(documents.COLLECTIONS[SliceRecord]) if place.id.startswith(prefix))
         fields = ((place, self._documents[place].fields) for place in found)
         return [(SliceId(place.id.removeprefix(prefix)), each.get(documents.PAID_SINCE)) for place, each in fields]
+
+    def wanting(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        self._answer()
+        found = self._computed(SliceRecord, "wants", lambda: self._by(wants)).get(request, [])
+        return tuple(sorted(found, key=lambda it: (it.value.claim.waits_since or _LONG_AGO, it.value.id))[:most])
+
+    def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+        self._answer()
+        found = self._computed(SliceRecord, "offers", lambda: self._by(offers)).get(request, [])
+        return tuple(sorted(found, key=lambda it: it.value.id)[:most])
+
+    def _by(self, name: Callable[[SliceRecord], str | None]) -> Mapping[str, list[Stored[SliceRecord]]]:
+        """Return the slices that have a name, by it."""
+        found: dict[str, list[Stored[SliceRecord]]] = {}
+        for stored in self._all(SliceRecord):
+            if (named := name(stored.value)) is not None:
+                found.setdefault(named, []).append(stored)
+        return found
 
     def _sum(self, cluster: ClusterId, name: str) -> int:
         return self._summed(cluster, name, lambda every: _sum(name, every))

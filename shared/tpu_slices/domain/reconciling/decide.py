@@ -35,6 +35,7 @@ from tpu_slices.domain.reconciling.joining import joining
 from tpu_slices.domain.reconciling.patience import due
 from tpu_slices.domain.reconciling.relabelling import labels_replaced, relabelling
 from tpu_slices.domain.reconciling.returning import reason_of, returning
+from tpu_slices.domain.reconciling.taking import changes_hands
 from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -60,6 +61,8 @@ def decide(
     | Running           | READY when every host is usable                                                         |
     | - its hosts are   | wait, however long it takes                                                             |
     |   awaited         |                                                                                         |
+    | - its hosts have  | wait until nobody uses them, and they are the claim's by their key                      |
+    |   another's key   |                                                                                         |
     | - its labels were | LABELS_REPLACED, and they are put back                                                  |
     |   replaced        |                                                                                         |
     | - it was adopted, | ADOPTED                                                                                 |
@@ -166,6 +169,8 @@ class Case(Situation):
             return Arm(Reason.ADOPTED, messages.adopted(record))
         if self.unfilled:
             return self._awaiting_hosts(seen.awaiting)
+        if (why := changes_hands(self)) is not None:
+            return Arm(Reason.HOSTS_JOINING, messages.changing_hands(record, why.message))
         if not self.whole:
             return self._incomplete(spec, seen)
         if record.lent and not record.owner.kind.declares:

@@ -31,6 +31,7 @@ from tpu_slices.domain.reconciling.decisions import (
 )
 from tpu_slices.domain.reconciling.deletion import Assessment, Step, assess, told
 from tpu_slices.domain.reconciling.limiter import slot_awaited
+from tpu_slices.domain.reconciling.taking import changes_hands
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.hosts import Hosts
@@ -128,23 +129,36 @@ def _closed(each: Attempt, case: Situation, why: Assessment) -> Ending:
     return Ending(kept, why, (close,), _in_hand(each, why, case))
 
 
-def opening(attempt: int, hosts: Hosts, case: Situation) -> tuple[Hosts, tuple[OpenHosts, ...]]:
+def opening(attempt: int, hosts: Hosts, case: Situation) -> tuple[Hosts, tuple[CloseHosts | OpenHosts, ...]]:
     """Return hosts of a pool that are to be open, and to carry their key, and what sees to that.
 
-    Nothing if that was asked lately: they may be closed by others.
+    Nothing if that was asked lately: they may be closed by others. Hosts that change hands are closed first.
     """
-    asked, key = hosts.asked, case.key
+    asked, key, why = hosts.asked, case.key, changes_hands(case)
     lately = asked is not None and case.now - asked.at < case.limits.requeue_after
     same = asked is not None and (asked.close, asked.key) == (False, key)
     if hosts.closing is None and ((same and lately) or not (hosts.closed or hosts.lacking(key))):
         return hosts, ()
+    if why is not None and why.step is not Step.DELETE:
+        return _closing(attempt, hosts, why, case)
     asking = hosts.asked_to(close=False, key=key, now=case.now)
     return asking, (OpenHosts(attempt, asking.highest, key),)
 
 
+def _closing(
+    attempt: int, hosts: Hosts, why: Assessment, case: Situation
+) -> tuple[Hosts, tuple[CloseHosts | OpenHosts, ...]]:
+    if why.step is Step.WAIT:
+        return hosts, ()
+    asking = _asked_to_close(hosts, case.now)
+    return asking, (CloseHosts(attempt, asking.highest),)
+
+
 def keyed_until(case: Situation) -> datetime | None:
     """Return when hosts that still lack their key then are asked for it again; None: none does, or nobody is asked."""
-    hosts = case.record.current.hosts
+    hosts, why = case.record.current.hosts, changes_hands(case)
+    if why is not None:
+        return why.until or _next(case)
     if case.record.goes or hosts.asked is None or not hosts.lacking(case.key):
         return None
     return hosts.asked.at + case.limits.resync_after

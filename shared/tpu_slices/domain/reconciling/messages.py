@@ -100,6 +100,11 @@ def awaiting_capacity(record: SliceRecord, spec: SliceSpec, why: str, now: datet
     )
 
 
+def changing_hands(record: SliceRecord, why: str) -> str:
+    """Return what is told of hosts that were another claim's; `why`: what they wait for."""
+    return f"The hosts of {record.pool}, which were another's, become its own: {why}."
+
+
 def hosts_awaited(record: SliceRecord, spec: SliceSpec) -> str:
     """Return how many hosts are there, and why the others cannot join, if that is known."""
     there = f"{record.current.hosts.usable} of {spec.hosts} hosts are ready and offer their chips"

@@ -1,4 +1,15 @@
-"""Which claim gets a slice that another has, or that none has any more. Pure."""
+"""Which claim gets a slice that another has, or that none has any more. Pure.
+
+| a slice                                        | its claim is from then on                                  |
+|------------------------------------------------|------------------------------------------------------------|
+| on which a Job came whose claim has another    | that Job's (`taken`)                                       |
+| that no claim has, and whose last one waits    | that again, as if its Job is on it (`regained`)            |
+| that is about to be deleted                    | one that waits for such (`handed_over`): it is not deleted |
+| that goes, while one is about to be created    | that for which it would be (`handed_over`): none is        |
+
+A slice that was handed over is its claim's at once. Its hosts, which carry another key, are closed, and get the claim's
+key once the relay has proven that nobody uses them (`changes_hands`).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +23,11 @@ from tpu_slices.domain.model.observations import Broken, Busy, Creating, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, SliceSpec, same_request
 from tpu_slices.domain.reconciling.case import Situation
+from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, assess
 from tpu_slices.domain.reconciling.occupancy import NewCount, Workloads, may_use, with_hosts
+from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.records.hosts import job_of
+from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -87,11 +101,20 @@ def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | N
         return Taken(own.with_slice_of(slice_, now, left=None), slice_.with_slice_of(own, now, left=None))
     left = _left(own, f"its Job runs on {slice_.pool}", now, limits) if stood else None
     has = own.with_slice_of(slice_, now, left=left.id if left is not None else None)
+    return replace(given(slice_, has, last, f"{by.owner.full_name} runs on the last one.", now), had=left)
+
+
+def given(slice_: SliceRecord, has: SliceRecord, last: SliceRecord | None, why: str, now: datetime) -> Taken:
+    """Return what each claim has once one `has` the slice that another had, or that none has any more.
+
+    `last`: what the claim has now that had the slice last, if none has it. `why`: what is told to the claim that loses
+    it.
+    """
     if slice_.unclaimed:
         earlier = tuple(each for each in last.claim.earlier if each != slice_.id) if last is not None else ()
-        return Taken(has, left, last and replace(last.with_claim(earlier=earlier), next_reconcile_at=now))
+        return Taken(has, None, last and replace(last.with_claim(earlier=earlier), next_reconcile_at=now))
     rest = replace(slice_.with_next(None), join_asked=None, next_reconcile_at=now)
-    return Taken(has, left, rest.transitioned(now, Reason.REQUESTED, f"{by.owner.full_name} runs on the last one."))
+    return Taken(has, None, rest.transitioned(now, Reason.REQUESTED, why))
 
 
 def _vacated(own: SliceRecord, by: Occupant, now: datetime) -> SliceRecord:
@@ -190,3 +213,69 @@ def _serves(claim: SliceRecord, case: Situation) -> bool:
     whole = current.hosts.usable + current.hosts.closed >= case.record.made_as.hosts
     unused = not case.users_of(current.made_for)
     return stands and whole and unused and same_request(current.made_for, claim.spec)
+
+
+def is_offered(slice_: Situation) -> bool:
+    """Return whether a slice that goes may be given to a claim that waits for such.
+
+    | the slice                                                              | may be given |
+    |------------------------------------------------------------------------|--------------|
+    | is in a cluster where nothing pins pods: anybody's could come          | no           |
+    | serves nobody (`matching.offers`)                                      | no           |
+    | was not seen to stand since we asked for it, or its labels were replaced | no         |
+    | lacks hosts that are Ready                                             | no           |
+    | has a user, or one that may come back                                  | no           |
+    | else                                                                   | yes          |
+    """
+    record, seen = slice_.record, slice_.seen.pool
+    hosts, made_as = record.current.hosts, record.made_as
+    if not slice_.known.pinned or offers(record) is None or made_as is None:
+        return False
+    if not isinstance(seen, Running | Busy) or (isinstance(seen, Running) and seen.lacking):
+        return False
+    return hosts.usable + hosts.closed >= made_as.hosts and not slice_.users_of(record.current.made_for)
+
+
+def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
+    """Return whether a claim that waits gets a slice that is offered.
+
+    | the claim                                                                   | gets it |
+    |-----------------------------------------------------------------------------|---------|
+    | waits for another request, in another namespace or cluster, or for nothing  | no      |
+    | has pods that nothing pins, or of which no leader was lately seen to wait   | no      |
+    | asks for other values of what its request names, or at another place        | no      |
+    | is refused, or not allowed; limits of chips do not count, as none is bought | no      |
+    | else                                                                        | yes     |
+    """
+    spec, made_as = claim.record.spec, slice_.made_as
+    if spec is None or made_as is None or wants(claim.record) != offers(slice_):
+        return False
+    if not spec.key or not claim.waiting or _values(spec) != _values(made_as):
+        return False
+    return refusal_of(claim.record, claim.settings, None) is None
+
+
+def _values(spec: SliceSpec) -> tuple[object, ...]:
+    """Return what a pool is made as, beside what a fingerprint says."""
+    where = (spec.machine_type, spec.zone, spec.capacity)
+    return *where, spec.node_labels, spec.taints, spec.service_account, spec.networks
+
+
+def handed_over(claim: SliceRecord, slice_: SliceRecord, last: SliceRecord | None, now: datetime) -> Taken:
+    """Return what each claim has once the one that waits has the slice; `last`: see `taking.given`."""
+    has = claim.with_slice_of(slice_, now, left=None)
+    return given(slice_, has, last, f"{claim.owner.full_name} has its slice.", now)
+
+
+def changes_hands(case: Situation) -> Assessment | None:
+    """Return what is known of the users of hosts that all carry another key than their claim's; None: it is not so.
+
+    Not if the claim's own Job is there: then its hosts get the key beside it.
+    """
+    current, key = case.record.current, case.key
+    if case.record.goes or case.record.occupied or not current.hosts.joined:
+        return None
+    if current.hosts.lacking(key) < current.hosts.joined:
+        return None
+    others = case.users_of(current.made_for).without_return_of(case.record.job)
+    return assess(current, Evidence(users=others, relay=case.known.relay), case.now, case.limits)
