@@ -206,7 +206,7 @@ MUTANTS = (
         lambda _: False,
         seed=27,
     ),
-    Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first, seed=0),
+    Mutant("reports once", Promise.TRUE_REPORTS, "tpu_slices.flows.report.is_news", _is_first, seed=1),
     Mutant("repeats nothing", Promise.CONVERGES, "tpu_slices_simulator.relays.FactQueue", _never_repeating, level, 16),
     Mutant(
         "looks at nothing that is due", Promise.CONVERGES, "tpu_slices.flows.sweep.request_due", lambda *_: 0, seed=0
