@@ -13,6 +13,7 @@ from grpc import insecure_channel
 
 from infra.local.addresses import Addresses
 from infra.local.plan import REPOSITORY
+from tests.examples import alike
 from tests.examples.cluster import FOR_EVER, Cluster, Json
 from tpu_standins.kubelet.keys import RUN_SECONDS
 
@@ -187,5 +188,6 @@ STORIES: Mapping[str, Callable[[Cluster], None]] = {
     "two-flavors": two_flavors,
     "beside-static": beside_static,
     "refused": not_served,
+    "alike": alike.begin,
 }
 """By namespace, what begins there."""

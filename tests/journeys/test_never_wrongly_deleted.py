@@ -6,7 +6,7 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_w
 from tests.domain.asking import FLEX
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import HostsChanged, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import HostsChanged, Pinning, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.questions import Question
 from tpu_slices.domain.model.reasons import Phase
@@ -56,6 +56,7 @@ def test_a_pool_stays_while_another_jobset_occupies_it_and_is_deleted_when_that_
 
 def test_a_slice_occupied_by_another_jobset_is_replaced_and_not_deleted() -> None:
     world, pool = a_world_with_a_ready_slice()
+    world.cluster.pinning = Pinning.NOTHING
     owner = next(iter(world.workloads.values()))
     guest = world.guest_appears()
     world.binds(guest, world.record(owner).maker, 1)

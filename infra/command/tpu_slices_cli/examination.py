@@ -101,6 +101,8 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),
         "oldest_since": lambda: store.oldest_since(cluster, [Reason.HELD]),
         "paid_longest": lambda: store.paid_longest(cluster),
+        "wanting": lambda: store.wanting(f"{cluster} default v1", 1),
+        "offered": lambda: store.offered(f"{cluster} default v1", 1),
         "unconfirmed_ends": lambda: store.unconfirmed_ends(cluster, now),
         "unconfirmed_ends of a namespace": lambda: store.unconfirmed_ends(cluster, now, "default"),
         "ready_count": lambda: store.ready_count(cluster, 1),

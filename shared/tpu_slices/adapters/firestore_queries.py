@@ -161,7 +161,7 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "clusters": ("path",),
     "limiters": (),
     "rejected": (),
-    "slices": ("cluster", "claimed_by"),
+    "slices": ("cluster", "claimed_by", "offers"),
     "workloads": ("owner",),
 }
 """The fields with an index of their own, in collections where no other field has one.
