@@ -42,6 +42,7 @@ def test_each_is_whole_on_a_slice_of_its_own_and_monitoring_runs_on_every_host(o
 
 
 def test_the_next_gets_the_slice_of_the_one_that_went_and_never_shares_it(own: Cluster) -> None:
+    own.until(lambda: own.pinning() == "policy")
     own.until(lambda: len(alone(users(own))) == len(EVERY))
     (gone, pool), bought = (JOBSETS[0], alone(users(own))[JOBSETS[0]]), created(own)
     others = {workload: where for workload, where in alone(users(own)).items() if workload != gone}

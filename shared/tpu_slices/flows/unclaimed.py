@@ -23,6 +23,7 @@ from tpu_slices.flows.acting import act
 from tpu_slices.flows.hosts import with_free_name
 from tpu_slices.flows.looking import Looked
 from tpu_slices.flows.node_groups import tell_gone
+from tpu_slices.flows.orders import observed
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change, Stored
@@ -84,11 +85,11 @@ def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
     for stored in deps.store.offered(request, MOST_ASKED):
         record = stored.value
-        seen = on_record(record, looked.at)
+        seen = on_record(record, looked.at) or observed(record, looked.settings, deps)
         workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, record.users).items()}
         known = replace(looked.known, workloads=workloads, stopped=None)
-        slice_ = seen and Situation(record, seen, looked.at, looked.settings, known)
-        if slice_ and is_offered(slice_) and is_served_by(claim, record):
+        slice_ = Situation(record, seen, looked.at, looked.settings, known)
+        if is_offered(slice_) and is_served_by(claim, record):
             return _give(_Match(stored, record, looked.stored, looked.record), looked, deps)
     return []
 
