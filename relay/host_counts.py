@@ -35,6 +35,7 @@ class Count:
             joined=self.hosts.joined,
             closed=self.hosts.closed,
             maintained=self.hosts.maintained,
+            sound=self.hosts.sound,
             keys=self.hosts.keys,
             occupants=self.hosts.occupants,
             sequence=sequence,
@@ -60,6 +61,7 @@ def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]
         joined=len(hosts),
         closed=closed,
         maintained=maintained,
+        sound=sum(host.sound for host in hosts),
         keys=_keys(hosts),
         occupants=occupants,
     )

@@ -218,6 +218,8 @@ class Host:
     """The number of hosts of its slice; None if the node's labels do not have it."""
     usable: bool
     """Whether it is Ready, offers all its chips, has the label and taint it needs, and is not cordoned or deleted."""
+    sound: bool
+    """Whether it is usable, or would be if the relay had not closed it."""
     ready: bool
     chips_missing: bool
     """Whether it is Ready, and offers fewer chips than it has."""

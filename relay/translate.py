@@ -271,18 +271,20 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
     if pool is None or (hosts_in and not _is_an_instance_of(obj, pool, labels, hosts_in)):
         return None
     uid = labels.get(OWNER_UID_LABEL)
-    unlabeled = missing_labels(obj)
+    unlabeled, closed = missing_labels(obj), closed_for(obj)
+    works = unlabeled is None and _is_ready(obj) and _offers_its_chips(obj, labels)
     return Host(
         node=metadata["name"],
         pool=pool,
         workload_uid=WorkloadUid(uid) if uid else None,
         expected=_hosts_of_the_slice(labels),
         ready=_is_ready(obj),
-        usable=unlabeled is None and _is_ready(obj) and _offers_its_chips(obj, labels) and not _is_cordoned(obj),
+        usable=works and not _is_cordoned(obj),
+        sound=works and (not _is_cordoned(obj) or closed is not None),
         chips_missing=_is_ready(obj) and not _offers_its_chips(obj, labels),
         cordoned=_is_cordoned(obj),
         maintained=labels.get(MAINTENANCE) == "ONGOING",
-        closed_for=closed_for(obj),
+        closed_for=closed,
         key=labels.get(KEY_LABEL, ""),
         uid=metadata["uid"],
         version=metadata["resourceVersion"],

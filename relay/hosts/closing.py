@@ -80,10 +80,16 @@ class Asked:
     """Before which it is not answered that nobody is there: that could not be proven a moment ago."""
     evicted: bool = False
     """Whether no pod was left on the hosts after they were closed."""
+    withheld_since: datetime
+    """Since when the hosts have been closed or keyed as it asks, whatever numbers it had meanwhile."""
 
     def lacks_key(self, host: Host) -> bool:
         """Return whether a host is to get another key than it has."""
         return bool(self.host_key) and host.key != self.host_key
+
+    def is_like(self, question: HostsQuestion) -> bool:
+        """Return whether another question opens the hosts with the same key."""
+        return not self.close and not question.close and self.host_key == question.key
 
     def closes(self, host: Host) -> bool:
         """Return whether a host is to be closed."""
@@ -141,6 +147,7 @@ class Closing:
             number=question.number,
             asked_at=question.asked_at,
             since=latest.since if again and latest else now,
+            withheld_since=latest.withheld_since if latest and (again or latest.is_like(question)) else now,
             host_key=question.key,
             evict_by=question.evict_by,
         )
@@ -205,7 +212,7 @@ class Closing:
             return None
         if count.hosts.occupants if asked.close else not asked.host_key:
             return None
-        at = asked.since + self._timing.answer_within
+        at = asked.withheld_since + self._timing.answer_within
         return at if at > now else None
 
     def next_change(self, pool: Pool, count: Count, now: datetime) -> datetime | None:

@@ -153,6 +153,7 @@ A_SLICE = {
             "joined": 4,
             "closed": 0,
             "maintained": 0,
+            "sound": 0,
             "keys": [{"key": "uid-llama-0.j0", "hosts": 4}],
             "occupants": [SIBLING_POD],
             "departures": [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Absent, Observed
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import Decision, DeletePool
@@ -23,7 +24,6 @@ from tpu_slices.flows.acting import act
 from tpu_slices.flows.hosts import with_free_name
 from tpu_slices.flows.looking import Looked
 from tpu_slices.flows.node_groups import tell_gone
-from tpu_slices.flows.orders import observed
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change, Stored
@@ -72,7 +72,7 @@ def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
         return []
     for stored in deps.store.wanting(offers(looked.record) or "", MOST_ASKED):
         claim = _claim(stored.value, looked, deps)
-        if is_served_by(claim, looked.record):
+        if claim is not None and is_served_by(claim, looked.record):
             return _give(_Match(looked.stored, looked.record, stored, claim.record), looked, deps)
     return []
 
@@ -84,28 +84,50 @@ def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
         return []
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
     for stored in deps.store.offered(request, MOST_ASKED):
-        record = stored.value
-        seen = on_record(record, looked.at) or observed(record, looked.settings, deps)
-        workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, record.users).items()}
-        known = replace(looked.known, workloads=workloads, stopped=None)
-        slice_ = Situation(record, seen, looked.at, looked.settings, known)
-        if is_offered(slice_) and is_served_by(claim, record):
-            return _give(_Match(stored, record, looked.stored, looked.record), looked, deps)
+        slice_ = _offered(stored.value, looked, deps)
+        if slice_ is not None and is_served_by(claim, slice_.record):
+            return _give(_Match(stored, slice_.record, looked.stored, looked.record), looked, deps)
     return []
 
 
-def _claim(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situation:
-    """Return a claim that waits, as it is needed now."""
-    own = deps.store.workloads(record.cluster, [record.owner.uid]).get(record.owner.uid)
+def _claim(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situation | None:
+    """Return a claim that waits, as it is needed now; None: its workload cannot be read."""
+    uid = record.owner.uid
+    found = deps.store.workloads(record.cluster, [uid])
+    if uid in found.unreadable:
+        return None
+    own = found.get(uid)
     current = with_current_desire(record, own.value if own else None, looked.listed_at)
     return Situation(current, Observed(Absent()), looked.at, looked.settings, looked.known)
 
 
+def _offered(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situation | None:
+    """Return a slice that goes, as it is known now; None: it serves no other claim.
+
+    Of a workload that is only missing it may be kept by the brake: it is offered once its deletion is decided.
+    """
+    found = deps.store.workloads(record.cluster, record.users)
+    workloads, seen = {uid: it.value for uid, it in found.items()}, on_record(record, looked.at)
+    own = workloads.get(record.owner.uid)
+    if seen is None or own is None or own.state is WorkloadState.MISSING:
+        return None
+    current = with_current_desire(record, own, looked.listed_at)
+    known = replace(looked.known, workloads=workloads, stopped=None)
+    slice_ = Situation(current, seen, looked.at, looked.settings, known)
+    return slice_ if is_offered(slice_) else None
+
+
 def _give(match: _Match, looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
-    """Return who is to be reconciled once it is saved that a claim has a slice; StaleRecord: others were faster."""
+    """Return who is to be reconciled once it is saved that a claim has a slice; StaleRecord: others were faster.
+
+    Nobody if what its last claim has cannot be read.
+    """
     slice_, last = match.slice_, None
     if slice_.unclaimed:
-        last = deps.store.having(slice_.cluster, [slice_.last_claim]).get(slice_.last_claim)
+        found = deps.store.having(slice_.cluster, [slice_.last_claim])
+        if found.unreadable:
+            return []
+        last = found.get(slice_.last_claim)
     got = handed_over(match.claim, slice_, last.value if last else None, looked.at)
     if last is None and got.other is not None:
         got = replace(got, other=with_free_name(got.other, deps))

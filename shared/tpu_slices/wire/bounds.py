@@ -154,6 +154,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (HostsChanged, "joined"): _number(100_000),
     (HostsChanged, "closed"): _number(100_000),
     (HostsChanged, "maintained"): _number(100_000),
+    (HostsChanged, "sound"): _number(100_000),
     (HostsChanged, "occupants"): _many(LEADERS_PER_FACT),
     (Listed, "digests"): _KEYS,
     (Listed, "after"): _KEY,

@@ -23,7 +23,7 @@ from tests.builders import (
 )
 from tests.domain.cases import BARE, FLEX, GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, going
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import HostKey, WorkloadState
 from tpu_slices.domain.model.observations import Broken, Busy, Observation, Observed
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import OwnerKind
@@ -35,7 +35,7 @@ from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 ENDED = {a_jobset().owner.uid: a_jobset(state=WorkloadState.COMPLETED)}
-VACANT = some_hosts(usable=0, closed=4, vacant_since=NOW - timedelta(hours=1))
+VACANT = some_hosts(usable=0, closed=4, sound=4, keys=(HostKey("u-1.j0", 4),), vacant_since=NOW - timedelta(hours=1))
 KEYED = a_spec(key="u-2.j0")
 
 
@@ -90,7 +90,9 @@ def test_a_slice_that_nobody_needs_may_serve_another_claim(record: SliceRecord, 
         pytest.param(ended(ordered=FLEX), OURS, id="its hosts leave by themselves"),
         pytest.param(ended(ordered=a_spec(exclusive_nodes=True)), OURS, id="its hosts are labelled for one Job"),
         pytest.param(going(hosts=VACANT), OURS, id="it was let go since something is wrong with it"),
-        pytest.param(ended(hosts=replace(VACANT, closed=3)), OURS, id="a host is missing"),
+        pytest.param(ended(hosts=replace(VACANT, sound=3)), OURS, id="a host is not sound, though all are closed"),
+        pytest.param(ended(hosts=replace(VACANT, keys=())), OURS, id="it is not known which key its hosts carry"),
+        pytest.param(ended(hosts=replace(VACANT, ends_by=NOW)), OURS, id="pods are being deleted there"),
         pytest.param(ended(hosts=replace(VACANT, occupants=(GUEST,))), OURS, id="somebody is on it"),
         pytest.param(ended(hosts=replace(VACANT, departures=GUEST_LEFT)), OURS, id="somebody may come back"),
         pytest.param(ended(), BARE, id="its labels were replaced"),
@@ -134,6 +136,7 @@ def test_a_claim_that_waits_for_chips_is_served_as_none_is_bought() -> None:
         pytest.param(waiting(demand_confirmed_at=NOW - timedelta(hours=1)), id="no leader was lately seen to wait"),
         pytest.param(waiting(desire=Desire.ABSENT), id="it is not needed"),
         pytest.param(waiting(hold=True), id="an operator holds it"),
+        pytest.param(waiting(job=a_job()), id="it had the slice itself"),
         pytest.param(waiting(spec=a_spec(key="")), id="nothing pins its pods"),
         pytest.param(waiting(spec=replace(KEYED, fingerprint="v1-other")), id="it requests something else"),
         pytest.param(waiting(spec=replace(KEYED, zone="us-central2-x")), id="elsewhere"),

@@ -13,6 +13,7 @@ from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, TOPOLOGY
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.reconciling.adoption import LiveWorkload as Adoptable
 from tpu_slices.flows.adopt import adopt
+from tpu_slices_simulator.cluster import CORDONED, NOT_READY
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -130,6 +131,34 @@ def test_hosts_that_somebody_cordoned_are_left_closed_and_told_of() -> None:
     world.cluster.changes_node(node, {"spec": {"unschedulable": False}})
     world.settle(minutes=15)
     assert (keys(world), closed(world)) == ({key(jobset)}, [])
+
+
+def a_host_that_stays_cordoned() -> tuple[World, LiveWorkload]:
+    """Return a world in which a Job's slice has a host with another key that somebody cordoned."""
+    world, jobset = serving()
+    rekeyed(world, ANOTHERS, hosts=1)
+    world.cluster.changes_node(next(iter(world.cluster.nodes.values())), CORDONED)
+    world.settle(minutes=5)
+    return world, jobset
+
+
+def test_what_happens_on_hosts_is_told_although_one_of_them_cannot_get_its_key() -> None:
+    world, jobset = a_host_that_stays_cordoned()
+    for node in list(world.cluster.nodes.values())[-2:]:
+        world.cluster.changes_node(node, NOT_READY)
+    world.settle(minutes=10)
+    assert world.record(jobset).current.hosts.usable == 1
+    world.cluster.schedules = False
+    world.cluster.removes_pod(jobset, 0)
+    world.settle(minutes=15)
+    assert world.record(jobset).current.hosts.occupants == ()
+
+
+def test_a_job_gets_another_slice_if_a_host_of_its_own_never_gets_its_key() -> None:
+    world, jobset = a_host_that_stays_cordoned()
+    world.cluster.removes_pod(jobset, 0)
+    world.settle(minutes=120, until=lambda: jobset.bound == {0})
+    assert jobset.bound == {0}
 
 
 def test_no_operation_of_gke_changes_a_key() -> None:

@@ -33,7 +33,8 @@ def digests(facts: Iterable[Fact]) -> dict[str, int]:
 
 
 def as_known(fact: HostsChanged) -> Hosts:
-    return Hosts(usable=fact.usable, joined=fact.joined, closed=fact.closed, keys=fact.keys, occupants=fact.occupants)
+    counts: dict[str, Any] = {name: getattr(fact, name) for name in ("usable", "joined", "closed", "sound")}
+    return Hosts(**counts, keys=fact.keys, occupants=fact.occupants)
 
 
 def test_without_hosts_the_digest_is_zero(watched: Watched) -> None:

@@ -259,6 +259,8 @@ class HostsChanged:
     only goes back if the API server's versions do: see `occupancy.lowered`."""
     maintained: int = 0
     """Whose machines Google maintains now."""
+    sound: int = 0
+    """Usable, or closed by the relay and usable otherwise; of a relay that does not tell: none."""
     keys: tuple[HostKey, ...] = ()
     """How many carry which key (`planning.keys`), the most frequent first, at most MOST_KEYS; of a relay that does not
     tell: none."""

@@ -24,6 +24,7 @@ from tpu_slices.domain.reconciling.messages import what_brings_back
 from tpu_slices.domain.reconciling.patience import FAILED
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.returning import AWAY, returning
+from tpu_slices.domain.reconciling.taking import changes_hands
 from tpu_slices.domain.records.claims import Refusal
 
 HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN, *AWAY})
@@ -70,6 +71,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     | unused, and without some usable hosts that the vendor is    | failed, once they are away for the `patience`     |
     | known to bring back, or was (`returning`)                   | of the cause, or back for `hosts_timeout`         |
     | else unused and without some usable hosts                   | failed, after `hosts_timeout`                     |
+    | changing hands for `restart_grace`, or pods of others there | yes                                               |
+    | have more than a minute to end                              |                                                   |
     | ready and unused for `idle_after`                           | unneeded; while its leader waits: refused         |
     """
     match case.seen.pool:
@@ -131,7 +134,19 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
         return None
     if case.unfilled:
         return GivingUp(why="nobody waits for it", unneeded=True) if case.long_unawaited else None
+    if changes_hands(case) is not None:
+        return _never_its_own(case)
     return _idle(case) if case.whole else _hosts_missing(case)
+
+
+def _never_its_own(case: Situation) -> GivingUp | None:
+    """Return whether a claim waits no longer for hosts that were another's, and that others' pods keep."""
+    ends_by, since = case.record.current.hosts.ends_by, case.record.current.hosts_awaited_since
+    if ends_by is not None and ends_by - case.now > case.limits.requeue_after:
+        return GivingUp(why=f"pods on its hosts have until {ends_by:%Y-%m-%d %H:%M} UTC to end")
+    if since is None or case.now - since < case.limits.restart_grace:
+        return None
+    return GivingUp(why=f"its hosts did not become its claim's within {duration(case.limits.restart_grace)}")
 
 
 def _hosts_missing(case: Situation) -> GivingUp | None:

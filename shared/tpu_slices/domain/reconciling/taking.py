@@ -223,8 +223,8 @@ def is_offered(slice_: Situation) -> bool:
     | is in a cluster where nothing pins pods: anybody's could come          | no           |
     | serves nobody (`matching.offers`)                                      | no           |
     | was not seen to stand since we asked for it, or its labels were replaced | no         |
-    | lacks hosts that are Ready                                             | no           |
-    | has a user, or one that may come back                                  | no           |
+    | lacks hosts that are sound, or does not say which key they carry       | no           |
+    | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else                                                                   | yes          |
     """
     record, seen = slice_.record, slice_.seen.pool
@@ -233,7 +233,9 @@ def is_offered(slice_: Situation) -> bool:
         return False
     if not isinstance(seen, Running | Busy) or (isinstance(seen, Running) and seen.lacking):
         return False
-    return hosts.usable + hosts.closed >= made_as.hosts and not slice_.users_of(record.current.made_for)
+    if hosts.ends_by is not None or slice_.users_of(record.current.made_for):
+        return False
+    return hosts.sound >= made_as.hosts and bool(hosts.keys)
 
 
 def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
@@ -242,6 +244,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     | the claim                                                                   | gets it |
     |-----------------------------------------------------------------------------|---------|
     | waits for another request, in another namespace or cluster, or for nothing  | no      |
+    | had the slice itself, which it gets as `regained`                           | no      |
     | has pods that nothing pins, or of which no leader was lately seen to wait   | no      |
     | asks for other values of what its request names, or at another place        | no      |
     | is refused, or not allowed; limits of chips do not count, as none is bought | no      |
@@ -249,6 +252,8 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     """
     spec, made_as = claim.record.spec, slice_.made_as
     if spec is None or made_as is None or wants(claim.record) != offers(slice_):
+        return False
+    if slice_.last_claim == claim.record.claimed_by:
         return False
     if not spec.key or not claim.waiting or _values(spec) != _values(made_as):
         return False

@@ -46,6 +46,7 @@ class Hosts:
     joined: int = 0
     closed: int = 0
     maintained: int = 0
+    sound: int = 0
     keys: tuple[HostKey, ...] = ()
     """How many carry which key; none: that was not reported."""
     occupants: tuple[Occupant, ...] = ()
@@ -96,7 +97,7 @@ def digest_of(slice_id: ClaimId, attempt: int, hosts: Hosts) -> int:
     if not hosts.joined and not hosts.occupants:
         return 0
     pods = sorted(occupant.pod_uid for occupant in hosts.occupants)
-    counts = f"{hosts.usable} {hosts.joined} {hosts.closed} {hosts.maintained}"
+    counts = f"{hosts.usable} {hosts.joined} {hosts.closed} {hosts.maintained} {hosts.sound}"
     counts += "".join(f" {each.key}={each.hosts}" for each in hosts.keys)
     text = f"{slice_id}/{attempt} {counts} {' '.join(pods)}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
