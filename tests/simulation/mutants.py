@@ -145,7 +145,7 @@ def slowly(story: Story) -> Story:
     """Return a story in which Jobs of one shape follow each other, and pods that are deleted end slowly."""
     slow = Fault(kind=Kind.PODS_END_SLOWLY, at=1, lasts=100, share=1.0)
     lives = ((f"job-{number}", 1 + 12 * number) for number in range(6))
-    jobsets = tuple(a_plot(name, at, ends=at + 11, deleted=True) for name, at in lives)
+    jobsets = tuple(a_plot(name, at, ends=at + 12, deleted=True) for name, at in lives)
     plain = replace(story, crosses=False, operated=False, flapping=False, policy_off=None, set_back=None)
     return replace(plain, jobsets=jobsets, faults=(slow,), minutes=100)
 
