@@ -26,7 +26,8 @@ def test_a_jobset_that_is_not_admitted_creates_nothing_is_reported_and_runs_late
     cluster.until_over("kueue-first")
     cluster.until_over("kueue-second")
     cluster.until(lambda: not cluster.pools("kueue-first") + cluster.pools("kueue-second"))
-    assert created(cluster) == ["tpu-kueue-first", "tpu-kueue-second"]
+    first, second = "tpu-kueue-first", "tpu-kueue-second"
+    assert created(cluster) in ([first], [first, second]), "it is handed over, or another is made"
 
 
 def test_what_stands_is_used_before_anything_is_bought_by_the_order_of_flavors(cluster: Cluster) -> None:

@@ -46,8 +46,9 @@ def test_the_next_gets_the_slice_of_the_one_that_went_and_never_shares_it(own: C
     own.until(lambda: len(alone(users(own))) == len(EVERY))
     (gone, pool), bought = (JOBSETS[0], alone(users(own))[JOBSETS[0]]), created(own)
     others = {workload: where for workload, where in alone(users(own)).items() if workload != gone}
-    own.kubectl("delete", "jobset", gone)
     own.create([alike.jobset("alike-next")])
+    own.until(lambda: any("chips_per_namespace" in said for said in own.said_of("JobSet", "alike-next")))
+    own.kubectl("delete", "jobset", gone)
 
     def follows() -> bool:
         found = users(own)

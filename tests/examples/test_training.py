@@ -53,21 +53,22 @@ def test_a_preempted_training_restarts_on_the_same_slice_and_it_does_not_count(c
 def test_of_two_that_wait_the_one_of_higher_priority_gets_its_slice_first(cluster: Cluster) -> None:
     own = cluster.within("priorities")
     own.until_over("priority-low")
-    assert created(own, "priority") == ["tpu-priority-high-0", "tpu-priority-low-0"]
+    high, low = "tpu-priority-high-0", "tpu-priority-low-0"
+    assert created(own, "priority") in ([high], [high, low]), "it is handed over, or another is made"
     own.until(lambda: own.pools("priority") == [])
 
 
-def test_one_of_lower_priority_gives_its_slice_back_and_gets_another_one_later(cluster: Cluster) -> None:
+def test_one_of_lower_priority_gives_its_slice_back_and_runs_again_later(cluster: Cluster) -> None:
     own = cluster.within("preempted")
     leaves, urgent = (f"jobset.sigs.k8s.io/jobset-name={name}" for name in ("leaves", "urgent"))
     own.until(lambda: own.running(leaves))
     own.create([renamed(running(PRIORITIES)[1], "urgent")])
     own.until(lambda: own.running(urgent))
-    own.until(lambda: own.pools("leaves") == [])
     assert own.get("jobsets", "leaves")["spec"]["suspend"]
     own.end_pods(urgent)
     own.until(lambda: own.running(leaves))
     own.end_pods(leaves)
     own.until_over("leaves")
-    assert created(own, "leaves") == ["tpu-leaves-0", "tpu-leaves-0"]
+    once = ["tpu-leaves-0"]
+    assert created(own, "leaves") in (once, [*once, *once]), "it is handed over and back, or another is made"
     own.until(lambda: own.pools("leaves") + own.pools("urgent") == [])
