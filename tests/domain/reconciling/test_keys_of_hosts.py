@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_spec, asked_to_close, asked_to_open, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_jobset, a_spec, asked_to_close, asked_to_open, heard, settings, some_hosts
 from tests.domain.cases import GUEST, GUEST_LEFT, HOUR, LEFT, OURS, OWN, in_use, ready, seen, with_hosts
 from tests.domain.deleting import GRANTED, followed
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import HostKey
-from tpu_slices.domain.model.observations import Creating
+from tpu_slices.domain.model.observations import Creating, PoolSeen
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CloseHosts, Decision, OpenHosts
+from tpu_slices.domain.reconciling.inventory import Records, check_inventory
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -145,3 +146,14 @@ def test_hosts_of_a_slice_that_no_claim_has_are_opened_with_its_own_name_which_n
 def test_no_key_is_asked_for_while_the_pool_is_created_without_it() -> None:
     made = having(keyed(HostKey(KEY, 2), usable=2, joined=2))
     assert decide(made, seen(Creating()), NOW, settings(), heard(pinned=True)).actions == ()
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_the_inventory_check_finds_settled_slices_whose_hosts_carry_another_key(*, pinned: bool) -> None:
+    """The policy was off for a while, or a cluster has just got it: nothing else looks at a slice in use."""
+    record = having(keyed(*WRONG, occupants=(OWN,)), create_requested_at=NOW, next_reconcile_at=None)
+    own = a_jobset()
+    records = Records(workloads={own.owner.uid: own}, slices={record.id: record}, pinned=pinned)
+    pool = PoolSeen(name=record.pool, slice_id=record.maker, attempt=1, job=record.job)
+    mended = check_inventory(records, [pool], NOW).mended
+    assert [after.next_reconcile_at for _, after in mended] == ([NOW] if pinned else [])

@@ -120,6 +120,25 @@ def test_a_job_on_a_slice_that_its_claim_did_not_have_gets_that_with_its_key() -
     assert (keys(world), closed(world), guest.bound, len(world.pools)) == ({key(guest)}, [], {0}, 1)
 
 
+def test_after_an_hour_without_the_policy_each_job_keeps_the_slice_that_it_came_to_and_its_hosts_get_its_key() -> None:
+    world, llama = serving("llama")
+    _, gemma = serving("gemma", world)
+    world.cluster.pinning, world.cluster.schedules = Pinning.NOTHING, False
+    world.settle(minutes=2)
+    for jobset, other in ((llama, gemma), (gemma, llama)):
+        world.cluster.removes_pod(jobset, 0)
+        world.binds(jobset, own_slice(other), attempt=1)
+    world.settle(minutes=60)
+    world.cluster.pinning, world.cluster.schedules = Pinning.POLICY, True
+    world.settle(minutes=20)
+    for jobset, other in ((llama, gemma), (gemma, llama)):
+        record = world.record(jobset)
+        assert (record.maker, record.current.hosts.keys) == (own_slice(other), (HostKey(key(jobset), 4),))
+        world.cluster.removes_pod(jobset, 0)
+    world.settle(minutes=5)
+    assert (llama.bound, gemma.bound, len(world.pools), closed(world)) == ({0}, {0}, 2, [])
+
+
 def test_hosts_that_somebody_cordoned_are_left_closed_and_told_of() -> None:
     world, jobset = serving()
     node = next(iter(world.cluster.nodes.values()))
