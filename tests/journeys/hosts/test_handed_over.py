@@ -35,7 +35,8 @@ def test_the_next_job_gets_what_the_last_one_gave_back(ends: WorkloadState) -> N
     assert (keys(world), closed(world)) == ({key(gemma)}, [])
     record = world.record(gemma)
     assert (record.reason, record.maker) == (Reason.READY, own_slice(llama))
-    assert world.record(llama).phase is Phase.GONE
+    assert record.transitions[0].message.endswith("which research/llama needs no more: its hosts become its own.")
+    assert [each.phase for each in world.record(llama).transitions[-2:]] == [Phase.RELEASING, Phase.GONE]
 
 
 def test_it_goes_once_nobody_waits_for_it_any_more() -> None:

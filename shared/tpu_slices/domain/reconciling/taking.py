@@ -114,7 +114,7 @@ def given(slice_: SliceRecord, has: SliceRecord, last: SliceRecord | None, why: 
         earlier = tuple(each for each in last.claim.earlier if each != slice_.id) if last is not None else ()
         return Taken(has, None, last and replace(last.with_claim(earlier=earlier), next_reconcile_at=now))
     rest = replace(slice_.with_next(None), join_asked=None, next_reconcile_at=now)
-    return Taken(has, None, rest.transitioned(now, Reason.REQUESTED, why))
+    return Taken(has, None, rest.transitioned(now, Reason.REQUESTED, why) if rest.wanted else rest)
 
 
 def _vacated(own: SliceRecord, by: Occupant, now: datetime) -> SliceRecord:
@@ -268,7 +268,8 @@ def _values(spec: SliceSpec) -> tuple[object, ...]:
 
 def handed_over(claim: SliceRecord, slice_: SliceRecord, last: SliceRecord | None, now: datetime) -> Taken:
     """Return what each claim has once the one that waits has the slice; `last`: see `taking.given`."""
-    has = claim.with_slice_of(slice_, now, left=None)
+    why = f"It has {slice_.pool}, which {slice_.owner.full_name} needs no more: its hosts become its own."
+    has = claim.with_slice_of(slice_, now, left=None, why=why)
     return given(slice_, has, last, f"{claim.owner.full_name} has its slice.", now)
 
 

@@ -182,7 +182,7 @@ class SliceRecord:
             join_asked=None if keeps_token else asked,
         )
 
-    def with_slice_of(self, other: Self, now: datetime, *, left: SliceId | None) -> Self:
+    def with_slice_of(self, other: Self, now: datetime, *, left: SliceId | None, why: str = "") -> Self:
         """Return a claim's record with a slice that another record has, which stays.
 
         `left`: the one that it had, if that stands. What was done about the end of the slice counts no more. It is
@@ -191,7 +191,7 @@ class SliceRecord:
         earlier = (*(each for each in self.claim.earlier if each != other.id), *(() if left is None else (left,)))
         unlike = self.spec is not None and not same_request(other.current.made_for, self.spec)
         serves = other.phase in {Phase.PROVISIONING, Phase.READY}
-        told = (other.reason, other.message) if serves else (Reason.HOSTS_JOINING, "It was to go, and stays.")
+        told = (other.reason, other.message) if serves else (Reason.HOSTS_JOINING, why or "It was to go, and stays.")
         after = replace(
             self,
             current=other.current.kept(now),
