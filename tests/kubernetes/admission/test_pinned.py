@@ -14,6 +14,8 @@ import pytest
 
 from tests.builders import a_job, a_spec, an_owner
 from tests.infra.admission.cases import MANIFEST
+from tests.infra.admission.pods import of_jobset
+from tests.kubernetes.admission.created import created, placement_of
 from tests.kubernetes.cluster import Cluster, with_controller
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.planning.keys import KEY_LABEL, key_of
@@ -136,6 +138,12 @@ def a_slice(place: Pinned, kind: OwnerKind, name: str, uid: str, index: int = 0)
     return labels_of(job, 1, a_spec(key=key_of(job, BEFORE)))
 
 
+def is_placed(cluster: Cluster) -> bool:
+    """Return whether a new pod would be pinned."""
+    pod, made = of_jobset(), created(cluster, of_jobset()).object
+    return made is not None and placement_of(made) != placement_of(pod)
+
+
 def test_every_workload_is_whole_on_its_own_slices_and_others_are_on_none_of_them(place: Pinned) -> None:
     place.deployment("web")
     uids = {name: place.jobset(name, 2) for name in ("one", "two", "three")}
@@ -157,3 +165,25 @@ def test_every_workload_is_whole_on_its_own_slices_and_others_are_on_none_of_the
 
     waited(lambda: bound() == 2 * len(slices) + 2, "all pods that have hosts")
     assert place.users() == {**{name: {name} for name in slices}, STATIC: {"web"}}
+
+
+def test_a_policy_that_is_taken_away_and_applied_again_disturbs_no_pod_that_runs(
+    cluster: Cluster, place: Pinned
+) -> None:
+    place.add_slice("first", a_slice(place, OwnerKind.JOB, "first", place.job("first")))
+
+    def nodes() -> dict[str, str]:
+        """Return by UID where pods are bound."""
+        pods = place.with_chips()
+        return {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName")}
+
+    waited(lambda: len(nodes()) == 2, "the pods of the first")
+    before = nodes()
+    assert cluster.kubectl("delete", "-f", str(MANIFEST)).code == 0
+    waited(lambda: not is_placed(cluster), "the policy to count no more")
+    assert cluster.kubectl("apply", "--server-side", "-f", str(MANIFEST)).code == 0
+    waited(lambda: is_placed(cluster), "the policy to count again")
+    place.add_slice("second", a_slice(place, OwnerKind.JOB, "second", place.job("second")))
+    waited(lambda: len(nodes()) == 4, "the pods of the second")
+    assert before.items() <= nodes().items()
+    assert place.users() == {"first": {"first"}, "second": {"second"}}
