@@ -12,11 +12,6 @@ pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 EVERY = (*JOBSETS, *GROUPS, *JOBS)
 
 
-@pytest.fixture(scope="module")
-def own(cluster: Cluster) -> Cluster:
-    return cluster.within("alike")
-
-
 def alone(found: dict[str, dict[str, int]]) -> dict[str, str]:
     """Return by workload on which pool its pods are; fail if two are on one pool."""
     shared = {pool: counts for pool, counts in found.items() if len(counts) > 1}
@@ -28,22 +23,21 @@ def created(cluster: Cluster) -> list[str]:
     return [pool for pool in cluster.calls("CreateNodePool") if "-alike-" in pool]
 
 
-def test_each_is_whole_on_a_slice_of_its_own_and_monitoring_runs_on_every_host(own: Cluster) -> None:
-    def all_run() -> bool:
-        found = users(own)
-        alone(found)
-        return sorted(map(sorted, (counts.items() for counts in found.values()))) == sorted(
-            [(each, HOSTS)] for each in EVERY
-        )
+def all_run(cluster: Cluster) -> bool:
+    found = users(cluster)
+    alone(found)
+    return sorted(map(sorted, (counts.items() for counts in found.values()))) == sorted(
+        [(each, HOSTS)] for each in EVERY
+    )
 
-    own.until(all_run)
+
+def test_each_is_whole_on_a_slice_of_its_own_and_the_next_gets_that_of_one_that_goes(cluster: Cluster) -> None:
+    own = cluster.within("alike")
+    own.until(lambda: all_run(own))
     assert len(created(own)) == len(EVERY)
     own.until(lambda: {watched(own)[pool] for pool in users(own)} == {HOSTS})
 
-
-def test_the_next_gets_the_slice_of_the_one_that_went_and_never_shares_it(own: Cluster) -> None:
     own.until(lambda: own.pinning() == "policy")
-    own.until(lambda: len(alone(users(own))) == len(EVERY))
     (gone, pool), bought = (JOBSETS[0], alone(users(own))[JOBSETS[0]]), created(own)
     others = {workload: where for workload, where in alone(users(own)).items() if workload != gone}
     own.create([alike.jobset("alike-next")])
