@@ -46,7 +46,9 @@ class Scheduler:
                 yield pod, place
                 continue
             if pod.key:
-                yield from ((pod, pool) for pool in _with_key(pod, leaders, followers, nodes)[:1])
+                for pool in _with_key(pod, leaders, followers, nodes)[:1]:
+                    free.pop(pool, None)
+                    yield pod, pool
                 continue
             able = [pool for pool, owner in free.items() if self._may_use(pod, pool, owner, nodes)]
             if able:
@@ -87,10 +89,14 @@ def _selects(pod: Pod, pool: Pool, nodes: Nodes) -> bool:
 
 
 def _with_key(pod: Pod, leaders: Pods, followers: Pods, nodes: Nodes) -> list[Pool]:
-    """Return the pools whose hosts are all usable and carry the key of a leader, and of which one is free."""
-    taken = {each.node for each in (*leaders.values(), *followers.values()) if not each.ended}
+    """Return the pools whose hosts are all usable and carry the key of a leader, and of which one is free.
+
+    Not those with pods that nothing pins: they share hosts with nobody here.
+    """
+    taken = {each.node: each for each in (*leaders.values(), *followers.values()) if not each.ended}
     free = dict.fromkeys(node.pool for node in nodes.values() if node.name not in taken)
     others = {node.pool for node in nodes.values() if not node.seen.usable or node.seen.key != pod.key}
+    others |= {nodes[name].pool for name, each in taken.items() if name in nodes and not each.key}
     return [pool for pool in free if pool not in others and _selects(pod, pool, nodes)]
 
 
