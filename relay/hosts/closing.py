@@ -202,7 +202,7 @@ class Closing:
         return again_at
 
     def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
-        """Return when hosts that are being closed or keyed are told of at the latest: the answer says all at once.
+        """Return until when the relay withholds reports of hosts that it closes or keys: its answer says all at once.
 
         None: none are; or a pod came onto hosts that are to be closed, so that the relay tells each count as it sees
         it; or the relay has to tell the functions that their question counts no more.

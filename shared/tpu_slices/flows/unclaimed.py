@@ -84,8 +84,8 @@ def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
         return []
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
     for stored in deps.store.offered(request, MOST_ASKED):
-        slice_ = _offered(stored.value, looked, deps)
-        if slice_ is not None and is_served_by(claim, slice_.record):
+        slice_ = _offered(stored.value, looked, deps) if is_served_by(claim, stored.value) else None
+        if slice_ is not None:
             return _give(_Match(stored, slice_.record, looked.stored, looked.record), looked, deps)
     return []
 
@@ -106,10 +106,12 @@ def _offered(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situat
 
     Of a workload that is only missing it may be kept by the brake: it is offered once its deletion is decided.
     """
-    found = deps.store.workloads(record.cluster, record.users)
-    workloads, seen = {uid: it.value for uid, it in found.items()}, on_record(record, looked.at)
+    seen = on_record(record, looked.at)
+    if seen is None:
+        return None
+    workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, record.users).items()}
     own = workloads.get(record.owner.uid)
-    if seen is None or own is None or own.state is WorkloadState.MISSING:
+    if own is None or own.state is WorkloadState.MISSING:
         return None
     current = with_current_desire(record, own, looked.listed_at)
     known = replace(looked.known, workloads=workloads, stopped=None)

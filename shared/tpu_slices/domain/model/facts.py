@@ -226,7 +226,7 @@ class Occupant:
 
 
 MOST_KEYS = 8
-"""The most keys of a pool's hosts that are told: one is right, more are not."""
+"""The most keys in one report of a pool's hosts. Hosts that nobody has to key carry one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,6 @@ class Records:
     """Workloads that are active, have no demand, and SERVED slices alone: no more of their records is needed."""
     unreadable: frozenset[ClaimId | SliceId | WorkloadUid] = frozenset()
     """The records that exist and cannot be read, those of claims by these: nothing is concluded about them."""
-
     pinned: bool = False
     """Whether it is known that pods are pinned to slices."""
 

@@ -101,7 +101,7 @@ def awaiting_capacity(record: SliceRecord, spec: SliceSpec, why: str, now: datet
 
 
 def changing_hands(record: SliceRecord, why: str) -> str:
-    """Return what is told of hosts that were another claim's; `why`: what they wait for."""
+    """Return what a claim says whose hosts carry another claim's key; `why`: what the relay has to prove first."""
     return f"The hosts of {record.pool}, which were another's, become its own: {why}."
 
 

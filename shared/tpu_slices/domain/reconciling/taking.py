@@ -222,7 +222,7 @@ def is_offered(slice_: Situation) -> bool:
     |------------------------------------------------------------------------|--------------|
     | is in a cluster where nothing pins pods: anybody's could come          | no           |
     | serves nobody (`matching.offers`)                                      | no           |
-    | was not seen to stand since we asked for it, or its labels were replaced | no         |
+    | was not seen to stand since we asked for it; its labels were replaced  | no           |
     | lacks hosts that are sound, or does not say which key they carry       | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else                                                                   | yes          |
