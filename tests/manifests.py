@@ -9,13 +9,15 @@ from typing import Any
 from tests.builders import a_request
 from tests.relay.objects import container
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.workloads import Json
 
+_EXCLUSIVE = {OwnerKind.JOBSET: EXCLUSIVE, OwnerKind.LEADER_WORKER_SET: GROUP_EXCLUSIVE}
+
 
 def a_manifest(kind: OwnerKind = OwnerKind.JOBSET, slices: int = 1, request: TemplateRequest | None = None) -> Json:
-    """Return a workload whose pods ask for what a request does: chips, node selector and tolerations."""
+    """Return a workload whose pods ask for what a request does: chips, node selector, tolerations, exclusiveness."""
     asked = request or a_request()
     template = _template(asked)
     hosts = Topology.parse(asked.topology or "").chips // asked.chips_per_pod
@@ -30,7 +32,9 @@ def a_manifest(kind: OwnerKind = OwnerKind.JOBSET, slices: int = 1, request: Tem
             "leaderWorkerTemplate": {"size": hosts, "workerTemplate": template},
         },
     }
-    return {"apiVersion": kind.api_version, "kind": kind.value, "metadata": {}, "spec": specs[kind]}
+    exclusive = {_EXCLUSIVE[kind]: asked.exclusive_topology} if asked.exclusive_topology and kind in _EXCLUSIVE else {}
+    metadata = {"annotations": exclusive} if exclusive else {}
+    return {"apiVersion": kind.api_version, "kind": kind.value, "metadata": metadata, "spec": specs[kind]}
 
 
 def _template(asked: TemplateRequest) -> Json:

@@ -24,7 +24,7 @@ def pinning_findings(minor: int, tried: Answer) -> Iterator[Finding]:
     yield from unread("whether pods are pinned to slices", tried)
     if isinstance(tried, Found) and not is_judged(tried.body):
         yield warning(
-            "Pods are not pinned to slices: those of a Job may spread over several, and any pod may take hosts that "
-            "are meant for others.",
+            "Pods are not pinned to slices: Jobs of several hosts are refused unless their pods are kept together by "
+            "exclusive topology, and any pod with chips may take hosts that are meant for others.",
             _BY_POLICY if minor >= WITH_POLICIES else _BY_WEBHOOK,
         )

@@ -43,9 +43,10 @@ def test_what_gke_does_to_a_slice_is_explained_and_listed_with_its_beginning_and
 def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
     out_of_stock(stage)
     lines = stage.output_of("explain", "research/gemma").splitlines()
-    assert lines[:6] == [
+    assert lines[:7] == [
         "research/gemma",
         f"SlicesWaiting for 0 s: 0 of 1 slices ready; {WHO}: {OUT_OF_STOCK}, next attempt at 12:01:00 UTC. {REMEDY}",
+        "  Pods are pinned to their slices by the admission policy.",
         f"  1 x WAITING, Stockout, since 12:00:00 UTC: {OUT_OF_STOCK}",
         "    Jobs: gemma-slice-0",
         "    Next attempt: in 1 min (12:01:00 UTC)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from tests.cli.conftest import RESEARCH, Slices
 from tests.relay.objects import container, group_pod, job, job_pod, leader_worker_set
 from tpu_slices.domain.model.facts import IDLE_HOSTS
+from tpu_slices_simulator.objects import pinned
 
 Json = dict[str, Any]
 GROUP_EXCLUSIVE = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "cloud.google.com/gke-nodepool"}
@@ -40,8 +42,20 @@ def test_each_group_gets_a_slice(slices: Slices) -> None:
 
 
 def test_a_leader_pod_is_planned_as_that_of_its_workload(slices: Slices) -> None:
-    assert places(answered(slices, job_pod())) == [("Job", "tune", 0)]
-    assert places(answered(slices, group_pod(3))) == [("LeaderWorkerSet", "serve", 3)]
+    assert places(answered(slices, {**pinned(job_pod(), "u-job")})) == [("Job", "tune", 0)]
+    group = hashlib.sha1(b"research/serve-3", usedforsecurity=False).hexdigest()
+    assert places(answered(slices, {**pinned(group_pod(3), group)})) == [("LeaderWorkerSet", "serve", 3)]
+
+
+def test_a_leader_pod_that_nothing_pinned_is_refused_as_its_workload_is(slices: Slices) -> None:
+    (planned,) = answered(slices, job_pod(), code=3)["slices"]
+    assert planned["refused"]["reason"] == "PodsNotPinned"
+
+
+def test_a_leader_pod_that_is_not_created_yet_is_planned_as_the_cluster_would_make_it(slices: Slices) -> None:
+    manifest = job_pod()
+    del manifest["metadata"]["uid"]
+    assert places(answered(slices, manifest)) == [("Job", "tune", 0)]
 
 
 @pytest.mark.parametrize(
@@ -73,10 +87,11 @@ def test_workers_that_fit_no_host_are_refused_before_anything_is_bought(slices: 
 
 def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
     (of_job,) = answered(slices, job())["warnings"]
-    assert "have an operator pin its pods" in of_job
+    assert "it is refused, unless you use a JobSet with the annotation" in of_job
     (of_groups,) = answered(slices, leader_worker_set())["warnings"]
     assert "leaderworkerset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool" in of_groups
-    assert "have an operator pin its pods" in of_groups
+    assert of_groups.startswith("LeaderWorkerSet ")
+    assert "it is refused, unless you set the annotation" in of_groups
     exclusive = leader_worker_set()
     exclusive["metadata"]["annotations"] = GROUP_EXCLUSIVE
     assert answered(slices, exclusive)["warnings"] == []

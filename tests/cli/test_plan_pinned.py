@@ -13,10 +13,11 @@ from tests.builders import CLUSTER
 from tests.cli.stage import Stage
 from tests.infra.sources import ROOT
 from tpu_slices.domain.model.facts import EXCLUSIVE, Pinning
+from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 
-SPREADS = "nothing keeps its pods together on one slice"
+SCATTERS = "only the admission policy or the webhook keeps its pods on one slice"
 
 
 @pytest.fixture
@@ -40,18 +41,32 @@ def warned(stage: Stage, manifest: str) -> str:
 
 @pytest.mark.parametrize("pinning", [Pinning.POLICY, Pinning.WEBHOOK])
 def test_where_pods_are_pinned_nobody_is_warned_that_they_spread(pinning: Pinning, manifest: str) -> None:
-    assert SPREADS not in warned(told(pinning), manifest)
+    assert SCATTERS not in warned(told(pinning), manifest)
 
 
-@pytest.mark.parametrize("pinning", [Pinning.NOTHING, None])
-def test_where_they_are_not_or_nobody_knows_the_owner_is_warned(pinning: Pinning | None, manifest: str) -> None:
-    assert SPREADS in warned(told(pinning), manifest)
+def test_where_nobody_knows_the_owner_is_warned(manifest: str) -> None:
+    assert SCATTERS in warned(told(None), manifest)
+
+
+def test_where_they_are_not_it_is_refused_with_what_lacks_and_what_to_do(manifest: str) -> None:
+    asked = told(Pinning.NOTHING).slices("plan", "-f", "-", "--cluster", CLUSTER, "-o", "json", input=manifest)
+    (planned,) = json.loads(asked.stdout)["slices"]
+    assert (asked.exit_code, planned["refused"]["reason"]) == (3, "PodsNotPinned")
+    assert "neither the admission policy nor the webhook" in planned["refused"]["message"]
+    assert planned["refused"]["message"].endswith(f"set the annotation {EXCLUSIVE}: {NODE_POOL}")
+
+
+def test_what_exclusive_topology_keeps_together_is_planned_where_nothing_pins_pods() -> None:
+    manifest = (ROOT / "examples" / "v5e.yaml").read_text()
+    asked = told(Pinning.NOTHING).slices("plan", "-f", "-", "--cluster", CLUSTER, "-o", "json", input=manifest)
+    answer = json.loads(asked.stdout)
+    assert (asked.exit_code, [each["refused"] for each in answer["slices"]], answer["warnings"]) == (0, [None], [])
 
 
 def test_what_a_silent_relay_said_counts_no_more(manifest: str) -> None:
     stage = told(Pinning.POLICY)
     stage.world.clock.advance(SILENT_AFTER + timedelta(minutes=1))
-    assert SPREADS in warned(stage, manifest)
+    assert SCATTERS in warned(stage, manifest)
 
 
 def test_that_no_pod_with_chips_can_be_created_is_a_warning(manifest: str) -> None:

@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import RESEARCH, ROOT, Slices
-from tests.cli.test_plan import a_jobset, pod_spec
-from tpu_slices_cli.caveats import caveats
+from tests.cli.test_plan import a_jobset
 
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
@@ -51,28 +50,25 @@ def test_nothing_is_warned_of_where_no_version_of_jobset_goes_wrong(slices: Slic
 @pytest.mark.parametrize("annotations", [(), (BY_NODE_SELECTOR,)], ids=["none", "a strategy without a topology"])
 def test_pods_of_a_job_that_nothing_keeps_together_are_warned_of(slices: Slices, annotations: tuple[str, ...]) -> None:
     (warning,) = warned(slices, *annotations, backoffLimit=0)
-    assert warning.startswith("JobSet v5e, replicatedJob workers: nothing keeps its pods together on one slice")
-    assert f"set the annotation {EXCLUSIVE}: {POOL}" in warning
-    assert "have an operator pin its pods" in warning
+    assert warning.startswith(
+        "JobSet v5e, replicatedJob workers: only the admission policy or the webhook keeps its pods on"
+    )
+    assert warning.endswith(f"it is refused, unless you set the annotation {EXCLUSIVE}: {POOL}")
     assert "`slices doctor`" in warning
 
 
-@pytest.mark.parametrize(
-    "key", ["google.com/tpu-provisioner-parent-name", "alpha.jobset.sigs.k8s.io/namespaced-job", "team", None]
-)
-def test_pods_that_select_one_slice_are_kept_together_by_that(key: str | None) -> None:
+@pytest.mark.parametrize(("key", "value"), [("google.com/tpu-provisioner-parent-name", "indexed"), ("team", "tune")])
+def test_pods_that_select_one_slice_are_kept_together_by_that(slices: Slices, key: str, value: str) -> None:
     documents = yaml.safe_load_all((ROOT / "examples" / "indexed-job.yaml").read_text())
     job = next(each for each in documents if each["kind"] == "Job")
-    pod = job["spec"]["template"]["spec"]
-    pod["nodeSelector"] = {**pod["nodeSelector"], **({key: "tune"} if key else {})}
-    assert bool(list(caveats(job))) is (key in {"team", None})
+    job["spec"]["template"]["spec"]["nodeSelector"] |= {key: value}
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(job))
+    assert result.exit_code == 0, result.output
+    assert bool(json.loads(result.stdout)["warnings"]) is (key == "team")
 
 
-def test_a_job_of_one_pod_and_one_without_tpu_have_nothing_to_keep_together() -> None:
+def test_a_job_of_one_pod_has_nothing_to_keep_together(slices: Slices) -> None:
     one = yaml.safe_load((ROOT / "examples" / "v6e-one-chip.yaml").read_text())
     del one["metadata"]["annotations"]
-    assert list(caveats(one)) == []
-    driver = a_jobset()
-    driver["metadata"]["annotations"] = {}
-    pod_spec(driver)["containers"][0]["resources"] = {}
-    assert list(caveats(driver)) == []
+    result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(one))
+    assert (result.exit_code, json.loads(result.stdout)["warnings"]) == (0, [])

@@ -23,6 +23,7 @@ from tpu_slices.adapters.logs import trace_of
 from tpu_slices.app import handlers
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.wire.messages import encode_fact, encode_reconcile_request
+from tpu_slices_simulator.objects import pinned
 from tpu_slices_simulator.relays import facts_of
 
 UID = str(uuid.UUID(int=0x5F0C1D2E8A4B4C6D9E0F112233445566))
@@ -44,7 +45,7 @@ def demand_of_a_tenant_with_secrets() -> SlicesWanted:
     obj = jobset(uid=UID, metadata=secret_metadata, spec={"replicatedJobs": [template]})
     leader = pod(0, labels={"jobset.sigs.k8s.io/jobset-uid": UID, "token": SECRET}, metadata={})
     queue = FactQueue(CLUSTER)
-    there_are = {Kind.JOBSETS: read_jobset(obj), Kind.LEADERS: translate.leader(leader)}
+    there_are = {Kind.JOBSETS: read_jobset(obj), Kind.LEADERS: translate.leader({**pinned(leader, "its-key")})}
     for kind in Kind:
         seen = there_are.get(kind)
         queue.listed(kind, [seen] if seen else [], "1", NOW)

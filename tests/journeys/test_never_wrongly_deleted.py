@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_slot, leaders_wait, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_jobset_ref, a_request, a_slot, leaders_wait, settings
 from tests.domain.asking import FLEX
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
@@ -11,12 +11,13 @@ from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.questions import Question
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name
+from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices_simulator.fakes.backend import Verb
 
 
 def a_world_with_a_ready_slice() -> tuple[World, PoolName]:
     world = World()
-    jobset = world.jobset_appears()
+    jobset = world.jobset_appears(request=a_request(exclusive_topology=NODE_POOL))
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     record = world.record(jobset)

@@ -18,6 +18,7 @@ from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_cli.manifests import Manifest
 from tpu_slices_cli.planning import Plan, plan
+from tpu_slices_simulator.objects import pinned
 
 CLOUD = "cloud.google.com"
 TPU, TOPOLOGY = f"{CLOUD}/gke-tpu-accelerator", f"{CLOUD}/gke-tpu-topology"
@@ -85,7 +86,7 @@ def live(world: World, whole: Json) -> SliceRecord:
     watched = Watched()
     watched.see(whole)
     kind = Kind.GROUP_LEADERS if whole["kind"] == "LeaderWorkerSet" else Kind.LEADERS
-    watched.relist(kind, leader_of(whole), version=100)
+    watched.relist(kind, {**pinned(leader_of(whole), "its-key")}, version=100)
     for fact in watched.due_facts():
         if isinstance(fact, SlicesWanted):
             world.publish(fact)

@@ -15,7 +15,7 @@ from tests.relay.objects import container
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
-from tpu_slices.domain.planning.host_labels import FLEX_START, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import FLEX_START, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.host_labels import SPOT as SPOT_SELECTOR
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
@@ -28,6 +28,7 @@ PLAIN: dict[str, Any] = {
     "namespace": "research",
     "flex_start": False,
     "spot": False,
+    "scatters": False,
     "ends": None,
     "deleted": False,
     "again": 0,
@@ -50,13 +51,17 @@ def a_plot(
     shape: str = "4x4",
     flex_start: bool = False,
     spot: bool = False,
+    scatters: bool = False,
     kind: OwnerKind = OwnerKind.JOBSET,
     edited: tuple[tuple[int, str], ...] = (),
     **more: Any,
 ) -> Plot:
-    """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then."""
-    request = _of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape)
-    edits = tuple((minute, _edited(kind, slices, what)) for minute, what in edited)
+    """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then.
+
+    `scatters`: whether nothing keeps the pods of a Job together where nothing pins them.
+    """
+    request = _kept(_of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape), scatters=scatters)
+    edits = tuple((minute, _edited(kind, slices, what, scatters=scatters)) for minute, what in edited)
     return Plot(name=name, at=at, kind=kind, manifest=a_manifest(kind, slices, request), edits=edits, **more)
 
 
@@ -65,10 +70,14 @@ def _of_shape(request: TemplateRequest, shape: str) -> TemplateRequest:
     return replace(request, topology=shape, node_selector=tuple(selector.items()))
 
 
-def _edited(kind: OwnerKind, slices: int, what: str) -> Json:
+def _kept(request: TemplateRequest, *, scatters: bool) -> TemplateRequest:
+    return request if scatters else replace(request, exclusive_topology=NODE_POOL)
+
+
+def _edited(kind: OwnerKind, slices: int, what: str, *, scatters: bool) -> Json:
     if what == ANOTHER_SHAPE:
-        return a_manifest(kind, slices, a_request(topology="4x8"))
-    made = a_manifest(kind, slices)
+        return a_manifest(kind, slices, _kept(a_request(topology="4x8"), scatters=scatters))
+    made = a_manifest(kind, slices, _kept(a_request(), scatters=scatters))
     made["spec"]["leaderWorkerTemplate"]["workerTemplate"] = {"spec": {"containers": [container(0)]}}
     return made
 
@@ -86,6 +95,10 @@ def is_spot(plot: Plot) -> bool:
     return SPOT_SELECTOR in dict(_asked(plot).node_selector)
 
 
+def scatters(plot: Plot) -> bool:
+    return not _asked(plot).exclusive_topology and plot.kind is not OwnerKind.JOB
+
+
 def shape_of(plot: Plot) -> str:
     return _asked(plot).topology or ""
 
@@ -99,6 +112,7 @@ def with_slices(plot: Plot, slices: int, *, flex_start: bool, shape: str) -> Plo
         shape=shape,
         flex_start=flex_start,
         spot=is_spot(plot),
+        scatters=scatters(plot),
         kind=plot.kind,
         edited=edited,
     )
@@ -107,7 +121,8 @@ def with_slices(plot: Plot, slices: int, *, flex_start: bool, shape: str) -> Plo
 
 def _edits(plot: Plot) -> Iterator[tuple[int, str]]:
     for minute, manifest in plot.edits:
-        yield minute, ANOTHER_SHAPE if manifest == _edited(plot.kind, plot.slices, ANOTHER_SHAPE) else NO_TPU
+        another = _edited(plot.kind, plot.slices, ANOTHER_SHAPE, scatters=scatters(plot))
+        yield minute, ANOTHER_SHAPE if manifest == another else NO_TPU
 
 
 def a_story(
@@ -150,6 +165,7 @@ def _told(plot: Plot) -> dict[str, Any]:
         "namespace": plot.namespace,
         "flex_start": is_flex_start(plot),
         "spot": is_spot(plot),
+        "scatters": scatters(plot),
         "ends": plot.ends,
         "deleted": plot.deleted,
         "again": plot.again,
@@ -180,6 +196,7 @@ def from_yaml(text: str) -> Story:
 KINDS = (*[OwnerKind.JOBSET] * 6, OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET)
 SHARES = (0.02, 0.1, 0.3, 1.0)
 SHAPES = ("4x4", "4x4", "2x4", "4x8")
+ONE_HOST = "2x2"
 NAMESPACES = ("research", "research", "vision")
 
 
@@ -190,7 +207,7 @@ def story_of(seed: int) -> Story:
     """
     chance = Chance(f"story {seed}")
     minutes = chance.between(60, 240, "minutes")
-    compute = chance.happens(0.25, "compute")
+    compute, crosses = chance.happens(0.25, "compute"), chance.happens(0.5, "crosses")
     set_back = chance.between(11, minutes, "set back") if chance.happens(0.15, "is set back") else None
     faults = [_fault(chance, number, minutes) for number in range(chance.between(0, 10, "faults"))]
     return a_story(
@@ -199,13 +216,15 @@ def story_of(seed: int) -> Story:
         chips=chance.pick((None, 64, 96), "chips"),
         operations=chance.pick((5, 5, 2), "operations"),
         compute=compute,
-        crosses=chance.happens(0.5, "crosses"),
+        crosses=crosses,
         slow_scheduler=chance.happens(0.5, "slow scheduler"),
         flapping=chance.happens(0.2, "flapping"),
         policy_off=chance.between(1, minutes, "policy off") if chance.happens(0.2, "policy is off") else None,
         set_back=set_back,
         operated=chance.happens(0.3, "operated"),
-        jobsets=tuple(_plot(chance, number, minutes, compute=compute) for number in range(_how_many(chance))),
+        jobsets=tuple(
+            _plot(chance, number, minutes, compute=compute, pinned=not crosses) for number in range(_how_many(chance))
+        ),
         faults=tuple(each for each in faults if set_back is None or each.kind is not Kind.LABELS_REPLACED),
     )
 
@@ -220,7 +239,8 @@ def _how_many(chance: Chance) -> int:
     return 14 if chance.happens(0.05, "a crowd") else chance.between(1, 9, "jobsets")
 
 
-def _plot(chance: Chance, number: int, minutes: int, *, compute: bool) -> Plot:
+def _plot(chance: Chance, number: int, minutes: int, *, compute: bool, pinned: bool) -> Plot:
+    """Return a workload; where nothing pins pods, one whose pods something else keeps together."""
     at = chance.between(0, minutes - 30, number, "at")
     ends = chance.between(at + 5, minutes, number, "ends") if chance.happens(0.6, number, "ends?") else None
     deleted, again = chance.happens(0.5, number, "deleted"), int(chance.happens(0.3, number, "again"))
@@ -237,7 +257,8 @@ def _plot(chance: Chance, number: int, minutes: int, *, compute: bool) -> Plot:
         at,
         kind=kind,
         slices=1 if kind is OwnerKind.JOB else chance.pick((1, 1, 2, 3), number, "slices"),
-        shape=chance.pick(SHAPES, number, "shape"),
+        shape=ONE_HOST if kind is OwnerKind.JOB and not pinned else chance.pick(SHAPES, number, "shape"),
+        scatters=pinned and kind is not OwnerKind.JOB and chance.happens(0.5, number, "scatters"),
         namespace=chance.pick(NAMESPACES, number, "namespace"),
         flex_start=not compute and chance.happens(0.2, number, "flex-start"),
         spot=chance.happens(0.3, number, "spot"),

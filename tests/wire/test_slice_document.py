@@ -42,6 +42,7 @@ SPEC = {
     "service_account": None,
     "networks": [{"network": "vpc-2", "subnetwork": "subnet-2"}],
     "exclusive_nodes": False,
+    "scatters": False,
     "workload_policy": None,
     "instance": None,
     "key": "uid-llama.j0",

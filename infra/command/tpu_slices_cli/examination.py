@@ -252,8 +252,8 @@ def _pinned(seen: Seen) -> Iterator[Finding]:
         case Pinning.NOTHING:
             yield well(
                 "Pods are not pinned: neither the admission policy (infra/kubernetes/admission.yaml) nor the webhook "
-                "(infra/kubernetes/webhook) is applied, so those of a Job may spread over slices of its shape unless "
-                "it keeps them together (`slices plan` warns)."
+                "(infra/kubernetes/webhook) is in force. Jobs of several hosts are refused (PodsNotPinned) unless "
+                "exclusive topology keeps their pods together, and any pod with chips may take free hosts of a slice."
             )
         case Pinning.REFUSED:
             yield wrong(

@@ -15,6 +15,7 @@ from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report
+from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS
 from tpu_slices.flows.edits import find, find_workload
 from tpu_slices.flows.reconcile import Explained, explain
 from tpu_slices.flows.report import QueueStates, report_of
@@ -90,6 +91,8 @@ def _report_text(name: str, report: Report, deps: ReconcileDeps) -> Iterator[str
     now = deps.clock.now()
     yield name
     yield f"{report.reason} for {words.span(now - report.since)}: {report.message}"
+    if report.pinning is not None:
+        yield f"  {PINNED_TEXTS[report.pinning]}"
     for wait in report.waits:
         yield f"  {wait.count} x {wait.phase}, {wait.reason}, since {words.clock(wait.since, now)}: {wait.message}"
         yield f"    Jobs: {', '.join(wait.jobs)}{', ...' if wait.count > len(wait.jobs) else ''}"

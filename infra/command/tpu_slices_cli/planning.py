@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import Pinning, TemplateRequest, WaitingLeader
+from tpu_slices.domain.model.facts import Pinning, Reach, TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
+from tpu_slices.domain.reconciling.refusals import not_together
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import requests_chips
-from tpu_slices_cli.caveats import caveats, ends
+from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total, price_of
@@ -59,6 +60,8 @@ class Planned:
     order: PoolOrder
     created: bool
     """True: the workload exists, so its UID and the names that depend on it are final."""
+    needs_pins: bool = False
+    """Whether it would be refused if nothing pinned its pods, which is not known."""
 
     @property
     def of_instances(self) -> bool:
@@ -130,7 +133,8 @@ def plan(
     pinning: Pinning | None = None,
 ) -> Plan:
     """Return the plan for all documents; `namespace` is that of manifests without one."""
-    plans = [_plan_of(document, settings_for, namespace, vendor, pinning) for document in documents]
+    where = _Where(settings_for, namespace, vendor, pinning)
+    plans = [_plan_of(document, where) for document in documents]
     return Plan(
         slices=tuple(each for part in plans for each in part.slices),
         skipped=tuple(each for part in plans for each in part.skipped),
@@ -139,22 +143,34 @@ def plan(
     )
 
 
-def _plan_of(
-    document: Manifest | Invalid, settings_for: SettingsFor, namespace: str, vendor: Vendor, pinning: Pinning | None
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """What documents are planned for."""
+
+    settings_for: SettingsFor
+    namespace: str
+    """That of manifests without one."""
+    vendor: Vendor
+    pinning: Pinning | None
+    """By what pods are pinned; None: it is not known."""
+
+    def leader(self, leader: WaitingLeader) -> WaitingLeader:
+        """Return a leader that is not created yet as it will be."""
+        return replace(leader, reach=Reach.ANY if self.pinning is Pinning.NOTHING else Reach.OWN)
+
+
+def _plan_of(document: Manifest | Invalid, where: _Where) -> Plan:
     if isinstance(document, Invalid):
         return Plan(invalid=(document,))
     try:
-        return _checked(document, settings_for, namespace, vendor, pinning)
+        return _checked(document, where)
     except ValueError as error:
         return Plan(invalid=(Invalid(document.where, str(error)),))
     except (TypeError, AttributeError, KeyError) as error:
         return Plan(invalid=(Invalid(document.where, f"malformed {document.kind}: {error}"),))
 
 
-def _checked(
-    manifest: Manifest, settings_for: SettingsFor, namespace: str, vendor: Vendor, pinning: Pinning | None
-) -> Plan:
+def _checked(manifest: Manifest, where: _Where) -> Plan:
     """Return the plan for one document; raise an error if it is malformed."""
     body = manifest.body
     reader = reader_of(body)
@@ -164,24 +180,27 @@ def _checked(
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
         if reader.kind.declares:
-            declared = (_of_group(manifest, reader, settings_for, namespace),)
+            declared = (_of_group(manifest, reader, where),)
             return Plan(declared, warnings=_warnings_of(declared))
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
-        slices = tuple(_of_workload(manifest, reader, settings_for, namespace)) if served else ()
+        slices = tuple(_of_workload(manifest, reader, where)) if served else ()
         made = any(isinstance(each.outcome, SliceSpec) for each in slices)
-        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *(caveats(body, pinning) if made else ())))
-    why = skip_other(body, vendor)
+        of_jobset = caveats(body) if made and reader.kind is OwnerKind.JOBSET else ()
+        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset))
+    why = skip_other(body, where.vendor)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
     _check_filled_in(body)
-    slices = tuple(_of_pod(manifest, settings_for, namespace))
+    slices = tuple(_of_pod(manifest, where))
     return Plan(slices, warnings=_warnings_of(slices))
 
 
 def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
     of_specs = (_caveat(each.job, each.outcome) for each in slices if isinstance(each.outcome, SliceSpec))
-    return (*dict.fromkeys(filter(None, of_specs)), *ends((each.job, each.outcome) for each in slices))
+    planned = [(each.job, each.outcome) for each in slices]
+    scatter = scattering(each.job for each in slices if each.needs_pins)
+    return (*dict.fromkeys(filter(None, of_specs)), *ends(planned), *scatter)
 
 
 def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:
@@ -207,7 +226,7 @@ def _check_workload(body: Mapping[str, Any]) -> None:
 class _Owner:
     """The workload whose slices are planned."""
 
-    settings_for: SettingsFor
+    where: _Where
     kind: OwnerKind
     namespace: str
     name: str
@@ -223,19 +242,24 @@ class _Owner:
 
     def asks(self, request: TemplateRequest, leader: WaitingLeader) -> Planned:
         """Return the plan for the Job of this leader."""
-        settings = self.settings_for(request)
+        settings = self.where.settings_for(request)
         job = WorkloadJob(
             cluster=settings.cluster,
             owner=self.owner,
             replicated_job=leader.replicated_job,
             job_index=leader.job_index,
         )
-        outcome = spec_for(SliceRequest(job=job, request=request, leader=leader, jobset_chips=self.chips), settings)
-        return self._planned(job, outcome, settings)
+        asked = SliceRequest(job=job, request=request, leader=leader, jobset_chips=self.chips)
+        outcome = spec_for(asked, settings)
+        if isinstance(outcome, SliceSpec) and outcome.scatters:
+            outcome = not_together(self.kind)
+        unpinned = spec_for(replace(asked, leader=replace(leader, reach=Reach.ANY)), settings)
+        needs_pins = isinstance(outcome, SliceSpec) and isinstance(unpinned, SliceSpec) and unpinned.scatters
+        return replace(self._planned(job, outcome, settings), needs_pins=needs_pins and self.where.pinning is None)
 
     def declares(self, group: NodeGroup) -> Planned:
         """Return the plan for a TPUNodeGroup."""
-        settings = self.settings_for(group)
+        settings = self.where.settings_for(group)
         job = WorkloadJob.declared(settings.cluster, self.owner)
         return self._planned(job, declared_slice(group, job, settings), settings)
 
@@ -252,49 +276,51 @@ class _Owner:
         return Planned(job, outcome, order, created=self.uid is not None)
 
 
-def _of_workload(manifest: Manifest, reader: Reader, settings_for: SettingsFor, namespace: str) -> Iterator[Planned]:
+def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[Planned]:
     requests = reader.requests(manifest.body)
     metadata = manifest.metadata
     owner = _Owner(
-        settings_for=settings_for,
+        where=where,
         kind=reader.kind,
-        namespace=_text(metadata, "namespace", namespace),
+        namespace=_text(metadata, "namespace", where.namespace),
         name=_text(metadata, "name", _generated(metadata)),
         uid=metadata.get("uid"),
         chips=chips_requested(requests),
     )
     for request in requests:
         for index in range(request.replicas):
-            yield owner.asks(request, WaitingLeader(replicated_job=request.replicated_job, job_index=index))
+            yield owner.asks(
+                request, where.leader(WaitingLeader(replicated_job=request.replicated_job, job_index=index))
+            )
 
 
-def _of_group(manifest: Manifest, reader: Reader, settings_for: SettingsFor, namespace: str) -> Planned:
+def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Planned:
     group = reader.declared(manifest.body)
     assert group is not None
     owner = _Owner(
-        settings_for=settings_for,
+        where=where,
         kind=reader.kind,
-        namespace=_text(manifest.metadata, "namespace", namespace),
+        namespace=_text(manifest.metadata, "namespace", where.namespace),
         name=_text(manifest.metadata, "name", _generated(manifest.metadata)),
         uid=manifest.metadata.get("uid"),
     )
     return owner.declares(group)
 
 
-def _of_pod(manifest: Manifest, settings_for: SettingsFor, namespace: str) -> Iterator[Planned]:
+def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
     leads = leader_of_a_job(manifest.body) or leader_of_a_group(manifest.body)
     if leads is None:
         return
     request = READERS[leads.kind].request_of_pod(manifest.body)
     owner = _Owner(
-        settings_for=settings_for,
+        where=where,
         kind=leads.kind,
-        namespace=_text(manifest.metadata, "namespace", namespace),
+        namespace=_text(manifest.metadata, "namespace", where.namespace),
         name=leads.name,
         uid=leads.uid,
         chips=chips_requested([request]),
     )
-    yield owner.asks(request, leads.asks)
+    yield owner.asks(request, leads.asks if "uid" in manifest.metadata else where.leader(leads.asks))
 
 
 def _generated(metadata: Mapping[str, Any]) -> str:

@@ -158,6 +158,13 @@ class FakeCluster:
             for index in {pod.index for pod in pods if pod.jobset is jobset}:
                 self.removes_pod(jobset, index)
 
+    def is_pinned_by(self, pinning: Pinning) -> None:
+        """Let pods be pinned by something, or by nothing; those that wait unpinned are made anew once they would be."""
+        self.pinning = pinning
+        unpinned = [pod for pod in self.pods.values() if pod.node is None and not pod.key and not pod.ended]
+        for pod in unpinned if pinning.pins else ():
+            self.removes_leader(pod)
+
     def creates_pods(self) -> None:
         present = {(pod.jobset.ref.owner.uid, pod.index) for pod in self.pods.values()}
         for uid, jobset in self.workloads.items():

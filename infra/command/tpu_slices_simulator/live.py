@@ -120,7 +120,7 @@ class Pod:
     @property
     def raw(self) -> Json:
         made = objects.pod_of(self.template, self.jobset.ref.owner, (*self.job, self.rank), self.uid, self.node)
-        made = objects.aged(made, self.created)
+        made = objects.pinned(objects.aged(made, self.created), self.key)
         if self.ended:
             made = objects.patched(made, {"status": {"phase": "Succeeded"}})
         if self.ends_by is not None:

@@ -14,6 +14,7 @@ from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import Owner, OwnerKind
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY, host_labels
+from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.planning.pool_labels import (
     JOBSET_LABEL,
     NAMESPACE_LABEL,
@@ -43,6 +44,7 @@ _CONDITIONS: Mapping[tuple[OwnerKind, WorkloadState], str] = {
     (OwnerKind.JOB, WorkloadState.FAILED): "Failed",
 }
 """The conditions that tell how a workload has ended. A LeaderWorkerSet does not end by itself."""
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _TPU_TAINT = "google.com/tpu"
 """The key of the taint of every TPU host."""
 
@@ -108,6 +110,22 @@ def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, 
             "conditions": [scheduled if node else {**scheduled, "reason": "Unschedulable"}],
         },
     }
+
+
+def pinned(pod: Json, key: str) -> Json:
+    """Return a pod that requires hosts with a key, as the admission policy has it do; empty: it is left as it is."""
+    if not key:
+        return pod
+    affinity = pod["spec"].get("affinity") or {}
+    node_affinity = affinity.get("nodeAffinity") or {}
+    required = node_affinity.get(_REQUIRED) or {"nodeSelectorTerms": [{}]}
+    wanted = {"key": KEY_LABEL, "operator": "In", "values": [key]}
+    terms = [
+        {**each, "matchExpressions": [*each.get("matchExpressions", ()), wanted]}
+        for each in required["nodeSelectorTerms"]
+    ]
+    affinity = {**affinity, "nodeAffinity": {**node_affinity, _REQUIRED: {"nodeSelectorTerms": terms}}}
+    return {**pod, "spec": {**pod["spec"], "affinity": affinity}}
 
 
 def _ranked(owner: Owner, replicated_job: str, index: int, rank: int) -> tuple[Mapping[str, str], Mapping[str, str]]:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from relay.objects import Kind as Watched
-from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, Pinning, SlicesWanted, WorkloadChanged
+from tpu_slices.domain.model.facts import Answer, Fact, HostsChanged, SlicesWanted, WorkloadChanged
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.wire.cluster_settings import accepted_key, encode_settings
@@ -127,7 +127,7 @@ class Simulation(Scene):
     def calms(self) -> None:
         """End every fault."""
         self.on = self.story.on(self.story.minutes)
-        self.cluster.pinning = self._pinning(self.story.minutes)
+        self.cluster.is_pinned_by(self.story.pinning(self.story.minutes))
         self.store.unavailable = False
         self.relay_is_dead = False
         self.backend.show()
@@ -160,7 +160,7 @@ class Simulation(Scene):
             self._recreates_cluster(minute)
         if minute == self._deployed_at:
             self._deploys()
-        self.cluster.pinning = self._pinning(minute)
+        self.cluster.is_pinned_by(self.story.pinning(minute))
         self._runs_relays(minute)
         if (Kind.SETTINGS_INVALID in self.on) != (Kind.SETTINGS_INVALID in before):
             self.edits_settings(valid=Kind.SETTINGS_INVALID in before)
@@ -202,9 +202,6 @@ class Simulation(Scene):
         """Put the cluster that there is on record."""
         self._deployed_at = None
         self.puts_settings(replace(self.settings, gke_id=self.backend.cluster_gke_id))
-
-    def _pinning(self, minute: int) -> Pinning:
-        return Pinning.POLICY if self.story.is_pinning(minute) else Pinning.NOTHING
 
     def _runs_relays(self, minute: int) -> None:
         down, doubled = Kind.RELAY_DOWN in self.on, Kind.RELAY_DOUBLED in self.on

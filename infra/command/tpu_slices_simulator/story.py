@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
@@ -191,7 +192,7 @@ class Story:
     """Of a node pool: the fewest minutes and the most."""
     deletion: tuple[int, int] = (1, 6)
     crosses: bool = False
-    """Whether nothing pins pods: leaders go to free hosts of other workloads' slices, too."""
+    """Whether nothing pins pods: leaders go to free hosts of others' slices, too."""
     slow_scheduler: bool = False
     """Whether each leader is unschedulable for a moment, also where its hosts are free."""
     flapping: bool = False
@@ -205,10 +206,10 @@ class Story:
     jobsets: tuple[Plot, ...] = ()
     faults: tuple[Fault, ...] = ()
 
-    def is_pinning(self, minute: int) -> bool:
-        """Return whether pods that come in a minute are pinned to slices."""
+    def pinning(self, minute: int) -> Pinning:
+        """Return by what pods that come in a minute are pinned to slices."""
         is_off = self.policy_off is not None and self.policy_off <= minute < self.policy_off + 60
-        return not self.crosses and (not is_off or minute >= self.minutes)
+        return Pinning.NOTHING if self.crosses or (is_off and minute < self.minutes) else Pinning.POLICY
 
     def on(self, minute: int, zone: str | None = None) -> Mapping[Kind, float]:
         """Return the faults of a minute, with the greatest share of each; of those in zones, the ones in this one."""

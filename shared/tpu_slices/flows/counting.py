@@ -15,8 +15,7 @@ from tpu_slices.domain.reconciling.evidence import on_record
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import is_news, report
-from tpu_slices.domain.reporting.waits import QueueState
-from tpu_slices.flows.report import Reported, with_announced
+from tpu_slices.flows.report import QueueStates, Reported, with_announced
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored
 
@@ -61,7 +60,8 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
         return None
     uid = counted.owner.uid
     told = {each.after.owner.uid: each.after for each in others if isinstance(each.after, WorkloadRecord)}
-    read = deps.store.together(counted.cluster, Names(settings=True, workloads=() if uid in told else [uid]))
+    names = Names(settings=True, heartbeat=uid in told, workloads=() if uid in told else [uid])
+    read = deps.store.together(counted.cluster, names)
     workloads = {**{known: each.value for known, each in read.workloads.items()}, **told}
     own = workloads.get(uid)
     if read.settings is None or own is None:
@@ -72,7 +72,8 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     if decision.actions or not (waits or decision.reason is Reason.READY):
         return None
     after = replace(decision.record, announced_count=before.transition_count)
-    reported = _reported(own, after, deps) if uid in told and decision.reason is Reason.READY else None
+    states = QueueStates(deps, {counted.cluster: read})
+    reported = _reported(own, after, states, deps) if uid in told and decision.reason is Reason.READY else None
     others = [replace(each, after=reported.workload) if reported and each.after is own else each for each in others]
     return Counted(before, replace(decision, record=after), (Change(stored, after), *others), reported)
 
@@ -98,12 +99,12 @@ def _stands(record: SliceRecord) -> bool:
     return not (changing or record.goes or record.slots) and record.spec is not None and record.reason in _STANDING
 
 
-def _reported(workload: WorkloadRecord, last: SliceRecord, deps: IntakeDeps) -> Reported | None:
+def _reported(workload: WorkloadRecord, last: SliceRecord, states: QueueStates, deps: IntakeDeps) -> Reported | None:
     """Return a workload with its report, if with this slice all are ready and that was not told; None: the sweep's."""
     if any(told_at is not None for told_at in workload.demand.values()):
         return None
     slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.last_claim})
     records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
-    made = report(workload, records, QueueState(), now, slices.unreadable)
+    made = report(workload, records, states.beside(workload.cluster, records), now, slices.unreadable)
     is_due = made.reason is ReportReason.READY and is_news(made, workload, now)
     return Reported(with_announced(workload, made, now), made) if is_due else None

@@ -170,12 +170,13 @@ class QueueStates:
     def _read(self, cluster: ClusterId) -> QueueState:
         read = self._known.get(cluster) or self._deps.store.together(cluster, READ_FIRST)
         heartbeat = read.heartbeat.value if read.heartbeat else None
-        settings = read.settings
+        settings, now = read.settings, self._deps.clock.now()
         return QueueState(
             vendor=settings.vendor if settings else GKE,
             paused=settings.paused if settings else None,
-            silent_since=silent_since(heartbeat, self._deps.clock.now()),
+            silent_since=silent_since(heartbeat, now),
             demand_listed_at=heartbeat.demand_confirmed_at if heartbeat else None,
+            pinning=heartbeat.pinning_at(now) if heartbeat else None,
         )
 
     def _read_line(self, cluster: ClusterId) -> QueueState:

@@ -32,6 +32,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, Pairs
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.domain.planning.reach import reach_of
 from tpu_slices.wire.bounds import ERROR_CHARACTERS, TEMPLATE_BYTES, TEMPLATES
 from tpu_slices.wire.messages import bytes_of
 from tpu_slices.wire.pod_rules import pod_rules_of
@@ -134,6 +135,7 @@ def leader_with(pod: Json, replicated_job: str, job_index: int) -> WaitingLeader
         job_index=job_index,
         node_selector=_selector(_strings(pod["spec"], "nodeSelector")),
         labels=tuple(sorted(_strings(pod["metadata"], "labels").items())),
+        reach=reach_of(_affinity(pod["spec"])),
     )
 
 

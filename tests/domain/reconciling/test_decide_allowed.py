@@ -124,3 +124,26 @@ def test_a_slice_holds_its_chips_from_the_create_request_until_it_is_gone(
     changes: dict[str, object], chips: int
 ) -> None:
     assert a_record(**changes).chips_bought == chips
+
+
+SCATTERED = a_record(slot=0, spec=a_spec(scatters=True))
+"""A claim whose pods could come to several slices."""
+
+
+def test_a_slice_whose_pods_could_scatter_is_refused_until_they_are_made_anew() -> None:
+    decision = decided(SCATTERED)
+    assert (decision.record.phase, decision.reason, decision.actions) == (Phase.REFUSED, Reason.PODS_NOT_PINNED, ())
+    assert decision.record.next_reconcile_at is None
+    made_anew = with_fields(decision.record, slot=0, spec=a_spec())
+    assert decided(made_anew).actions == (CreatePool(1),)
+
+
+def test_a_slice_that_serves_when_its_pods_come_back_unpinned_serves_on() -> None:
+    serving = a_record(
+        create_requested_at=NOW - 60 * MINUTE,
+        phase=Phase.READY,
+        reason=Reason.READY,
+        hosts=some_hosts(),
+        spec=a_spec(scatters=True),
+    )
+    assert decided(serving, seen=Running(a_spec().fingerprint)).record.phase is Phase.READY

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import Pinning, WorkloadState
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, PODS_REFUSED
 from tpu_slices.domain.reporting.reports import (
     MOST_WAITS,
     RENEW,
@@ -55,6 +56,31 @@ def test_a_caveat_of_the_slices_is_told_beside_what_they_wait_for_and_once_they_
     caveat = "replicatedJob slice: parallelism, completions: the Job has 1 and 1"
     for slices in ([out_of_stock(0, spec=a_spec(caveat=caveat))], [replace(ready(0), spec=a_spec(caveat=caveat))]):
         assert report(a_jobset(), slices, QueueState(), NOW).message.endswith(f" Warning: {caveat}.")
+
+
+@pytest.mark.parametrize(
+    ("pinning", "slices", "told"),
+    [
+        (None, [ready(0)], "1 of 1 slices ready."),
+        (Pinning.POLICY, [ready(0)], "1 of 1 slices ready."),
+        (Pinning.WEBHOOK, [ready(0)], "1 of 1 slices ready."),
+        (Pinning.NOTHING, [ready(0)], f"1 of 1 slices ready. {PINNED_TEXTS[Pinning.NOTHING]}"),
+        (Pinning.REFUSED, [ready(0)], f"1 of 1 slices ready. {PODS_REFUSED}"),
+        (Pinning.REFUSED, [a_slice(0, Phase.QUEUED, Reason.REQUESTED)], f"No action needed. {PODS_REFUSED}"),
+        (Pinning.NOTHING, [a_slice(0, Phase.QUEUED, Reason.REQUESTED)], "not reconciled yet. No action needed."),
+    ],
+)
+def test_by_what_pods_are_pinned_is_in_the_report_and_its_message_says_so_where_it_endangers_them(
+    pinning: Pinning | None, slices: list[SliceRecord], told: str
+) -> None:
+    made = report(a_jobset(), slices, QueueState(pinning=pinning), NOW)
+    assert made.pinning is pinning
+    assert made.message.endswith(told)
+
+
+def test_the_report_of_a_jobset_without_pods_does_not_say_by_what_they_are_pinned() -> None:
+    ended = a_jobset(state=WorkloadState.COMPLETED)
+    assert report(ended, [ready(0)], QueueState(pinning=Pinning.POLICY), NOW).pinning is None
 
 
 def test_slices_with_the_same_reason_are_one_wait_from_the_first_to_the_next_attempt() -> None:

@@ -11,6 +11,7 @@ from tests.world import World
 from tpu_slices.domain.model.clusters import Policy
 from tpu_slices.domain.model.facts import Pinning, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -78,7 +79,7 @@ def test_nothing_is_handed_over_where_nothing_pins_pods() -> None:
     world.cluster.pinning = Pinning.NOTHING
     world.settle(minutes=2)
     world.ends(llama)
-    gemma = world.jobset_appears("gemma")
+    gemma = world.jobset_appears("gemma", request=a_request(exclusive_topology=NODE_POOL))
     world.settle(minutes=20)
     assert gemma.bound == {0}
     assert sorted(orders(world)) == [Verb.CREATE, Verb.CREATE, Verb.DELETE]

@@ -162,6 +162,17 @@ class TemplateRequest:
     volumes: tuple[MountedVolume, ...] = ()
 
 
+class Reach(StrEnum):
+    """The hosts that a pod with chips may come to."""
+
+    OWN = "own"
+    """Those that are meant for it."""
+    STATIC = "static"
+    """Those that no provisioner made: it was judged, and no slice is made for such."""
+    ANY = "any"
+    """Those of others, too: neither the admission policy nor the webhook judged it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingLeader:
     """A leader pod (completion index 0) that cannot be scheduled."""
@@ -172,6 +183,8 @@ class WaitingLeader:
     """The pod's node selector, which admission may have extended; None: there is no pod, use the template's."""
     labels: Pairs = ()
     """The pod's labels beyond the template's."""
+    reach: Reach = Reach.OWN
+    """The hosts that it may come to, as far as the relay tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

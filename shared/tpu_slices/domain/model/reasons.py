@@ -77,6 +77,7 @@ class Reason(StrEnum):
     DOES_NOT_FIT = "DoesNotFit", Phase.REFUSED
     PROVISIONED_BY_GKE = "ProvisionedByGke", Phase.REFUSED  # it selects hosts that GKE itself provisions
     NOT_ALLOWED = "NotAllowed", Phase.REFUSED  # the settings do not allow its tenant such a slice
+    PODS_NOT_PINNED = "PodsNotPinned", Phase.REFUSED  # its pods could come to several slices: nothing pins them
     CLUSTER_RETIRED = "ClusterRetired", Phase.REFUSED  # an operator ends all slices of the cluster
     CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips: reconciled again
     PURCHASES_STOPPED = "PurchasesStopped", Phase.REFUSED  # releases are, and nothing is bought beyond what stands

@@ -197,6 +197,8 @@ class SliceSpec:
     """The workload policy that the tenant requested; None: the one in the settings, if the placement is by one."""
     instance: InstanceRequest | None = None
     """Of a TPUNodeGroup only."""
+    scatters: bool = False
+    """Whether its pods could come to several slices: nothing pins them, and nothing else keeps them together."""
     key: str = ""
     """That of the hosts (`planning.keys`): the pods that they are for have it; empty: they have none."""
     jobset_chips: int = 0

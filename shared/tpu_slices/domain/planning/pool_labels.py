@@ -22,6 +22,7 @@ from tpu_slices.domain.model.slices import (
     claim_id,
     pool_name,
 )
+from tpu_slices.domain.planning.host_labels import NAMESPACED_JOB
 from tpu_slices.domain.planning.keys import KEY_LABEL
 
 OWNER_LABEL = "google.com/nodepool-manager"
@@ -41,6 +42,9 @@ REPLICATED_JOB_LABEL = "google.com/tpu-slice-replicated-job"
 JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
 EXCLUSIVE_NODES_LABEL = "google.com/tpu-slice-exclusive-nodes"
 """The relay adds the labels of JobSet's placement by node selector to nodes with this label."""
+
+OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, PARENT_NAME_LABEL, NAMESPACED_JOB})
+"""Node selectors that the hosts of one slice alone meet."""
 
 MOST_CHARACTERS = 1024
 """The limit for keys and values of all labels of a node pool (google.container.v1 NodeConfig.labels)."""

@@ -122,8 +122,8 @@ def wanted(
             rebuild = _is_edited_as_it_runs(workload) or _was_suspended_since(known, id_, workload.generation)
             asked = _with_request(slices[id_], spec).with_claim(rebuild_allowed=rebuild)
             updates[id_] = replace(asked, next_reconcile_at=now)
-        elif (keyed := _with_key(slices[id_], spec)) is not slices[id_]:
-            updates[id_] = replace(keyed, next_reconcile_at=now)
+        elif (with_pods := _with_pods(slices[id_], spec)) is not slices[id_]:
+            updates[id_] = replace(with_pods, next_reconcile_at=now)
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     new = [id_ for id_ in updates if id_ not in slices]
     return Demand(replace(record, demand=demand).with_recorded(new), updates)
@@ -328,11 +328,12 @@ def _with_request(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord
     return replace(record, spec=spec).with_claim(refusal=None, rejection=None)
 
 
-def _with_key(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
-    """Return the record of the same request with the key that its pods turn out to have."""
-    if isinstance(spec, Refusal) or record.spec is None or record.spec.key == spec.key:
+def _with_pods(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
+    """Return the record of the same request with what its pods turn out to be: their key, and whether they scatter."""
+    if isinstance(spec, Refusal) or record.spec is None:
         return record
-    return replace(record, spec=replace(record.spec, key=spec.key))
+    now = replace(record.spec, key=spec.key, scatters=spec.scatters)
+    return record if now == record.spec else replace(record, spec=now)
 
 
 def _request_changed(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.domain.planning.obstacles import Obstacles
 from tpu_slices.domain.planning.policy import Held, disallowed, over_budget
 from tpu_slices.domain.records.claims import Refusal
@@ -23,6 +26,8 @@ def refusal_of(
     | the request itself                              | the request changes                  |
     | GKE or the scheduler, under these settings      | the request or the settings change   |
     | the policy                                      | the settings change                  |
+    | pods that nothing keeps on one slice            | they are made anew where they are    |
+    |                                                 | pinned, or with an annotation        |
     | a limit of chips                                | others release chips                 |
     | the brake                                       | the same, or an operator confirms    |
     """
@@ -38,7 +43,29 @@ def refusal_of(
     found.add(disallowed(spec, record.owner.namespace, settings.policy))
     if (refusal := found.refusal()) is not None:
         return refusal
+    if spec.scatters:
+        return not_together(record.owner.kind)
     over = None if held is None else over_budget(spec, record.owner.namespace, held, settings.policy)
     if over:
         return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.")
     return Refusal(reason=Reason.PURCHASES_STOPPED, message=limited) if limited else None
+
+
+def not_together(kind: OwnerKind) -> Refusal:
+    """Return why no slice is created for pods that could come to several."""
+    message = (
+        "nothing keeps its pods on one slice: they were made where neither the admission policy nor the webhook that "
+        f"pins pods to slices was in force. Have the operator of the cluster apply one, or {together(kind)}"
+    )
+    return Refusal(reason=Reason.PODS_NOT_PINNED, message=message)
+
+
+def together(kind: OwnerKind) -> str:
+    """Return what keeps the pods of a Job or group on one slice, where nothing pins pods."""
+    match kind:
+        case OwnerKind.JOB:
+            return f"use a JobSet with the annotation {EXCLUSIVE}: {NODE_POOL}"
+        case OwnerKind.LEADER_WORKER_SET:
+            return f"set the annotation {GROUP_EXCLUSIVE}: {NODE_POOL}"
+        case OwnerKind.JOBSET | OwnerKind.TPU_NODE_GROUP:
+            return f"set the annotation {EXCLUSIVE}: {NODE_POOL}"

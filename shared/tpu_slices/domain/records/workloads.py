@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Self
 
-from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
+from tpu_slices.domain.model.facts import Pinning, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner
 from tpu_slices.domain.records.standings import standing
@@ -52,6 +52,8 @@ class Report:
     """What the others wait for, most severe first."""
     since: datetime
     """Since when the JobSet has had all its slices, or has waited, or neither."""
+    pinning: Pinning | None = None
+    """By what its pods are kept to its slices; None: it is not known, or it has no pods."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
+from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
@@ -129,6 +130,10 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.NOT_ALLOWED: ReasonText(
             "{detail}", "Request what is allowed, or ask the operator of the cluster to allow it."
         ),
+        Reason.PODS_NOT_PINNED: ReasonText(
+            "{detail}",
+            "Once that is so, create the {kind} again, or suspend and resume it: its pods have to be made anew.",
+        ),
         Reason.CLUSTER_RETIRED: ReasonText(
             "{detail}", "Use another cluster. The operator of this one can end it with `slices resume --cluster ID`."
         ),
@@ -240,6 +245,15 @@ def run_ends(records: Iterable[SliceRecord]) -> str:
 
 
 PODS_REFUSED = "No pod with chips can be created: the API server gets no answer of the webhook that pins them."
+PINNED_TEXTS: Mapping[Pinning, str] = MappingProxyType(
+    {
+        Pinning.POLICY: "Pods are pinned to their slices by the admission policy.",
+        Pinning.WEBHOOK: "Pods are pinned to their slices by the webhook.",
+        Pinning.NOTHING: "Pods are not pinned in this cluster: others may take free hosts of its slices.",
+        Pinning.REFUSED: PODS_REFUSED,
+    }
+)
+"""By what the pods of a workload are kept to its slices, for its report."""
 
 
 def relay_silence(since: datetime, now: datetime) -> str:

@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import Pinning, WorkloadState
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
-from tpu_slices.domain.reporting.reason_texts import relay_silence, run_ends
+from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, relay_silence, run_ends
 from tpu_slices.domain.reporting.waits import BY_OPERATOR, PROVISIONING, QueueState, unreadable_wait, waits_of
 
 SOON = timedelta(seconds=10)
@@ -64,6 +64,25 @@ def report(
     | ended     | some not GONE                                  | RELEASING     |
     | ended     | all GONE                                       | RELEASED      |
     """
+    found = _found(jobset, slices, queue, now, unreadable)
+    return Report(
+        reason=found.reason,
+        message=_message(jobset, found, now),
+        requested=found.requested,
+        ready=found.ready,
+        waits=found.waits[:MOST_WAITS],
+        since=_since(jobset, found, now),
+        pinning=found.pinning,
+    )
+
+
+def _found(
+    jobset: WorkloadRecord,
+    slices: Iterable[SliceRecord],
+    queue: QueueState,
+    now: datetime,
+    unreadable: Collection[ClaimId],
+) -> _Found:
     active = jobset.state is WorkloadState.ACTIVE
     silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
     records = sorted(slices, key=lambda record: (record.replicated_job, record.job_index))
@@ -77,7 +96,7 @@ def report(
     if unreadable:
         groups = (unreadable_wait(unreadable, jobset.state_since), *groups)
     requested = len(records) + len(unreadable)
-    found = _Found(
+    return _Found(
         reason=_reason(jobset, requested, groups, silence) if active else _idle(jobset, groups),
         requested=requested,
         ready=sum(record.phase is Phase.READY for record in records) if active else 0,
@@ -85,16 +104,9 @@ def report(
         silence=silence,
         run_ends=run_ends(records) if active else "",
         served_since=max((record.since for record in records), default=None),
+        pinning=queue.pinning if active else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
-    )
-    return Report(
-        reason=found.reason,
-        message=_message(jobset, found, now),
-        requested=found.requested,
-        ready=found.ready,
-        waits=groups[:MOST_WAITS],
-        since=_since(jobset, found, now),
     )
 
 
@@ -111,6 +123,8 @@ class _Found:
     """What happens to ready slices of flex-start at the end of their time, or empty."""
     held: str
     """Which of those that nothing waits for are on hold, or empty."""
+    pinning: Pinning | None
+    """By what its pods are kept to its slices."""
     caveats: tuple[str, ...]
     """What may go wrong although there are slices."""
     served_since: datetime | None
@@ -240,7 +254,7 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         if not found.requested:
             return f"The relay reports no leader pod of the {kind} that waits for a slice."
         first = (wait.remedy for wait in found.waits[:1])
-        remedies = dict.fromkeys([*first, found.held, found.run_ends, found.silence])
+        remedies = dict.fromkeys([*first, found.held, found.run_ends, _unpinned(found), found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
         ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
         caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
@@ -254,6 +268,12 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     queue = f' by Kueue in queue "{jobset.queue}" (see `kubectl describe workloads -n {jobset.owner.namespace}`)'
     queue = queue if jobset.queue else ""
     return "; ".join([f"The {kind} is suspended{queue}", *releasing, "slices are created when it is resumed"]) + "."
+
+
+def _unpinned(found: _Found) -> str:
+    """Return that others may come to the slices that stand, or that no pod can be created; empty: neither is so."""
+    told = found.pinning is Pinning.REFUSED or (found.pinning is Pinning.NOTHING and found.ready > 0)
+    return PINNED_TEXTS[found.pinning] if found.pinning is not None and told else ""
 
 
 def _wait_texts(waits: Sequence[Wait], now: datetime) -> Iterator[str]:

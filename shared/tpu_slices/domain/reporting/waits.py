@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, SliceId
 from tpu_slices.domain.model.vendors import GKE, Vendor
@@ -55,6 +56,8 @@ class QueueState:
     """When the cluster's relay was last heard, if it is silent."""
     demand_listed_at: datetime | None = None
     """When all demand on record was last confirmed."""
+    pinning: Pinning | None = None
+    """By what pods are pinned to slices; None: it is not known."""
 
     def place(self, group: Iterable[SliceRecord]) -> str:
         """Return the position of the first of a group in the queue, as the end of a message."""
