@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.cluster.asking import Api, done, path
 from tests.cluster.servers import own_controller
+from tests.infra.sources import ROOT
 from tpu_standins.controllers.catalogue import JOBSET, Controller
 from tpu_standins.kubernetes.control_plane import ControlPlane, control_plane
 from tpu_standins.kubernetes.credentials import User
@@ -22,6 +23,13 @@ from tpu_standins.processes import Child, Processes
 from tpu_standins.testing.waiting import until
 
 Json = dict[str, Any]
+ADMISSION = ROOT / "infra" / "kubernetes" / "admission.yaml"
+_WITH_CHIPS = {
+    "metadata": {"generateName": "tried-"},
+    "spec": {
+        "containers": [{"name": "main", "image": "main:1", "resources": {"limits": {"google.com/tpu": "1"}}}],
+    },
+}
 USER = User("ada", ("researchers",))
 NODE_GROUPS = "tpunodegroups.tpu.google.com"
 WEBHOOKS = {f"{kind}webhookconfigurations": f"{kind}-webhook-configuration" for kind in ("mutating", "validating")}
@@ -75,6 +83,18 @@ class Cluster:
     def apply(self, *arguments: str, stdin: str = "") -> Said:
         """Apply server-side, whoever of an earlier test owns a field: all tests of a worker share this cluster."""
         return self.kubectl("apply", "--server-side", "--force-conflicts", *arguments, stdin=stdin)
+
+    def unpin(self) -> None:
+        """Delete the admission policy that pins pods, and wait until it judges none any more: it does for a while."""
+        said = self.kubectl("delete", "--ignore-not-found", "-f", str(ADMISSION))
+        assert (said.code, said.error) == (0, ""), said.error
+        until(lambda: "affinity" not in self._tried()["spec"], "pods that nothing judges")
+
+    def _tried(self) -> Json:
+        """Return a pod with chips as the API server would create it."""
+        tried = self.post("/api/v1/namespaces/default/pods?dryRun=All", _WITH_CHIPS)
+        assert tried.object, tried.refused
+        return tried.object
 
     def empty(self) -> None:
         """Delete what runs or was asked to run, without waiting for those who hold it: a test may count what it finds.

@@ -106,8 +106,8 @@ def bare(cluster: Cluster) -> Iterator[Cluster]:
 
 def _without_what_is_added(cluster: Cluster) -> None:
     added = yaml.safe_dump_all([NODE, NETWORK, INFO, *FOR_ANYBODY, *built(EXAMPLE)])
-    files = (FOLDER / "job-environment.yaml", FOLDER / "admission.yaml")
-    for objects in (["-f", "-"], *(["-f", str(each)] for each in files)):
+    cluster.unpin()
+    for objects in (["-f", "-"], ["-f", str(FOLDER / "job-environment.yaml")]):
         deleted = cluster.kubectl("delete", "--ignore-not-found", *objects, stdin=added)
         assert deleted.code == 0, deleted.error
 

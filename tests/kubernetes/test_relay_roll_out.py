@@ -93,7 +93,7 @@ def stage(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     one.roll_out()
     yield one
     cluster.kubectl("delete", "deployment,networkpolicy", "--all", "-n", NAMESPACE)
-    cluster.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "infra" / "kubernetes" / "admission.yaml"))
+    cluster.unpin()
 
 
 def test_what_earlier_releases_had_in_every_cluster_is_replaced(stage: Stage, tmp_path: Path) -> None:

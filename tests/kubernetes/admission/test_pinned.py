@@ -46,7 +46,7 @@ def api(cluster: Cluster) -> Iterator[Api]:
         waited(lambda: not connected.list("leaderworkersets")["items"], "the end of all LeaderWorkerSets")
         waited(lambda: not connected.list("deployments")["items"], "the end of all Deployments")
         processes.end(cluster.child("kubelet"))
-    cluster.kubectl("delete", "--ignore-not-found", "-f", str(MANIFEST))
+    cluster.unpin()
 
 
 class Pinned(Place):

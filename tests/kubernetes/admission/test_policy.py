@@ -56,30 +56,23 @@ def apply(cluster: Cluster, settings: Mapping[str, str]) -> None:
     assert (said.code, said.error) == (0, ""), said.error
 
 
-def delete(cluster: Cluster) -> None:
-    said = cluster.kubectl("delete", "--ignore-not-found", "-f", str(MANIFEST))
-    assert (said.code, said.error) == (0, ""), said.error
-
-
 @pytest.fixture(autouse=True, scope="module")
 def removed(cluster: Cluster) -> Iterator[None]:
     """Leave nothing of the policy to the other files."""
     yield
-    delete(cluster)
+    cluster.unpin()
 
 
 @pytest.fixture
 def without(cluster: Cluster) -> Cluster:
     """A control plane on which nothing of the policy is left."""
-    delete(cluster)
-    awaited(cluster, None)
+    cluster.unpin()
     return cluster
 
 
 @pytest.fixture(scope="module")
 def outcomes(cluster: Cluster) -> dict[str, Outcome]:
-    delete(cluster)
-    awaited(cluster, None)
+    cluster.unpin()
     bare = {case.name: created(cluster, case.pod) for case in CASES}
     found: dict[str, Outcome] = {}
     for settings in (OFF, STRIP, HINT, {**STRIP, **HINT}):
@@ -140,8 +133,7 @@ def test_settings_that_are_changed_in_place_count(without: Cluster) -> None:
 def test_settings_that_are_changed_while_it_is_off_count_from_the_first_pod_on(without: Cluster) -> None:
     apply(without, OFF)
     awaited(without, OFF)
-    delete(without)
-    awaited(without, None)
+    without.unpin()
     apply(without, STRIP)
     assert first_pinned(without) == expected(STRIP)
 
