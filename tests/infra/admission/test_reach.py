@@ -15,8 +15,8 @@ BY_ITS_AUTHOR = {
     "of no kind, with a key": Reach.OWN,
     "requiring nothing at all": Reach.ANY,
 }
-"""Pods whose own requirements say it: what is left of the hosts that they are placed on; a key that is not theirs, which
-fits nothing; and an empty term, which no node meets."""
+"""Pods whose own requirements say it: what is left of the hosts that they are placed on, a key of somebody
+else's, and an empty term, which no node meets."""
 PLACED = [case for case in CASES if case.hosts and not case.refused]
 """Those that are judged."""
 
