@@ -152,7 +152,7 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
         claim, occupant = by
         last = having[stored.value.last_claim] if stored.value.last_claim in readable else None
         own = readable.get(claim) or _new_claim(occupant, count, deps)
-        got = taken(count, occupant, own, last.value if last else None, settings.limits)
+        got = taken(count, occupant, own, last.value if last else None)
         if last is None and got.other is not None:
             got = replace(got, other=with_free_name(got.other, deps))
         yield from _taken(stored, got, having.get(claim), last)

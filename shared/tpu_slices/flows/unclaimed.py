@@ -80,7 +80,7 @@ def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
 def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
     """Return the same for a claim for which a slice was about to be created, and that one serves which goes."""
     request = wants(looked.record)
-    if not decision.creates or request is None or not looked.known.pinned:
+    if not decision.creates or request is None:
         return []
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
     for stored in deps.store.offered(request, MOST_ASKED):

@@ -24,12 +24,13 @@ from tests.builders import (
 from tests.domain.cases import BARE, FLEX, GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, going
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import HostKey, WorkloadState
-from tpu_slices.domain.model.observations import Broken, Busy, Observation, Observed
+from tpu_slices.domain.model.observations import Broken, Busy, Creating, Observation, Observed, Witness
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.taking import handed_over, is_offered, is_served_by
+from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.slices import Desire, SliceRecord
@@ -46,6 +47,12 @@ def ended(**changes: Any) -> SliceRecord:
     return a_record(**{**fields, **going_, **changes})
 
 
+NO_HOSTS = some_hosts(usable=0, joined=0)
+SOME = some_hosts(usable=0, joined=2, sound=2)
+CREATING = Creating()
+BEING_MADE = ended(hosts=NO_HOSTS, seen=Seen(pool=CREATING, since=NOW, by=Witness.LOOK))
+
+
 def offered(record: SliceRecord, found: Observation = OURS, *, pinned: bool = True) -> bool:
     known = heard(pinned=pinned, workloads=ENDED)
     return is_offered(Situation(record, Observed(found), NOW, settings(), known))
@@ -58,7 +65,7 @@ def waiting(**changes: Any) -> SliceRecord:
 
 
 def served(claim: SliceRecord, slice_: SliceRecord | None = None, **known: Any) -> bool:
-    case = Situation(claim, Observed(OURS), NOW, settings(), heard(pinned=True, **known))
+    case = Situation(claim, Observed(OURS), NOW, settings(), heard(**{"pinned": True, **known}))
     return is_served_by(case, slice_ or ended())
 
 
@@ -72,6 +79,7 @@ def served(claim: SliceRecord, slice_: SliceRecord | None = None, **known: Any) 
         pytest.param(
             ended(hosts=replace(VACANT, occupants=(an_occupant(),))), OURS, id="pods of an ended Job are there"
         ),
+        pytest.param(BEING_MADE, CREATING, id="it is being made, and no host has come yet"),
     ],
 )
 def test_a_slice_that_nobody_needs_may_serve_another_claim(record: SliceRecord, found: Observation) -> None:
@@ -97,15 +105,20 @@ def test_a_slice_that_nobody_needs_may_serve_another_claim(record: SliceRecord, 
         pytest.param(ended(hosts=replace(VACANT, departures=GUEST_LEFT)), OURS, id="somebody may come back"),
         pytest.param(ended(), BARE, id="its labels were replaced"),
         pytest.param(ended(), Broken(STOCKOUT), id="it is broken"),
-        pytest.param(ended(), LOST, id="it is not made yet"),
+        pytest.param(ended(), LOST, id="nothing makes it any more"),
+        pytest.param(ended(hosts=NO_HOSTS), OURS, id="its hosts are away"),
+        pytest.param(
+            replace(BEING_MADE, current=replace(BEING_MADE.current, hosts=SOME)), CREATING, id="some have come"
+        ),
     ],
 )
 def test_another_slice_serves_no_other_claim(record: SliceRecord, found: Observation) -> None:
     assert not offered(record, found)
 
 
-def test_no_slice_serves_another_claim_where_nothing_pins_pods() -> None:
-    assert not offered(ended(), pinned=False)
+def test_where_nothing_pins_pods_no_key_of_its_hosts_need_be_known() -> None:
+    assert offered(ended(hosts=replace(VACANT, keys=())), pinned=False)
+    assert served(waiting(spec=a_spec()), pinned=False)
 
 
 def test_the_slice_of_a_node_group_serves_no_other() -> None:

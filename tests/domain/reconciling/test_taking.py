@@ -165,21 +165,17 @@ def test_of_several_jobs_the_first_that_may_gets_it() -> None:
 
 
 def take(own: SliceRecord, count: NewCount | None = None, last: SliceRecord | None = None) -> Taken:
-    return taken(count or a_count(GEMMA), GEMMA, own, last, LIMITS)
+    return taken(count or a_count(GEMMA), GEMMA, own, last)
 
 
 @pytest.mark.parametrize(
     "own",
     [
-        pytest.param(gemmas(), id="it stands"),
-        pytest.param(
-            gemmas(phase=Phase.PROVISIONING, reason=Reason.CREATING, hosts=some_hosts(usable=0)), id="creating"
-        ),
-        pytest.param(gemmas(hosts=some_hosts(occupants=(GEMMA,))), id="its own Job was seen there before"),
-        pytest.param(gemmas(hosts=some_hosts(occupants=(LLAMA,))), id="the other Job is on it"),
+        pytest.param(gemmas(hosts=some_hosts(occupants=(LLAMA,))), id="it stands"),
+        pytest.param(gemmas(hosts=some_hosts(occupants=(GEMMA, LLAMA))), id="its own Job was seen there before"),
     ],
 )
-def test_two_claims_change_slices_if_what_one_has_is_what_the_other_needs(own: SliceRecord) -> None:
+def test_two_claims_change_slices_if_the_job_of_each_is_on_that_of_the_other(own: SliceRecord) -> None:
     got = take(own)
     assert got.had is not None
     assert got.other is None
@@ -192,9 +188,10 @@ def test_two_claims_change_slices_if_what_one_has_is_what_the_other_needs(own: S
 
 
 def test_claims_that_change_slices_again_have_what_was_made_for_them() -> None:
-    once = take(gemmas())
+    once = take(gemmas(hosts=some_hosts(occupants=(LLAMA,))))
     assert once.had is not None
-    back = taken(a_count(GEMMA, host=once.had, sequence=9), GEMMA, once.has, None, LIMITS)
+    again = with_fields(once.has, hosts=some_hosts(occupants=(LLAMA,)))
+    back = taken(a_count(GEMMA, host=once.had, sequence=9), GEMMA, again, None)
     assert back.had is not None
     assert (back.has.first_job, back.had.first_job) == (None, None)
     assert (back.has.id, back.had.id) == (once.had.id, once.has.id)
@@ -208,6 +205,7 @@ def test_claims_that_change_slices_again_have_what_was_made_for_them() -> None:
         pytest.param(gemmas(spec=a_spec(fingerprint="v1-other")), True, id="of another request"),
         pytest.param(gemmas(spec=a_spec(node_labels=(("team", "x"),))), True, id="of other labels"),
         pytest.param(gemmas(ordered=a_spec(fingerprint="v1-other")), True, id="made for another request"),
+        pytest.param(gemmas(), True, id="nobody is on it"),
         pytest.param(gemmas(hosts=some_hosts(occupants=(PHI,))), True, id="others are on it"),
         pytest.param(gemmas(reason=Reason.POOL_BROKEN, phase=Phase.PROVISIONING), True, id="it is broken"),
         pytest.param(gemmas(desire=Desire.ABSENT), True, id="it is not needed"),
@@ -226,7 +224,6 @@ def test_else_the_claim_whose_slice_was_taken_has_the_next_and_what_the_other_ha
     assert got.has.claim.earlier == ((own.id,) if stands else ())
     if got.had is not None:
         assert (got.had.claimed_by, got.had.goes, got.had.fits) == (None, True, True)
-        assert got.had.current.spared_until == NOW + LIMITS.idle_after
 
 
 def test_a_claim_that_needs_none_any_more_is_left_without() -> None:
@@ -234,13 +231,6 @@ def test_a_claim_that_needs_none_any_more_is_left_without() -> None:
     assert got.other is not None
     assert (got.other.current.create_requested_at, got.other.wanted) == (None, False)
     assert (got.has.goes, got.has.wanted) == (False, True)
-
-
-def test_what_no_host_came_to_is_not_spared() -> None:
-    creating = gemmas(spec=a_spec(fingerprint="v1-other"), hosts=some_hosts(usable=0, joined=0))
-    left = take(creating).had
-    assert left is not None
-    assert left.current.spared_until is None
 
 
 def test_a_slice_of_another_request_is_rebuilt_once_nobody_uses_it() -> None:

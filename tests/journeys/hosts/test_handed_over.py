@@ -74,15 +74,29 @@ def test_a_job_that_waits_for_another_kind_gets_a_slice_of_its_own(other: str) -
     assert sorted(orders(world)) == [Verb.CREATE, Verb.CREATE, Verb.DELETE]
 
 
-def test_nothing_is_handed_over_where_nothing_pins_pods() -> None:
+def test_where_nothing_pins_pods_the_next_job_gets_it_without_a_key() -> None:
     world, llama = serving("llama")
-    world.cluster.pinning = Pinning.NOTHING
+    world.cluster.scheduler.crosses, world.cluster.pinning = True, Pinning.NOTHING
     world.settle(minutes=2)
     world.ends(llama)
     gemma = world.jobset_appears("gemma", request=a_request(exclusive_topology=NODE_POOL))
     world.settle(minutes=20)
-    assert gemma.bound == {0}
-    assert sorted(orders(world)) == [Verb.CREATE, Verb.CREATE, Verb.DELETE]
+    assert (gemma.bound, orders(world), keys(world)) == ({0}, [Verb.CREATE], {key(llama)})
+    assert world.record(gemma).maker == own_slice(llama)
+
+
+def test_what_is_being_made_for_a_job_that_ends_is_the_next_ones() -> None:
+    world = World()
+    llama = world.jobset_appears("llama")
+    world.steps()
+    world.steps()
+    assert world.record(llama).phase is Phase.PROVISIONING
+    world.ends(llama)
+    gemma = world.jobset_appears("gemma")
+    world.steps()
+    assert world.record(gemma).maker == own_slice(llama)
+    world.settle(minutes=20)
+    assert (gemma.bound, orders(world), keys(world), closed(world)) == ({0}, [Verb.CREATE], {key(gemma)}, [])
 
 
 def test_a_slice_that_an_operator_releases_is_given_to_nobody() -> None:

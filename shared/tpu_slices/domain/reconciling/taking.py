@@ -7,8 +7,8 @@
 | that is about to be deleted                    | one that waits for such (`handed_over`): it is not deleted |
 | that goes, while one is about to be created    | that for which it would be (`handed_over`): none is        |
 
-A slice that was handed over is its claim's at once. Its hosts, which carry another key, are closed, and get the claim's
-key once the relay has proven that nobody uses them (`changes_hands`).
+A slice that was handed over is its claim's at once. Where pods are pinned its hosts, which carry another key, are closed,
+and get the claim's key once the relay has proven that nobody uses them (`changes_hands`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def claimant(
     return None
 
 
-def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | None, limits: Limits) -> Taken:
+def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | None) -> Taken:
     """Return what each claim has once the Job's claim gets the slice that was counted.
 
     `own`: what the Job's claim had, or would have.
@@ -89,17 +89,19 @@ def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | N
     | the claim whose slice it was                            | has                                     |
     |---------------------------------------------------------|-----------------------------------------|
     | none                                                    | the last one keeps what it has          |
-    | may have the slice that the Job's claim had             | that                                    |
-    | else                                                    | the next, which is made if it waits     |
+    | its Job is on the slice that the Job's claim had        | that                                    |
+    | else                                                    | the next: what the other left, if that  |
+    |                                                         | serves it (`handed_over`)               |
 
-    What no claim has then goes, with hosts not before `idle_after`: other pods of the Job may be on them.
+    What no claim has then goes.
     """
     now, slice_ = count.now, with_hosts(count)
     own = _vacated(own, by, now)
     stood = own.current.create_requested_at is not None and own.phase is not Phase.GONE
-    if stood and not slice_.unclaimed and _serves_instead(own, slice_, now, limits):
+    crossed = slice_.wanted and own.wanted and any(map(slice_.is_of, own.current.hosts.occupants))
+    if stood and crossed and not slice_.unclaimed:
         return Taken(own.with_slice_of(slice_, now, left=None), slice_.with_slice_of(own, now, left=None))
-    left = _left(own, f"its Job runs on {slice_.pool}", now, limits) if stood else None
+    left = replace(own.let_go_of(f"its Job runs on {slice_.pool}", now), fits=True) if stood else None
     has = own.with_slice_of(slice_, now, left=left.id if left is not None else None)
     return replace(given(slice_, has, last, f"{by.owner.full_name} runs on the last one.", now), had=left)
 
@@ -124,42 +126,6 @@ def _vacated(own: SliceRecord, by: Occupant, now: datetime) -> SliceRecord:
     if others == hosts.occupants:
         return own
     return own.with_current(hosts=replace(hosts, occupants=others, vacant_since=None if others else now))
-
-
-def _left(own: SliceRecord, why: str, now: datetime, limits: Limits) -> SliceRecord:
-    left = replace(own.let_go_of(why, now), fits=True)
-    return left.with_current(spared_until=now + limits.idle_after) if own.current.hosts.joined else left
-
-
-def _serves_instead(had: SliceRecord, lost: SliceRecord, now: datetime, limits: Limits) -> bool:
-    """Return whether the claim that lost its slice gets the slice that the taker's claim had.
-
-    | the taker's slice                                                                    | gets it                  |
-    |--------------------------------------------------------------------------------------|--------------------------|
-    | goes, is not needed, is blocked or broken                                            | no                       |
-    | the claim that lost its slice needs none any more                                    | no                       |
-    | was made for another request                                                         | no                       |
-    | the Job of the claim whose slice was taken is on its hosts                           | yes                      |
-    | another Job is on its hosts                                                          | no                       |
-    | all hosts have been usable and vacant for `restart_grace`: something hinders it      | no                       |
-    | else: it is being created, its hosts join, or the leader is about to be scheduled     | yes                      |
-    """
-    if had.made_as is None or lost.spec is None or not had.wanted or not lost.wanted:
-        return False
-    if had.reason is Reason.POOL_BROKEN or had.phase not in {Phase.PROVISIONING, Phase.READY}:
-        return False
-    if _as_requested(had.made_as) != _as_requested(lost.spec):
-        return False
-    if had.current.hosts.occupants:
-        return any(map(lost.is_of, had.current.hosts.occupants))
-    vacant_since = had.current.hosts.vacant_since
-    whole = had.current.hosts.usable >= had.made_as.hosts
-    return not whole or vacant_since is None or now - vacant_since < limits.restart_grace
-
-
-def _as_requested(spec: SliceSpec) -> tuple[object, ...]:
-    """Return what a request is, with the values of what its fingerprint names by keys alone."""
-    return spec.fingerprint, spec.node_labels, spec.taints, spec.service_account, spec.networks
 
 
 def may_be_regained(slice_: SliceRecord) -> bool:
@@ -220,22 +186,24 @@ def is_offered(slice_: Situation) -> bool:
 
     | the slice                                                              | may be given |
     |------------------------------------------------------------------------|--------------|
-    | is in a cluster where nothing pins pods: anybody's could come          | no           |
     | serves nobody (`matching.offers`)                                      | no           |
-    | was not seen to stand since we asked for it; its labels were replaced  | no           |
-    | lacks hosts that are sound, or does not say which key they carry       | no           |
+    | neither stands nor is being made; its labels were replaced             | no           |
+    | has hosts, not all of which are sound                                  | no           |
+    | does not say which key its hosts carry, where pods are pinned          | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else                                                                   | yes          |
     """
     record, seen = slice_.record, slice_.seen.pool
     hosts, made_as = record.current.hosts, record.made_as
-    if not slice_.known.pinned or offers(record) is None or made_as is None:
+    if offers(record) is None or made_as is None or seen == Creating(operation_runs=False):
         return False
-    if not isinstance(seen, Running | Busy) or (isinstance(seen, Running) and seen.lacking):
+    if not isinstance(seen, Creating | Running | Busy) or (isinstance(seen, Running) and seen.lacking):
         return False
     if hosts.ends_by is not None or slice_.users_of(record.current.made_for):
         return False
-    return hosts.sound >= made_as.hosts and bool(hosts.keys)
+    if not hosts.joined:
+        return record.current.under_creation
+    return hosts.sound >= made_as.hosts and (bool(hosts.keys) or not slice_.known.pinned)
 
 
 def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
@@ -245,7 +213,8 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     |-----------------------------------------------------------------------------|---------|
     | waits for another request, in another namespace or cluster, or for nothing  | no      |
     | had the slice itself, which it gets as `regained`                           | no      |
-    | has pods that nothing pins, or of which no leader was lately seen to wait   | no      |
+    | has no leader that was lately seen to wait                                  | no      |
+    | has no key for its hosts, where pods are pinned                             | no      |
     | asks for other values of what its request names, or at another place        | no      |
     | is refused, or not allowed; limits of chips do not count, as none is bought | no      |
     | else                                                                        | yes     |
@@ -255,7 +224,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
         return False
     if slice_.last_claim == claim.record.claimed_by:
         return False
-    if not spec.key or not claim.waiting or _values(spec) != _values(made_as):
+    if not claim.waiting or _values(spec) != _values(made_as) or (claim.known.pinned and not spec.key):
         return False
     return refusal_of(claim.record, claim.settings, None) is None
 
