@@ -53,12 +53,14 @@ class DemandTold:
         return {uid: digest for uid, digest in digests.items() if digest}
 
     def _digest(self, told: _Told, waiting: Collection[Place]) -> int:
-        jobs = (
-            WorkloadJob(cluster=self._cluster, owner=told.owner, replicated_job=job, job_index=index)
-            for job, index in told.waiting
-            if Place(job, index) in waiting
+        return demand_digest(
+            {claim_id(self._job(told.owner, place)): it.reach for place, it in told.waiting.items() if place in waiting}
         )
-        return demand_digest(claim_id(job) for job in jobs)
+
+    def _job(self, owner: Owner, place: Place) -> WorkloadJob:
+        return WorkloadJob(
+            cluster=self._cluster, owner=owner, replicated_job=place.replicated_job, job_index=place.job_index
+        )
 
 
 def _by_place(leaders: Sequence[WaitingLeader]) -> dict[Place, WaitingLeader]:

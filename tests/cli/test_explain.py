@@ -46,7 +46,7 @@ def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
     assert lines[:7] == [
         "research/gemma",
         f"SlicesWaiting for 0 s: 0 of 1 slices ready; {WHO}: {OUT_OF_STOCK}, next attempt at 12:01:00 UTC. {REMEDY}",
-        "  Pods are pinned to their slices by the admission policy.",
+        "  New pods are pinned to their slices by the admission policy.",
         f"  1 x WAITING, Stockout, since 12:00:00 UTC: {OUT_OF_STOCK}",
         "    Jobs: gemma-slice-0",
         "    Next attempt: in 1 min (12:01:00 UTC)",

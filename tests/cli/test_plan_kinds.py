@@ -87,11 +87,11 @@ def test_workers_that_fit_no_host_are_refused_before_anything_is_bought(slices: 
 
 def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
     (of_job,) = answered(slices, job())["warnings"]
-    assert "it is refused, unless you use a JobSet with the annotation" in of_job
+    assert "it is refused, unless you create a JobSet instead, with the annotation" in of_job
     (of_groups,) = answered(slices, leader_worker_set())["warnings"]
     assert "leaderworkerset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool" in of_groups
     assert of_groups.startswith("LeaderWorkerSet ")
-    assert "it is refused, unless you set the annotation" in of_groups
+    assert "it is refused, unless you create the LeaderWorkerSet with the annotation" in of_groups
     exclusive = leader_worker_set()
     exclusive["metadata"]["annotations"] = GROUP_EXCLUSIVE
     assert answered(slices, exclusive)["warnings"] == []

@@ -53,7 +53,7 @@ def test_where_they_are_not_it_is_refused_with_what_lacks_and_what_to_do(manifes
     (planned,) = json.loads(asked.stdout)["slices"]
     assert (asked.exit_code, planned["refused"]["reason"]) == (3, "PodsNotPinned")
     assert "neither the admission policy nor the webhook" in planned["refused"]["message"]
-    assert planned["refused"]["message"].endswith(f"set the annotation {EXCLUSIVE}: {NODE_POOL}")
+    assert planned["refused"]["message"].endswith(f"create the JobSet with the annotation {EXCLUSIVE}: {NODE_POOL}")
 
 
 def test_what_exclusive_topology_keeps_together_is_planned_where_nothing_pins_pods() -> None:

@@ -53,18 +53,8 @@ def test_pods_of_a_job_that_nothing_keeps_together_are_warned_of(slices: Slices,
     assert warning.startswith(
         "JobSet v5e, replicatedJob workers: only the admission policy or the webhook keeps its pods on"
     )
-    assert warning.endswith(f"it is refused, unless you set the annotation {EXCLUSIVE}: {POOL}")
+    assert warning.endswith(f"it is refused, unless you create the JobSet with the annotation {EXCLUSIVE}: {POOL}")
     assert "`slices doctor`" in warning
-
-
-@pytest.mark.parametrize(("key", "value"), [("google.com/tpu-provisioner-parent-name", "indexed"), ("team", "tune")])
-def test_pods_that_select_one_slice_are_kept_together_by_that(slices: Slices, key: str, value: str) -> None:
-    documents = yaml.safe_load_all((ROOT / "examples" / "indexed-job.yaml").read_text())
-    job = next(each for each in documents if each["kind"] == "Job")
-    job["spec"]["template"]["spec"]["nodeSelector"] |= {key: value}
-    result = slices("plan", "-f", "-", "--cluster", RESEARCH, "-o", "json", input=yaml.safe_dump(job))
-    assert result.exit_code == 0, result.output
-    assert bool(json.loads(result.stdout)["warnings"]) is (key == "team")
 
 
 def test_a_job_of_one_pod_has_nothing_to_keep_together(slices: Slices) -> None:

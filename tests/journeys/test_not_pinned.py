@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.builders import a_request
+from tests.builders import CLUSTER, MINUTE, a_request
 from tests.journeys.serving import own_slice, serving
+from tests.manifests import a_manifest
 from tests.world import World
-from tpu_slices.domain.model.facts import Pinning, TemplateRequest
+from tpu_slices.domain.model.facts import EXCLUSIVE as EXCLUSIVE_TOPOLOGY
+from tpu_slices.domain.model.facts import Fact, Pinning, Reach, SlicesWanted, TemplateRequest
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.planning.host_labels import NODE_POOL
+from tpu_slices.flows.receive import receive
 from tpu_slices_simulator.live import LiveWorkload
+from tpu_slices_simulator.objects import template_of
 
 EXCLUSIVE = a_request(exclusive_topology=NODE_POOL)
 
@@ -40,7 +47,7 @@ def test_a_job_whose_pods_could_scatter_gets_no_slice_and_is_told_why() -> None:
     reason, message = said(world)
     assert reason is ReportReason.BLOCKED
     assert "neither the admission policy nor the webhook" in message
-    assert "or set the annotation alpha.jobset.sigs.k8s.io/exclusive-topology" in message
+    assert "or create the JobSet with the annotation alpha.jobset.sigs.k8s.io/exclusive-topology" in message
 
 
 @pytest.mark.parametrize("request_", [EXCLUSIVE, a_request(topology="2x2")], ids=["exclusive", "one host"])
@@ -52,7 +59,7 @@ def test_what_stays_together_by_itself_is_served_and_told_that_others_may_come(r
     assert jobset.bound == {0}
     assert said(world) == (
         ReportReason.READY,
-        "1 of 1 slices ready. Pods are not pinned in this cluster: others may take free hosts of its slices.",
+        "1 of 1 slices ready. New pods are not pinned in this cluster: others may take free hosts of its slices.",
     )
 
 
@@ -115,3 +122,70 @@ def test_a_slice_that_is_being_made_when_the_policy_goes_is_not_given_up() -> No
     world.cluster.pinning = Pinning.NOTHING
     world.settle(minutes=20, until=lambda: jobset.bound == {0})
     assert (jobset.bound, world.record(jobset).maker) == ({0}, own_slice(jobset))
+
+
+def told(world: World) -> list[SlicesWanted]:
+    """Return what the relay publishes of leaders that wait, from now on."""
+    kept: list[SlicesWanted] = []
+    publishes = world.publish
+
+    def publish(fact: Fact, *more: Any) -> None:
+        kept.extend([fact] if isinstance(fact, SlicesWanted) else [])
+        publishes(fact, *more)
+
+    world.publish = publish  # type: ignore[method-assign]  # to listen
+    return kept
+
+
+def test_a_fact_about_the_pods_before_that_comes_late_does_not_count() -> None:
+    world = unpinned()
+    kept = told(world)
+    jobset = refused(world)
+    before = world.clock.now()
+    world.cluster.schedules = False
+    world.cluster.is_pinned_by(Pinning.POLICY)
+    world.settle(minutes=2)
+    assert [each.waiting[0].reach for each in kept] == [Reach.ANY, Reach.OWN]
+    receive(kept[0], CLUSTER, world.deps, before - MINUTE)
+    spec = world.record(jobset).spec
+    assert spec is not None
+    assert not spec.scatters
+    world.cluster.schedules = True
+    world.settle(minutes=20)
+    assert jobset.bound == {0}
+
+
+def test_what_pods_that_were_made_anew_are_is_told_again_if_that_was_lost() -> None:
+    world = unpinned()
+    jobset = refused(world)
+    with world.loses(SlicesWanted):
+        world.cluster.is_pinned_by(Pinning.POLICY)
+        world.settle(minutes=2)
+    world.settle(minutes=15)
+    assert jobset.bound == {0}
+
+
+def test_an_annotation_that_its_pods_do_not_have_gets_it_no_slice() -> None:
+    world = unpinned()
+    jobset = refused(world)
+    jobset.edit({**jobset.manifest, "metadata": {"annotations": {EXCLUSIVE_TOPOLOGY: NODE_POOL}}})
+    world.cluster.changes(jobset)
+    world.settle(minutes=5)
+    assert (world.record(jobset).reason, world.backend.calls) == (Reason.PODS_NOT_PINNED, [])
+
+
+def test_a_group_of_an_earlier_revision_is_judged_by_the_pods_that_it_has_now() -> None:
+    world = unpinned()
+    group = world.other_appears(OwnerKind.LEADER_WORKER_SET)
+    world.settle(minutes=3)
+    assert world.record(group).reason is Reason.PODS_NOT_PINNED
+    assert "delete the group's leader pod" in said(world)[1]
+    before = template_of(group.manifest, "")
+    world.edits(group, a_manifest(OwnerKind.LEADER_WORKER_SET, 1, a_request(topology="4x8")))
+    world.cluster.pinning = Pinning.POLICY
+    world.cluster.removes_pod(group, 0)
+    pod = world.cluster.creates_pod(group, 0)
+    pod.template = before
+    world.cluster.saw(pod)
+    world.settle(minutes=15)
+    assert (pod.node is not None, group.bound) == (True, {0})

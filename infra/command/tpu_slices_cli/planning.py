@@ -14,6 +14,7 @@ from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
+from tpu_slices.domain.planning.reach import unjudged
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
 from tpu_slices.domain.reconciling.refusals import not_together
 from tpu_slices.domain.records.claims import Refusal
@@ -154,9 +155,9 @@ class _Where:
     pinning: Pinning | None
     """By what pods are pinned; None: it is not known."""
 
-    def leader(self, leader: WaitingLeader) -> WaitingLeader:
+    def leader(self, leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:
         """Return a leader that is not created yet as it will be."""
-        return replace(leader, reach=Reach.ANY if self.pinning is Pinning.NOTHING else Reach.OWN)
+        return unjudged(leader, request) if self.pinning is Pinning.NOTHING else replace(leader, reach=Reach.OWN)
 
 
 def _plan_of(document: Manifest | Invalid, where: _Where) -> Plan:
@@ -253,7 +254,7 @@ class _Owner:
         outcome = spec_for(asked, settings)
         if isinstance(outcome, SliceSpec) and outcome.scatters:
             outcome = not_together(self.kind)
-        unpinned = spec_for(replace(asked, leader=replace(leader, reach=Reach.ANY)), settings)
+        unpinned = spec_for(replace(asked, leader=unjudged(leader, request)), settings)
         needs_pins = isinstance(outcome, SliceSpec) and isinstance(unpinned, SliceSpec) and unpinned.scatters
         return replace(self._planned(job, outcome, settings), needs_pins=needs_pins and self.where.pinning is None)
 
@@ -289,9 +290,8 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
     )
     for request in requests:
         for index in range(request.replicas):
-            yield owner.asks(
-                request, where.leader(WaitingLeader(replicated_job=request.replicated_job, job_index=index))
-            )
+            leader = WaitingLeader(replicated_job=request.replicated_job, job_index=index)
+            yield owner.asks(request, where.leader(leader, request))
 
 
 def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Planned:
@@ -320,7 +320,7 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
         uid=leads.uid,
         chips=chips_requested([request]),
     )
-    yield owner.asks(request, leads.asks if "uid" in manifest.metadata else where.leader(leads.asks))
+    yield owner.asks(request, leads.asks if "uid" in manifest.metadata else where.leader(leads.asks, request))
 
 
 def _generated(metadata: Mapping[str, Any]) -> str:

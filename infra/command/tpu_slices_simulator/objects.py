@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from relay.translate import MAINTENANCE, TAINT
-from tpu_slices.domain.model.facts import WorkloadRef, WorkloadState
+from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import Owner, OwnerKind
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY, host_labels
@@ -76,14 +76,19 @@ def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
 
 
 def template_of(manifest: Json, replicated_job: str) -> Json:
-    """Return the template of the leader pods of a workload, or of one of its replicatedJobs."""
+    """Return the template of the leader pods of a workload, or of one of its replicatedJobs.
+
+    Its controller adds the annotations of exclusive topology that the workload itself has.
+    """
+    written = (manifest.get("metadata") or {}).get("annotations") or {}
+    exclusive = {key: written[key] for key in (EXCLUSIVE, GROUP_EXCLUSIVE) if key in written}
     spec = manifest["spec"]
     if "replicatedJobs" in spec:
         [job] = (each for each in spec["replicatedJobs"] if each["name"] == replicated_job)
         spec = job["template"]["spec"]
     groups: Json = spec.get("leaderWorkerTemplate") or {"leaderTemplate": spec["template"]}
     template: Json = groups.get("leaderTemplate") or groups["workerTemplate"]
-    return template
+    return patched(template, {"metadata": {"annotations": exclusive}}) if exclusive else template
 
 
 def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, node: str | None) -> Json:

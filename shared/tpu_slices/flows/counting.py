@@ -105,6 +105,6 @@ def _reported(workload: WorkloadRecord, last: SliceRecord, states: QueueStates, 
         return None
     slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.last_claim})
     records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
-    made = report(workload, records, states.beside(workload.cluster, records), now, slices.unreadable)
+    made = report(workload, records, states.apart_from_line(workload.cluster), now, slices.unreadable)
     is_due = made.reason is ReportReason.READY and is_news(made, workload, now)
     return Reported(with_announced(workload, made, now), made) if is_due else None

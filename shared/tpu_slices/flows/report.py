@@ -160,12 +160,12 @@ class QueueStates:
     def __init__(self, deps: IntakeDeps, read: Mapping[ClusterId, Together] = MappingProxyType({})) -> None:
         """`read`: settings and heartbeats that were read already."""
         self._deps, self._known = deps, read
-        self._without_line = cache(self._read)
+        self.apart_from_line = cache(self._read)
         self._with_line = cache(self._read_line)
 
     def beside(self, cluster: ClusterId, slices: Iterable[SliceRecord]) -> QueueState:
         queued = any(record.reason in IN_LINE for record in slices)
-        return self._with_line(cluster) if queued else self._without_line(cluster)
+        return self._with_line(cluster) if queued else self.apart_from_line(cluster)
 
     def _read(self, cluster: ClusterId) -> QueueState:
         read = self._known.get(cluster) or self._deps.store.together(cluster, READ_FIRST)
@@ -184,7 +184,7 @@ class QueueStates:
         queued = [each.id for each in store.queued_slices(cluster, LINE) if each.reason in IN_LINE]
         places = {id_: number for number, id_ in enumerate(queued, start=1)}
         running = len(store.slots(cluster)) if places else 0
-        return replace(self._without_line(cluster), places=places, running=running)
+        return replace(self.apart_from_line(cluster), places=places, running=running)
 
 
 def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> Reported | None:

@@ -23,15 +23,18 @@ from typing import Any
 
 from tpu_slices.domain.model.facts import (
     EXCLUSIVE,
+    GROUP_EXCLUSIVE,
     REQUESTED_ANNOTATIONS,
     SLICING_MARKS,
+    Reach,
     Requirement,
     TemplateRequest,
     Toleration,
     WaitingLeader,
 )
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, Pairs
-from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import ACCELERATOR, NODE_POOL, TOPOLOGY
+from tpu_slices.domain.planning.pool_labels import OF_ONE_SLICE
 from tpu_slices.domain.planning.reach import reach_of
 from tpu_slices.wire.bounds import ERROR_CHARACTERS, TEMPLATE_BYTES, TEMPLATES
 from tpu_slices.wire.messages import bytes_of
@@ -135,8 +138,15 @@ def leader_with(pod: Json, replicated_job: str, job_index: int) -> WaitingLeader
         job_index=job_index,
         node_selector=_selector(_strings(pod["spec"], "nodeSelector")),
         labels=tuple(sorted(_strings(pod["metadata"], "labels").items())),
-        reach=reach_of(_affinity(pod["spec"])),
+        reach=_reach(pod),
     )
+
+
+def _reach(pod: Json) -> Reach:
+    annotations, affinity = annotations_of(pod), _affinity(pod["spec"])
+    exclusive = NODE_POOL in (annotations.get(EXCLUSIVE), annotations.get(GROUP_EXCLUSIVE))
+    selects = not OF_ONE_SLICE.isdisjoint(_strings(pod["spec"], "nodeSelector"))
+    return reach_of((term for term in affinity if term != (_NO_NODE,)), kept_together=exclusive or selects)
 
 
 def beyond_template(leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:

@@ -12,11 +12,10 @@ from tpu_slices.wire.workloads import leader_with
 
 BY_ITS_AUTHOR = {
     "on static hosts, together": Reach.STATIC,
-    "of no kind, with a key": Reach.OWN,
+    "on static hosts, spread": Reach.STATIC,
     "requiring nothing at all": Reach.ANY,
 }
-"""Pods whose own requirements say it: what is left of the hosts that they are placed on, a key of somebody
-else's, and an empty term, which no node meets."""
+"""Pods whose own requirements leave static hosts alone, or none at all, as no node meets an empty term."""
 PLACED = [case for case in CASES if case.hosts and not case.refused]
 """Those that are judged."""
 

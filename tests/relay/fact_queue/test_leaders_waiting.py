@@ -7,7 +7,7 @@ from relay.outbox import subject_of
 from tests.builders import CLUSTER
 from tests.relay.objects import OPTED_OUT, SELECTOR, bound_pod, jobset, pod, read_jobset, replicated_job
 from tests.relay.watched import Watched, demand, states
-from tpu_slices.domain.model.facts import Family, SlicesWanted, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import Family, Reach, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.slices import WorkloadJob, claim_id
 from tpu_slices.domain.records.workloads import demand_digest
@@ -20,7 +20,7 @@ def digest_of_jobs(*indexes: int) -> int:
     assert isinstance(seen, Workload)
     owner = seen.ref.owner
     jobs = (WorkloadJob(cluster=CLUSTER, owner=owner, replicated_job="workers", job_index=index) for index in indexes)
-    return demand_digest(claim_id(job) for job in jobs)
+    return demand_digest(dict.fromkeys(map(claim_id, jobs), Reach.ANY))
 
 
 def test_waiting_leaders_are_gathered_for_a_second(watched: Watched) -> None:

@@ -169,8 +169,10 @@ class Reach(StrEnum):
     """Those that are meant for it."""
     STATIC = "static"
     """Those that no provisioner made: it was judged, and no slice is made for such."""
+    ONE_SLICE = "one slice"
+    """Those of others, too, but all pods of its Job or group to those of one slice."""
     ANY = "any"
-    """Those of others, too: neither the admission policy nor the webhook judged it."""
+    """Those of others, each pod by itself: neither the admission policy nor the webhook judged it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +186,7 @@ class WaitingLeader:
     labels: Pairs = ()
     """The pod's labels beyond the template's."""
     reach: Reach = Reach.OWN
-    """The hosts that it may come to, as far as the relay tells."""
+    """The hosts that it may come to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

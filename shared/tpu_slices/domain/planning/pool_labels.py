@@ -43,7 +43,7 @@ JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
 EXCLUSIVE_NODES_LABEL = "google.com/tpu-slice-exclusive-nodes"
 """The relay adds the labels of JobSet's placement by node selector to nodes with this label."""
 
-OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, PARENT_NAME_LABEL, NAMESPACED_JOB})
+OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, NAMESPACED_JOB})
 """Node selectors that the hosts of one slice alone meet."""
 
 MOST_CHARACTERS = 1024

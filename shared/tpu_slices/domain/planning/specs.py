@@ -37,7 +37,6 @@ from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
     JOBSET_TAINT,
-    NODE_POOL,
     PLACEMENT_POLICY,
     RESERVATION,
     RESERVATION_BLOCK,
@@ -51,7 +50,7 @@ from tpu_slices.domain.planning.host_labels import (
 from tpu_slices.domain.planning.keys import key_of
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
 from tpu_slices.domain.planning.policy import disallowed
-from tpu_slices.domain.planning.pool_labels import OF_ONE_SLICE, OWNER_LABEL
+from tpu_slices.domain.planning.pool_labels import OWNER_LABEL
 from tpu_slices.domain.planning.self_managed import not_in_groups
 from tpu_slices.domain.planning.slicing import asks_gke_for_a_slice, sliced_by_gke
 from tpu_slices.domain.planning.zones import zone_of
@@ -64,10 +63,6 @@ _SPOT_TAINT = Taint(SPOT, "true")
 """The taint that GKE's autoprovisioning sets on spot nodes; every TPU pod tolerates GKE's other one, google.com/tpu."""
 
 
-_STATIC_ALONE = (
-    f"labels: no slice is made for pods like this, which have to run on hosts without {OWNER_LABEL}: if they are a "
-    "JobSet's, its controller does not label them with jobset-uid and job-global-index: upgrade it to 0.10 or later"
-)
 _NO_TOPOLOGY = Topology(())
 
 
@@ -96,14 +91,22 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     else:
         found.add(_provisioned_by_gke(selector, dict(request.requested_annotations)))
     found.add(sliced_by_gke(request))
-    if asked.leader.reach is Reach.STATIC:
-        found.add([does_not_fit(_STATIC_ALONE)])
     spec = _spec(asked, selector, _shape(request, found), settings, found)
     found.add(fit(request, selector, asked.job, spec, settings.pools))
     found.add(pool_fits(asked.job, spec, settings))
     found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
-    refusal = found.refusal(f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: ")
+    whose = f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: "
+    if (refusal := found.refusal(whose)) is None and asked.leader.reach is Reach.STATIC:
+        found.add([does_not_fit(_static_alone(asked.job.owner.kind))])
+        refusal = found.refusal(whose)
     return refusal or replace(spec, caveat=idle_hosts(request, asked.job, spec))
+
+
+def _static_alone(kind: OwnerKind) -> str:
+    """Return why pods that were judged get no slice, although nothing else is wrong with what they request."""
+    remedy = "upgrade JobSet, which labels its pods with jobset-uid and job-global-index since 0.9"
+    message = f"its pods were judged to run on hosts without {OWNER_LABEL} alone"
+    return f"labels: {message}: {remedy}" if kind is OwnerKind.JOBSET else f"labels: {message}: create it again"
 
 
 def earlier_shape(asked: SliceRequest) -> tuple[str, str] | None:
@@ -182,7 +185,7 @@ def _spec(
         service_account=annotations.get(SERVICE_ACCOUNT, "").strip() or None,
         networks=found.part(lambda: _networks(annotations.get(ADDITIONAL_NETWORKS, "")), None),
         exclusive_nodes=request.exclusive_nodes,
-        scatters=hosts is not None and hosts.hosts > 1 and _scatters(asked, selector),
+        scatters=scatters(asked, hosts.hosts if hosts else 0),
         key=key_of(asked.job, request.first_job),
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
@@ -238,15 +241,9 @@ def _workload_policy(selector: Mapping[str, str], spec: SliceSpec, settings: Clu
     return _resource(selector, PLACEMENT_POLICY)
 
 
-def _scatters(asked: SliceRequest, selector: Mapping[str, str]) -> bool:
-    """Return whether pods of a Job or group of several hosts could come to several slices."""
-    request = asked.request
-    if asked.leader.reach is not Reach.ANY or request.parallelism == 1:
-        return False
-    if request.exclusive_nodes or request.exclusive_topology == NODE_POOL:
-        return False
-    of_groups = asked.job.owner.kind is OwnerKind.LEADER_WORKER_SET  # which all select the same
-    return of_groups or OF_ONE_SLICE.isdisjoint(selector)
+def scatters(asked: SliceRequest, hosts: int) -> bool:
+    """Return whether pods of a Job or group of so many hosts could come to several slices: nothing pins them."""
+    return hosts > 1 and asked.request.parallelism != 1 and asked.leader.reach is Reach.ANY
 
 
 def _capacity(request: TemplateRequest, settings: ClusterSettings, found: Obstacles) -> Capacity:

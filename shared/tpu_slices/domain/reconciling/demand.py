@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
+    Reach,
     SliceDeclared,
     SlicesWanted,
     WaitingLeader,
@@ -26,7 +27,7 @@ from tpu_slices.domain.model.slices import (
     claim_id,
 )
 from tpu_slices.domain.planning.node_groups import declared_slice
-from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, spec_for
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, scatters, spec_for
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
@@ -112,9 +113,14 @@ def wanted(
         return None
     updates: dict[ClaimId, SliceRecord] = {}
     demand: dict[ClaimId, datetime | None] = dict(known.demand) if known else {}
+    reach = dict(known.reach) if known else {}
     for each in demands(fact, settings.cluster):
         id_ = claim_id(each.job)
+        overtaken = (demand.get(id_) or now) > now
         demand[id_] = max(now, demand.get(id_) or now)
+        if overtaken and id_ in slices:
+            continue  # a later fact says what the leader is now
+        reach[id_] = each.leader.reach
         spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
         if id_ not in slices:
             updates[id_] = _with_request(SliceRecord.of(each.job, now), spec).with_claim(awaited_since=now)
@@ -126,14 +132,20 @@ def wanted(
             updates[id_] = replace(with_pods, next_reconcile_at=now)
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     new = [id_ for id_ in updates if id_ not in slices]
-    return Demand(replace(record, demand=demand).with_recorded(new), updates)
+    beyond = {id_: it for id_, it in reach.items() if it is not Reach.OWN}
+    return Demand(replace(record, demand=demand, reach=beyond).with_recorded(new), updates)
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
-    """Return the request on record, if a group that is of an earlier revision waits for its shape again; else None."""
+    """Return the request on record, with what its pods are now, if a group of an earlier revision waits for it again.
+
+    None: it does not.
+    """
     before = record.spec if record is not None else None
     shape = (before.accelerator, str(before.topology)) if before is not None else None
-    return before if shape is not None and shape == earlier_shape(asked) else None
+    if before is None or shape != earlier_shape(asked):
+        return None
+    return replace(before, scatters=scatters(asked, before.hosts))
 
 
 def changed(

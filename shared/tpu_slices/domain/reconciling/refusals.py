@@ -26,8 +26,7 @@ def refusal_of(
     | the request itself                              | the request changes                  |
     | GKE or the scheduler, under these settings      | the request or the settings change   |
     | the policy                                      | the settings change                  |
-    | pods that nothing keeps on one slice            | they are made anew where they are    |
-    |                                                 | pinned, or with an annotation        |
+    | pods that nothing keeps on one slice            | others are made, that something does |
     | a limit of chips                                | others release chips                 |
     | the brake                                       | the same, or an operator confirms    |
     """
@@ -54,18 +53,22 @@ def refusal_of(
 def not_together(kind: OwnerKind) -> Refusal:
     """Return why no slice is created for pods that could come to several."""
     message = (
-        "nothing keeps its pods on one slice: they were made where neither the admission policy nor the webhook that "
-        f"pins pods to slices was in force. Have the operator of the cluster apply one, or {together(kind)}"
+        "nothing keeps its pods on one slice: neither the admission policy nor the webhook has pinned them. Have the "
+        f"operator of the cluster apply one, and {_ANEW[kind]}; or {together(kind)}"
     )
     return Refusal(reason=Reason.PODS_NOT_PINNED, message=message)
 
 
+_ANEW = {
+    OwnerKind.JOBSET: "then create the JobSet again, or suspend and resume it",
+    OwnerKind.JOB: "then create the Job again, or suspend and resume it",
+    OwnerKind.LEADER_WORKER_SET: "then delete the group's leader pod, with which the others are made anew",
+}
+
+
 def together(kind: OwnerKind) -> str:
     """Return what keeps the pods of a Job or group on one slice, where nothing pins pods."""
-    match kind:
-        case OwnerKind.JOB:
-            return f"use a JobSet with the annotation {EXCLUSIVE}: {NODE_POOL}"
-        case OwnerKind.LEADER_WORKER_SET:
-            return f"set the annotation {GROUP_EXCLUSIVE}: {NODE_POOL}"
-        case OwnerKind.JOBSET | OwnerKind.TPU_NODE_GROUP:
-            return f"set the annotation {EXCLUSIVE}: {NODE_POOL}"
+    if kind is OwnerKind.JOB:
+        return f"create a JobSet instead, with the annotation {EXCLUSIVE}: {NODE_POOL}"
+    annotation = GROUP_EXCLUSIVE if kind is OwnerKind.LEADER_WORKER_SET else EXCLUSIVE
+    return f"create the {kind} with the annotation {annotation}: {NODE_POOL}"

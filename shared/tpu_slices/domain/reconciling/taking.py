@@ -7,8 +7,8 @@
 | that is about to be deleted                    | one that waits for such (`handed_over`): it is not deleted |
 | that goes, while one is about to be created    | that for which it would be (`handed_over`): none is        |
 
-A slice that was handed over is its claim's at once. Where pods are pinned its hosts, which carry another key, are closed,
-and get the claim's key once the relay has proven that nobody uses them (`changes_hands`).
+A slice that was handed over is its claim's at once. Where pods are pinned its hosts carry another key: they are closed,
+and get the claim's once the relay has proven that nobody uses them (`changes_hands`).
 """
 
 from __future__ import annotations

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Self
 
-from tpu_slices.domain.model.facts import Pinning, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.facts import Pinning, Reach, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner
 from tpu_slices.domain.records.standings import standing
 
 
-def demand_digest(slices: Iterable[ClaimId]) -> int:
-    """Return a digest of the slices of a workload that leaders wait for, 0 if there are none."""
-    text = " ".join(sorted(slices))
+def demand_digest(slices: Mapping[ClaimId, Reach]) -> int:
+    """Return a digest of the slices of a workload that leaders wait for, with how far these reach; 0: none wait."""
+    text = " ".join(sorted(it if reach is Reach.OWN else f"{it} {reach}" for it, reach in slices.items()))
     return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big") if text else 0
 
 
@@ -53,7 +53,7 @@ class Report:
     since: datetime
     """Since when the JobSet has had all its slices, or has waited, or neither."""
     pinning: Pinning | None = None
-    """By what its pods are kept to its slices; None: it is not known, or it has no pods."""
+    """By what pods were pinned in its cluster then; None: that was not known, or it has no pods."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,8 @@ class WorkloadRecord:
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     demand: Mapping[ClaimId, datetime | None]
     """Its slices, and when a leader was last told to wait for each; None: not since it came to hosts, or in doubt."""
+    reach: Mapping[ClaimId, Reach] = field(default_factory=dict, hash=False)
+    """Of its slices whose leader, as it was told last, may come to other hosts than its own."""
     claims_recorded: int = 0
     """How many claims got their first record: of two processes that make one at once, one finds this changed."""
     state_since: datetime
@@ -160,7 +162,8 @@ class WorkloadRecord:
     @property
     def demand_digest(self) -> int:
         """Of the slices that leaders wait for: what is declared is part of no list of demand."""
-        return 0 if self.owner.kind.declares else demand_digest(self.in_demand)
+        waiting = () if self.owner.kind.declares else self.in_demand
+        return demand_digest({slice_: self.reach.get(slice_, Reach.OWN) for slice_ in waiting})
 
     @property
     def report_queue(self) -> ReportQueue | None:

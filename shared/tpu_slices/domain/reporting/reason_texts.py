@@ -132,7 +132,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.PODS_NOT_PINNED: ReasonText(
             "{detail}",
-            "Once that is so, create the {kind} again, or suspend and resume it: its pods have to be made anew.",
+            "Pods that are there stay as they are; `slices doctor` says whether new ones are pinned.",
         ),
         Reason.CLUSTER_RETIRED: ReasonText(
             "{detail}", "Use another cluster. The operator of this one can end it with `slices resume --cluster ID`."
@@ -247,13 +247,13 @@ def run_ends(records: Iterable[SliceRecord]) -> str:
 PODS_REFUSED = "No pod with chips can be created: the API server gets no answer of the webhook that pins them."
 PINNED_TEXTS: Mapping[Pinning, str] = MappingProxyType(
     {
-        Pinning.POLICY: "Pods are pinned to their slices by the admission policy.",
-        Pinning.WEBHOOK: "Pods are pinned to their slices by the webhook.",
-        Pinning.NOTHING: "Pods are not pinned in this cluster: others may take free hosts of its slices.",
+        Pinning.POLICY: "New pods are pinned to their slices by the admission policy.",
+        Pinning.WEBHOOK: "New pods are pinned to their slices by the webhook.",
+        Pinning.NOTHING: "New pods are not pinned in this cluster: others may take free hosts of its slices.",
         Pinning.REFUSED: PODS_REFUSED,
     }
 )
-"""By what the pods of a workload are kept to its slices, for its report."""
+"""By what pods are pinned in the cluster, for the report of a workload."""
 
 
 def relay_silence(since: datetime, now: datetime) -> str:

@@ -104,7 +104,7 @@ def _found(
         silence=silence,
         run_ends=run_ends(records) if active else "",
         served_since=max((record.since for record in records), default=None),
-        pinning=queue.pinning if active else None,
+        pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
@@ -124,7 +124,7 @@ class _Found:
     held: str
     """Which of those that nothing waits for are on hold, or empty."""
     pinning: Pinning | None
-    """By what its pods are kept to its slices."""
+    """By what pods are pinned in its cluster."""
     caveats: tuple[str, ...]
     """What may go wrong although there are slices."""
     served_since: datetime | None
