@@ -106,6 +106,7 @@ def wanted(
     | suspended, at this generation             | outdated: its pods are terminating                             |
     | suspended, at an earlier generation       | resumed; a slice whose request changed is `rebuild_allowed`    |
     | active                                    | the demand is confirmed                                        |
+    | - and a later fact told of the leader     | nothing of what that said                                      |
     | - of a LeaderWorkerSet                    | also: a slice whose request changed is `rebuild_allowed`       |
     """
     workload = fact.workload
