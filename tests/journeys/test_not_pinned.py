@@ -1,4 +1,4 @@
-"""Where nothing pins pods, only what stays together by itself is served, and the others are told what lacks."""
+"""Where nothing pins pods, a Job gets a slice only if its pods stay together; the report of any other says why not."""
 
 from __future__ import annotations
 
@@ -189,3 +189,11 @@ def test_a_group_of_an_earlier_revision_is_judged_by_the_pods_that_it_has_now() 
     world.cluster.saw(pod)
     world.settle(minutes=15)
     assert (pod.node is not None, group.bound) == (True, {0})
+
+
+def test_the_annotation_of_a_jobset_keeps_no_pods_of_a_job_by_itself_together() -> None:
+    world = unpinned()
+    job = world.other_appears(OwnerKind.JOB)
+    job.manifest["spec"]["template"]["metadata"] = {"annotations": {EXCLUSIVE_TOPOLOGY: NODE_POOL}}
+    world.settle(minutes=5)
+    assert (world.record(job).reason, world.backend.calls) == (Reason.PODS_NOT_PINNED, [])

@@ -15,7 +15,7 @@ from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, Workload
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.reach import unjudged
-from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, spec_for
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, scatters, spec_for
 from tpu_slices.domain.reconciling.refusals import not_together
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
@@ -254,9 +254,11 @@ class _Owner:
         outcome = spec_for(asked, settings)
         if isinstance(outcome, SliceSpec) and outcome.scatters:
             outcome = not_together(self.kind)
-        unpinned = spec_for(replace(asked, leader=unjudged(leader, request)), settings)
-        needs_pins = isinstance(outcome, SliceSpec) and isinstance(unpinned, SliceSpec) and unpinned.scatters
-        return replace(self._planned(job, outcome, settings), needs_pins=needs_pins and self.where.pinning is None)
+        planned = self._planned(job, outcome, settings)
+        if self.where.pinning is not None or isinstance(outcome, Refusal):
+            return planned
+        unpinned = replace(asked, leader=unjudged(leader, request))
+        return replace(planned, needs_pins=scatters(unpinned, outcome.hosts))
 
     def declares(self, group: NodeGroup) -> Planned:
         """Return the plan for a TPUNodeGroup."""

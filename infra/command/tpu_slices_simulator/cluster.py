@@ -159,7 +159,7 @@ class FakeCluster:
                 self.removes_pod(jobset, index)
 
     def is_pinned_by(self, pinning: Pinning) -> None:
-        """Let pods be pinned by something, or by nothing; those that wait unpinned are made anew once they would be."""
+        """Pin new pods by something, or by nothing; if by something, users make their waiting unpinned pods anew."""
         self.pinning = pinning
         unpinned = [pod for pod in self.pods.values() if pod.node is None and not pod.key and not pod.ended]
         for pod in unpinned if pinning.pins else ():

@@ -176,7 +176,8 @@ def is_of_a_group(pod: Json) -> bool:
 def leader_of(pod: Json) -> WaitingLeader:
     """Return the leader of a group; raise ValueError like `workloads.requests_of`."""
     with reading("Pod"):
-        return leader_with(pod, "", int(strings(pod["metadata"], "labels")[GROUP_INDEX]))
+        index = int(strings(pod["metadata"], "labels")[GROUP_INDEX])
+        return leader_with(pod, "", index, GROUP_EXCLUSIVE)
 
 
 def request_of_pod(pod: Json) -> TemplateRequest:

@@ -23,7 +23,6 @@ from typing import Any
 
 from tpu_slices.domain.model.facts import (
     EXCLUSIVE,
-    GROUP_EXCLUSIVE,
     REQUESTED_ANNOTATIONS,
     SLICING_MARKS,
     Reach,
@@ -128,25 +127,28 @@ def leader_of(pod: Json) -> WaitingLeader:
         labels = _strings(pod["metadata"], "labels")
         if not is_count(index := labels[JOB_INDEX]):
             raise ValueError(f'label {JOB_INDEX}: "{index[:_LONGEST]}" is not a valid index')
-        return leader_with(pod, labels[REPLICATED_JOB], int(index))
+        return leader_with(pod, labels[REPLICATED_JOB], int(index), EXCLUSIVE)
 
 
-def leader_with(pod: Json, replicated_job: str, job_index: int) -> WaitingLeader:
-    """Return the leader pod of this place in its workload; raise ValueError like `requests_of`."""
+def leader_with(pod: Json, replicated_job: str, job_index: int, exclusive: str = "") -> WaitingLeader:
+    """Return the leader pod of this place in its workload; raise ValueError like `requests_of`.
+
+    `exclusive`: the annotation by which the controller of its kind places it exclusively; empty: the kind has none.
+    """
     return WaitingLeader(
         replicated_job=replicated_job,
         job_index=job_index,
         node_selector=_selector(_strings(pod["spec"], "nodeSelector")),
         labels=tuple(sorted(_strings(pod["metadata"], "labels").items())),
-        reach=_reach(pod),
+        reach=_reach(pod, exclusive),
     )
 
 
-def _reach(pod: Json) -> Reach:
-    annotations, affinity = annotations_of(pod), _affinity(pod["spec"])
-    exclusive = NODE_POOL in (annotations.get(EXCLUSIVE), annotations.get(GROUP_EXCLUSIVE))
+def _reach(pod: Json, exclusive: str) -> Reach:
+    placed = annotations_of(pod).get(exclusive) == NODE_POOL
     selects = not OF_ONE_SLICE.isdisjoint(_strings(pod["spec"], "nodeSelector"))
-    return reach_of((term for term in affinity if term != (_NO_NODE,)), kept_together=exclusive or selects)
+    met = (term for term in _affinity(pod["spec"]) if term != (_NO_NODE,))
+    return reach_of(met, kept_together=placed or selects)
 
 
 def beyond_template(leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:

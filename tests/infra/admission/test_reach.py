@@ -1,4 +1,4 @@
-"""The relay tells of each pod of the golden table which hosts it may come to, whichever judged it, or nobody."""
+"""Of each pod of the golden table the relay tells how far it reaches: policy, webhook or neither judged it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_ITS_AUTHOR = {
 }
 """Pods whose own requirements leave static hosts alone, or none at all, as no node meets an empty term."""
 PLACED = [case for case in CASES if case.hosts and not case.refused]
-"""Those that are judged."""
+"""The pods that the policy and the webhook judge."""
 
 
 @pytest.mark.parametrize("judge", JUDGES)

@@ -166,9 +166,9 @@ class Reach(StrEnum):
     """The hosts that a pod with chips may come to."""
 
     OWN = "own"
-    """Those that are meant for it."""
+    """Its own: the admission policy or the webhook judged it."""
     STATIC = "static"
-    """Those that no provisioner made: it was judged, and no slice is made for such."""
+    """Hosts that no provisioner made: the policy or the webhook judged it so, and the functions make it no slice."""
     ONE_SLICE = "one slice"
     """Those of others, too, but all pods of its Job or group to those of one slice."""
     ANY = "any"

@@ -117,9 +117,8 @@ def wanted(
     reach = dict(known.reach) if known else {}
     for each in demands(fact, settings.cluster):
         id_ = claim_id(each.job)
-        overtaken = (demand.get(id_) or now) > now
-        demand[id_] = max(now, demand.get(id_) or now)
-        if overtaken and id_ in slices:
+        demand[id_] = told_at = max(now, demand.get(id_) or now)
+        if told_at > now and id_ in slices:
             continue  # a later fact says what the leader is now
         reach[id_] = each.leader.reach
         spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)

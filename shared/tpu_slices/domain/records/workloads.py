@@ -86,7 +86,7 @@ class WorkloadRecord:
     demand: Mapping[ClaimId, datetime | None]
     """Its slices, and when a leader was last told to wait for each; None: not since it came to hosts, or in doubt."""
     reach: Mapping[ClaimId, Reach] = field(default_factory=dict, hash=False)
-    """Of its slices whose leader, as it was told last, may come to other hosts than its own."""
+    """How far the leader of a slice reaches, as the relay told last; left out: to its own hosts alone."""
     claims_recorded: int = 0
     """How many claims got their first record: of two processes that make one at once, one finds this changed."""
     state_since: datetime
