@@ -128,7 +128,7 @@ def test_slices_are_served_and_go_whatever_is_killed(
     assert {each["phase"] for each in cluster.slices("list", "--all")["slices"]} == {"GONE"}
     created = [pool.rpartition("-")[0] for pool in cluster.calls("CreateNodePool")]
     assert sorted(created) == sorted(set(created)), "a slice was created twice"
-    assert len(created) == jobsets * jobs
+    assert 0 < len(created) <= jobsets * jobs, "a slice that one Job left may serve another"
 
 
 def fails(cluster: Cluster, share: float) -> None:
