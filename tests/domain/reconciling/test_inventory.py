@@ -378,10 +378,12 @@ def test_a_release_requested_in_the_record_alone_is_found() -> None:
     assert after.next_reconcile_at == NOW
 
 
-def test_two_pools_of_one_unknown_slice_become_one_record_of_the_later_attempt() -> None:
+def test_two_pools_of_one_unknown_claim_become_its_slice_the_later_one_and_a_slice_that_it_had_before() -> None:
     lost = a_record()
     findings = findings_of(records=[], pools=[a_pool(lost, 2), a_pool(lost, 1)])
-    assert [recovered.attempt for recovered in findings.recovered] == [2]
+    (recovered,), (stray,) = findings.recovered, findings.strays
+    assert (recovered.attempt, had(recovered)) == (2, (1,))
+    assert (stray.id, stray.unclaimed, stray.last_claim) == (slice_id(lost.maker, 1), True, recovered.claimed_by)
 
 
 def test_the_limit_of_orphans_grows_with_a_fifth_of_the_ready_slices() -> None:

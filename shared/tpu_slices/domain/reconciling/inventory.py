@@ -181,7 +181,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | found                                             | change                                             |
     |---------------------------------------------------|----------------------------------------------------|
     | a pool without a record, of a claim that has none | a record of the claim, which has that slice        |
-    | either (orphan)                                   |                                                    |
+    | either (orphan)                                   | (of several the latest), and of those beside it    |
     | a slice whose JobSet has no record                | a JobSet record, live, with the slice in demand,   |
     |                                                   | so that the relay is asked about it                |
     | a pool without a record, of a claim that has one  | a record of the slice, which no claim has          |
@@ -216,13 +216,18 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     names = _Names.of(slices.values(), pools)
     recovered = {each.last_claim: _claim_of(each, names, alone, now) for each in alone}
     recovered |= {pool.slice_id: _recovered(pool, job, names, alone, now) for pool, job in found}
-    strays = [pool for pool, _ in unknown if pool.slice_id in having]
+    claims = {**recovered, **having}
+    strays = [
+        (pool, claims[pool.slice_id])
+        for pool, _ in unknown
+        if pool.slice_id in claims and pool.id != claims[pool.slice_id].id
+    ]
     mended = (
         (record, _mend(record, names, workloads.get(record.owner.uid), records, now)) for record in slices.values()
     )
     return InventoryFindings(
-        recovered=tuple(recovered.values()),
-        strays=tuple(_stray(pool, having[pool.slice_id], now) for pool in strays),
+        recovered=tuple(_with_earlier(each, strays) for each in recovered.values()),
+        strays=tuple(_stray(pool, claim, now) for pool, claim in strays),
         placeholders=_placeholders((*recovered.values(), *slices.values()), records, now),
         mended=tuple((before, after) for before, after in mended if after is not before),
         unplaced=tuple(key_of(it.maker, it.attempt) for it in slices.values() if _is_unplaced(it, having)),
@@ -290,6 +295,12 @@ def _recovered(
 def _had(claim: SliceRecord, alone: Iterable[SliceRecord]) -> tuple[SliceId, ...]:
     """Return the slices that a claim had before, and that no claim has."""
     return tuple(sorted(each.id for each in alone if each.last_claim == claim.last_claim))
+
+
+def _with_earlier(claim: SliceRecord, strays: Iterable[tuple[PoolSeen, SliceRecord]]) -> SliceRecord:
+    """Return the record of a claim that has none, with the pools beside its own among the slices that it had."""
+    beside = (pool.id for pool, of in strays if of is claim)
+    return claim.with_claim(earlier=tuple(sorted({*claim.claim.earlier, *beside})))
 
 
 def _stray(pool: PoolSeen, claim: SliceRecord, now: datetime) -> SliceRecord:
