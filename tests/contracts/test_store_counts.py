@@ -1,10 +1,11 @@
-"""What every `SliceStore` counts for the brake, and how it finds claims and slices for each other."""
+"""What every `SliceStore` counts, and how it finds claims and slices for each other and of a workload."""
 
 from __future__ import annotations
 
 from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, a_spec
 from tests.contracts.stores import ELSEWHERE, Bench
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
 from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.slices import Desire
@@ -71,3 +72,32 @@ def test_slices_that_go_are_found_by_the_request_that_they_were_made_for(bench: 
     )
     assert [stored.value for stored in bench.store.offered(offers(first) or "", 10)] == [first, second]
     assert bench.store.offered(offers(first) or "", 1) == (bench.slice(first),)
+
+
+def test_the_slices_that_hear_of_their_workload_are_found_and_no_others(bench: Bench) -> None:
+    owner = a_job().owner.uid
+    stand = [a_record(job=a_job(job_index=index), create_requested_at=NOW) for index in range(3)]
+    waits = a_record(job=a_job(job_index=3), reason=Reason.OPERATION_LIMIT)
+    others = (
+        a_record(job=a_job(uid=WorkloadUid(f"{owner}-1")), create_requested_at=NOW),
+        a_record(job=a_job(cluster=ELSEWHERE), create_requested_at=NOW),
+        a_record(job=a_job(job_index=4), create_requested_at=NOW).let_go_of("it failed", NOW),
+    )
+    bench.create(*stand, waits, *others)
+    found = sorted(stand, key=lambda it: it.id)
+    assert [stored.value for stored in bench.store.hearing(CLUSTER, owner)] == found
+    assert [stored.value for stored in bench.store.hearing(CLUSTER, owner, 2)] == found[:2]
+    assert bench.store.hearing(CLUSTER, WorkloadUid("nobody")) == ()
+
+
+def test_the_slices_of_a_workload_are_counted_by_reason_and_the_first_jobs_of_each_are_read(bench: Bench) -> None:
+    owner = a_job().owner.uid
+    queued = [a_record(job=a_job(job_index=index), reason=Reason.OPERATION_LIMIT) for index in range(12)]
+    made = [a_record(job=a_job(job_index=index), reason=Reason.CREATING) for index in (20, 21)]
+    elsewhere = a_record(job=a_job(cluster=ELSEWHERE), reason=Reason.CREATING)
+    bench.create(*queued, *made, elsewhere)
+    first, second = bench.store.alike(CLUSTER, owner, 3)
+    assert (first.count, [each.value for each in first.first]) == (2, made)
+    assert (second.count, [each.value for each in second.first]) == (12, queued[:3])
+    assert [each.count for each in bench.store.alike(CLUSTER, owner, 12)] == [2, 12]
+    assert [*bench.store.alike(CLUSTER, WorkloadUid("nobody"), 3)] == []

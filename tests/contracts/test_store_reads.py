@@ -11,7 +11,7 @@ from google.cloud.firestore import Client
 
 from tests.bench.counted.counters import READS, Counts
 from tests.bench.counted.metered import MeteredStore
-from tests.builders import CLUSTER, NOW, a_jobset, settings
+from tests.builders import CLUSTER, NOW, a_job, a_jobset, settings
 from tests.contracts.stores import REAL, a_limiter, a_slot, slices
 from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
@@ -23,6 +23,7 @@ from tpu_slices_simulator.fakes.store import FakeStore
 
 pytestmark = REAL
 
+OWNER = a_job().owner.uid
 QUEUE = ReportQueue(CLUSTER, namespace="research", first=True)
 TOGETHER = Names(
     settings=True,
@@ -45,6 +46,10 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "having": lambda store: store.having(CLUSTER, [ClaimId(f"tpu-none-{index}-aaaaaaaaaaaaa") for index in range(40)]),
     "having none": lambda store: store.having(CLUSTER, []),
     "no slices": lambda store: store.slices(CLUSTER, []),
+    "hearing": lambda store: store.hearing(CLUSTER, OWNER),
+    "hearing, a part": lambda store: store.hearing(CLUSTER, OWNER, 2),
+    "alike": lambda store: [*store.alike(CLUSTER, OWNER, 2)],
+    "alike, all": lambda store: [*store.alike(CLUSTER, OWNER, 20)],
     "clusters_with_slices": lambda store: store.clusters_with_slices(),
     "slice_count": lambda store: store.slice_count(CLUSTER),
     "due_slices": lambda store: store.due_slices(CLUSTER, NOW, 10),

@@ -15,8 +15,8 @@ from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.bounds import LEADERS_PER_FACT, TEMPLATE_BYTES
 from tpu_slices.wire.messages import decode_fact, encode_fact
 
-FAR_BELOW = 100_000
-"""A tenth of what Firestore stores."""
+FAR_BELOW = 200_000
+"""A fifth of what Firestore stores."""
 SMALL = 3 * TEMPLATE_BYTES
 LONG = "k" * (TEMPLATE_BYTES - 1_000)
 EVERYTHING = Allowed(service_accounts=("*",), additional_networks=("*",), copied_labels=("*",))

@@ -132,6 +132,8 @@ A_SLICE = {
     "paid_since": None,
     "wants": None,
     "offers": None,
+    "hears": "demo uid-llama",
+    "tells": "demo uid-llama HostsJoining",
     "join_asked": None,
     "let_go": "",
     "fits": False,
@@ -260,6 +262,8 @@ def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_t
         "let_go": "its creation failed",
         "fits": True,
         "offers": "demo research v1-abcdefghijklm",
+        "hears": None,
+        "tells": None,
         "claimed_by": None,
         "claim": native(NO_CLAIM),
     }

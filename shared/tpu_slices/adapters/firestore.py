@@ -6,6 +6,7 @@ locks make other clients wait for 2 seconds, and for 60 if a client dies (measur
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -37,6 +38,7 @@ from tpu_slices.adapters.firestore_queries import (
     DUE_REPORTS,
     DUE_SLICES,
     EVERY_SLICE,
+    HEARING,
     HOSTS_IN_CLUSTER,
     IDLE_IN_CLUSTER,
     KEPT_SLICES,
@@ -50,7 +52,9 @@ from tpu_slices.adapters.firestore_queries import (
     SLICES_FOR_REASONS,
     SLICES_IN_PHASE,
     SLOTS,
+    TOLD_ALIKE,
     TOLD_IN_CLUSTER,
+    TOLD_OF_WORKLOAD,
     UNCONFIRMED_IN_CLUSTER,
     UNCONFIRMED_IN_NAMESPACE,
     WANTING,
@@ -64,13 +68,14 @@ from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.matching import news_of, tells, told_of_all
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.store import CLAIMS_AT_ONCE, Change, Found, Names, Record, Revision, Stored, Together
+from tpu_slices.ports.store import CLAIMS_AT_ONCE, Alike, Change, Found, Names, Record, Revision, Stored, Together
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import (
     DEMAND_DIGEST,
@@ -191,6 +196,19 @@ class FirestoreStore(FirestoreReads):
         asked = sorted(claims)
         parts = (asked[first : first + CLAIMS_AT_ONCE] for first in range(0, len(asked), CLAIMS_AT_ONCE))
         return by_claim((each for part in parts for each in self._read(self._asked(CLAIMED, part).stream)), cluster)
+
+    def hearing(
+        self, cluster: ClusterId, workload: WorkloadUid, most: int | None = None
+    ) -> tuple[Stored[SliceRecord], ...]:
+        asked = self._asked(HEARING, news_of(cluster, workload))
+        return self._leading(SliceRecord, most, asked) if most else tuple(self._pages(SliceRecord, self._page, asked))
+
+    def alike(self, cluster: ClusterId, workload: WorkloadUid, most: int) -> Iterator[Alike]:
+        after, end = told_of_all(cluster, workload)
+        while page := self._leading(SliceRecord, most, self._asked(TOLD_OF_WORKLOAD, after, end)):
+            after = tells(page[0].value) or end
+            first = tuple(itertools.takewhile(lambda it: tells(it.value) == after, page))  # noqa: B023 - used up here
+            yield Alike(len(first) if len(first) < most else self._count(TOLD_ALIKE, after), first)
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         found: list[ClusterId] = []

@@ -10,11 +10,13 @@ from tpu_slices.wire.documents import (
     CHIPS_BOUGHT,
     CHIPS_IDLE,
     DEMAND_DIGEST,
+    HEARS,
     HOSTS_DIGEST,
     OFFERS,
     PAID_SINCE,
     REPORT_QUEUE,
     STANDING,
+    TELLS,
     WANTS,
 )
 
@@ -110,6 +112,14 @@ NAMESPACE_IN_PHASE = Query(
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
 WANTING = Query(collection="slices", where=((WANTS, "=="),), order="claim.waits_since")
 OFFERED = Query(collection="slices", where=((OFFERS, "=="),), order="__name__")
+HEARING = Query(collection="slices", where=((HEARS, "=="),), order="__name__")
+TOLD_OF_WORKLOAD = Query(
+    collection="slices",
+    where=((TELLS, ">"), (TELLS, "<")),
+    order=TELLS,
+    then=("replicated_job", "job_index"),
+)
+TOLD_ALIKE = Query(collection="slices", where=((TELLS, "=="),), order="replicated_job", then=("job_index",))
 PAID_SLICES = Query(collection="slices", where=(("cluster", "=="), (PAID_SINCE, ">")), order=PAID_SINCE)
 
 BOUGHT_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_BOUGHT)
@@ -147,6 +157,9 @@ QUERIES = (
     PAID_SLICES,
     WANTING,
     OFFERED,
+    HEARING,
+    TOLD_OF_WORKLOAD,
+    TOLD_ALIKE,
     BOUGHT_IN_CLUSTER,
     BOUGHT_IN_NAMESPACE,
     IDLE_IN_CLUSTER,
@@ -161,7 +174,7 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "clusters": ("path",),
     "limiters": (),
     "rejected": (),
-    "slices": ("cluster", "claimed_by", "offers"),
+    "slices": ("cluster", "claimed_by", "hears", "offers"),
     "workloads": ("owner",),
 }
 """The fields with an index of their own, in collections where no other field has one.

@@ -14,7 +14,7 @@ from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.evidence import on_record
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.domain.reporting.reports import is_news, report
+from tpu_slices.domain.reporting.reports import NotRead, is_news, report
 from tpu_slices.flows.report import QueueStates, Reported, with_announced
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored
@@ -105,6 +105,6 @@ def _reported(workload: WorkloadRecord, last: SliceRecord, states: QueueStates, 
         return None
     slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.last_claim})
     records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
-    made = report(workload, records, states.apart_from_line(workload.cluster), now, slices.unreadable)
+    made = report(workload, records, states.apart_from_line(workload.cluster), now, NotRead(slices.unreadable))
     is_due = made.reason is ReportReason.READY and is_news(made, workload, now)
     return Reported(with_announced(workload, made, now), made) if is_due else None

@@ -6,7 +6,7 @@ Slices that are new are not requested again within half a minute: who reconciles
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -22,9 +22,11 @@ from tpu_slices.domain.model.facts import (
     SliceDeclared,
     SlicesWanted,
     WorkloadChanged,
+    WorkloadState,
 )
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, claim_id, slice_id
+from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -36,7 +38,7 @@ from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import Change, Found, Names, Stored, Together
+from tpu_slices.ports.store import Change, Found, Names, Stored
 
 DELIVERED_AGAIN = timedelta(minutes=15)
 """Within which the message of a `receive` that was killed is delivered again, several times: infra/messaging.yaml has
@@ -84,11 +86,9 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
                 _check_known(cluster, deps.store.settings(cluster))
             heard(fact, last, told_at, cluster, deps)
         case SlicesWanted(workload=workload):
-            names = Names(
-                settings=True, workloads=[workload.owner.uid], claims=_waiting(fact, cluster), claims_last=True
-            )
-            read = deps.store.together(cluster, names)
-            _slices_wanted(fact, told_at, _check_known(cluster, read.settings), read, deps)
+            read = deps.store.together(cluster, Names(settings=True, workloads=[workload.owner.uid]))
+            known = read.workloads.get(workload.owner.uid)
+            _slices_wanted(fact, told_at, _check_known(cluster, read.settings), known, deps)
         case _:
             _check_known(cluster, deps.store.settings(cluster))
             _of_the_relay(fact, told_at, cluster, deps)
@@ -115,29 +115,50 @@ def _of_the_relay(fact: _OfTheRelay, told_at: datetime, cluster: ClusterId, deps
             assert_never(fact)
 
 
-def _waiting(fact: SlicesWanted, cluster: ClusterId) -> list[ClaimId]:
-    return [claim_id(demand.job_of(cluster, fact.workload, leader)) for leader in demand.legitimate(fact)]
-
-
 def _slices_wanted(
-    fact: SlicesWanted, told_at: datetime, settings: ClusterSettings, read: Together, deps: IntakeDeps
+    fact: SlicesWanted,
+    told_at: datetime,
+    settings: ClusterSettings,
+    known: Stored[WorkloadRecord] | None,
+    deps: IntakeDeps,
 ) -> None:
-    cluster = settings.cluster
-    known = read.workloads.get(fact.workload.owner.uid)
-    fact = _without_outdated(fact, known.value if known else None, told_at, cluster, deps)
-    slices = read.having
+    """Record demand, and request reconciles where a waiting leader is news; the slices are read after the workload.
+
+    So who guards the workload's record with what is read knows its claims.
+    """
+    cluster, owner = settings.cluster, fact.workload.owner
+    workload = known.value if known else None
+    fact = _without_outdated(fact, workload, told_at, cluster, deps)
+    asked = demand.asked_by(fact, settings)
+    before = demand.as_before(asked, workload)
+    slices = deps.store.having(cluster, asked.keys() - before)
     records = {claim: stored.value for claim, stored in slices.items()}
-    change = demand.wanted(fact, known.value if known else None, records, told_at, settings)
+    change = demand.wanted(fact, workload, records, told_at, settings)
     if change is None:
         return
     if len(change.workload.demand) > SLICES_PER_WORKLOAD:
-        raise Permanent(
-            f"the {fact.workload.owner.kind} {fact.workload.owner.full_name} has more than {SLICES_PER_WORKLOAD} slices"
-        )
+        raise Permanent(f"the {owner.kind} {owner.full_name} has more than {SLICES_PER_WORKLOAD} slices")
+    records |= _hearing(owner.uid, before, cluster, deps)
     now = deps.clock.now()
-    requests = {claim for claim in _waiting(fact, cluster) if _has_news(claim, change, records, now)}
+    news = {claim for claim, record in records.items() if _is_news(record, now)}
     _save(change, known, slices, deps)
-    deps.publisher.request_reconcile(cluster, sorted(requests), fact.workload.owner.uid)
+    deps.publisher.request_reconcile(cluster, sorted({*change.slices, *slices.unreadable, *news}), owner.uid)
+
+
+def _hearing(
+    workload: WorkloadUid, claims: Collection[ClaimId], cluster: ClusterId, deps: IntakeDeps
+) -> dict[ClaimId, SliceRecord]:
+    """Return the slices of those of the claims that hear of it when a leader waits, read at no more than twice as many.
+
+    All of the workload's that hear are read; if these are more than the claims, the slices of the claims instead.
+    """
+    if not claims:
+        return {}
+    heard = deps.store.hearing(cluster, workload, len(claims) + 1)
+    found = {each.value.last_claim: each.value for each in heard}
+    if len(heard) > len(claims):
+        found = {claim: each.value for claim, each in deps.store.having(cluster, claims).items()}
+    return {claim: record for claim, record in found.items() if claim in claims}
 
 
 def _save(
@@ -152,7 +173,8 @@ def _save(
     forgotten.
     """
     changed = {claim: record for claim, record in change.slices.items() if claim not in slices.unreadable}
-    rest = [Change(known, change.workload)]
+    planned = {claim: it for claim, it in change.workload.asked.items() if claim not in slices.unreadable}
+    rest = [Change(known, replace(change.workload, asked=planned))]
     rest += [Change(slices[claim], record) for claim, record in changed.items() if claim in slices]
     new = [record for claim, record in changed.items() if claim not in slices]
     try:
@@ -182,11 +204,8 @@ def _without_outdated(
     return replace(fact, waiting=tuple(still))
 
 
-def _has_news(id_: ClaimId, change: demand.Demand, records: Mapping[ClaimId, SliceRecord], now: datetime) -> bool:
-    """Return whether a waiting leader may change what is decided about a slice."""
-    if id_ in change.slices or id_ not in records:
-        return True
-    record = records[id_]
+def _is_news(record: SliceRecord, now: datetime) -> bool:
+    """Return whether it may change what is decided about a slice that a leader waits."""
     return record.claim.unawaited_since is not None or not demand.in_progress(record, now)
 
 
@@ -200,9 +219,21 @@ def _changed(
     now = deps.clock.now()
     if known is not None and demand.is_recorded(fact, known.value):
         if now - known.value.state_since <= DELIVERED_AGAIN:
-            deps.publisher.request_reconcile(cluster, sorted(known.value.demand))
+            deps.publisher.request_reconcile(cluster, sorted(_concerned(known.value, deps)))
         return
     record = demand.changed(fact, known.value if known else None, now, cluster)
     if record is not None:
         deps.store.commit(Change(known, record))
-        deps.publisher.request_reconcile(cluster, sorted(record.demand))
+        deps.publisher.request_reconcile(cluster, sorted(_concerned(record, deps)))
+
+
+def _concerned(workload: WorkloadRecord, deps: IntakeDeps) -> Collection[ClaimId]:
+    """Return the claims that a change of their workload concerns at once: of an end all, else those whose slices hear.
+
+    Of a suspension, those with a slice. The others are told once it has lasted (`flows.report`).
+    """
+    if workload.state.ended:
+        return workload.demand
+    heard = (each.value for each in deps.store.hearing(workload.cluster, workload.owner.uid))
+    active = workload.state is WorkloadState.ACTIVE
+    return [record.last_claim for record in heard if active or record.phase is not Phase.GONE]

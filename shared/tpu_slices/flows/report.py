@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from types import MappingProxyType
 
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import IN_LINE
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
 from tpu_slices.domain.records.heartbeats import silent_since
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
-from tpu_slices.domain.reporting.reports import RENEW, goes_without_saying, is_news, next_report, report
+from tpu_slices.domain.reporting.reports import (
+    RENEW,
+    NotRead,
+    goes_without_saying,
+    is_news,
+    next_report,
+    report,
+    suspension_lasts_at,
+)
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.publisher import WorkloadUpdate
-from tpu_slices.ports.store import READ_FIRST, Change, Found, Stored, Together
+from tpu_slices.ports.store import READ_FIRST, Change, Stored, Together
 
 PAGE = 200
 """The most JobSets that one sweep reports on; the others are reported on a minute later."""
@@ -38,6 +47,10 @@ CHANGED_WITHIN = timedelta(seconds=90)
 What is missed, as no sweep came through or too many JobSets changed at once, is reported when the JobSet's report is
 renewed or, of one that was told to be READY and has no next report, after the inventory check.
 """
+FEW = 50
+"""The most slices that are all read for a report; of a workload that has more, they are counted by reason."""
+SAMPLE = 20
+"""So many slices of each reason are read then: what they say of it stands for the others."""
 MOST_TROUBLES = 3
 """With this many temporary errors a sweep stops reporting on a cluster: the problem is not with single JobSets."""
 
@@ -141,17 +154,46 @@ class _Reporting:
             self.announced += [reported] if reported else []
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of a workload's slices."""
+
+    readable: Sequence[SliceRecord]
+    others: NotRead
+
+
 def report_of(workload: WorkloadRecord, states: QueueStates, deps: ReconcileDeps) -> Report:
     """Return the current report of a JobSet."""
-    return _report_from(workload, deps.store.having(workload.cluster, workload.demand), states, deps)
+    return _report_from(workload, _read_all(workload, deps), states, deps)
 
 
-def _report_from(
-    workload: WorkloadRecord, slices: Found[ClaimId, SliceRecord], states: QueueStates, deps: IntakeDeps
-) -> Report:
-    readable = [stored.value for stored in slices.values()]
-    queue = states.beside(workload.cluster, readable)
-    return report(workload, readable, queue, deps.clock.now(), slices.unreadable)
+def _report_from(workload: WorkloadRecord, slices: _Read, states: QueueStates, deps: IntakeDeps) -> Report:
+    queue = states.beside(workload.cluster, slices.readable)
+    return report(workload, slices.readable, queue, deps.clock.now(), slices.others)
+
+
+def _read(workload: WorkloadRecord, deps: IntakeDeps) -> _Read:
+    """Return what a report needs of a workload's slices, at reads that do not grow with their number.
+
+    | the workload                        | read                                                     |
+    |-------------------------------------|----------------------------------------------------------|
+    | was suspended lately                | those that stand, or are gone                            |
+    | is active, and has more than a few  | some of each reason, and their number                    |
+    | else: it has few, is over, or has   | all                                                      |
+    | been suspended for long             |                                                          |
+    """
+    if suspension_lasts_at(workload, deps.clock.now()) is not None:
+        return _Read([each.value for each in deps.store.hearing(workload.cluster, workload.owner.uid)], NotRead())
+    if workload.state is not WorkloadState.ACTIVE or len(workload.demand) <= FEW:
+        return _read_all(workload, deps)
+    alike = [*deps.store.alike(workload.cluster, workload.owner.uid, SAMPLE)]
+    more = {each.first[0].value.reason: each.count - len(each.first) for each in alike if each.count > len(each.first)}
+    return _Read([stored.value for each in alike for stored in each.first], NotRead(alike=more))
+
+
+def _read_all(workload: WorkloadRecord, deps: IntakeDeps) -> _Read:
+    slices = deps.store.having(workload.cluster, workload.demand)
+    return _Read([stored.value for stored in slices.values()], NotRead(slices.unreadable))
 
 
 class QueueStates:
@@ -209,15 +251,17 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     lost when its JobSet was suspended or resumed, is reconciled: what would be said of it may be over.
     """
     workload, now = stored.value, deps.clock.now()
-    slices = deps.store.having(workload.cluster, workload.demand)
-    if overtaken := [id_ for id_, each in slices.items() if is_overtaken(each.value, workload)]:
+    slices = _read(workload, deps)
+    if overtaken := [each.last_claim for each in slices.readable if is_overtaken(each, workload)]:
         deps.publisher.request_reconcile(workload.cluster, sorted(overtaken))
     made = _report_from(workload, slices, states, deps)
     is_due = workload.next_report_at is not None and workload.next_report_at <= now
     announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
     if not announced and not is_due and (made == workload.report or goes_without_saying(made, workload, now)):
         return None
-    after = replace(workload, report=made, next_report_at=next_report(made, now))
+    planned = {} if workload.state is WorkloadState.SUSPENDED else workload.asked  # it may last longer than records do
+    workload = replace(workload, asked=planned)
+    after = replace(workload, report=made, next_report_at=next_report(made, workload, now))
     if announced:
         stored = _with_due_report(stored, now, deps) if workload.next_report_at is None else stored
         after = with_announced(workload, made, now)
@@ -241,7 +285,7 @@ def with_announced(workload: WorkloadRecord, made: Report, now: datetime) -> Wor
     """Return the record of a JobSet whose report is announced now."""
     count = workload.announced_count + 1
     return replace(
-        workload, report=made, next_report_at=next_report(made, now), announced_at=now, announced_count=count
+        workload, report=made, next_report_at=next_report(made, workload, now), announced_at=now, announced_count=count
     )
 
 

@@ -23,6 +23,7 @@ from tpu_slices.domain.reconciling.inventory import (
 from tpu_slices.domain.reconciling.limiter import has_ended, is_used
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
 from tpu_slices.flows.budget import counted
@@ -270,11 +271,23 @@ def _compare(
     strays = tuple(each for each in findings.strays if _is_written(Change(None, each), deps))
     mended = tuple((before, to) for before, to in findings.mended if _is_written(Change(kept[before.id], to), deps))
     _request_found(findings, cluster, deps)
-    for uid in findings.misreported:  # whoever changed it calls for its report, or the next check does
-        _is_written(Change(workloads[uid], replace(workloads[uid].value, next_report_at=deps.clock.now())), deps)
+    _change_workloads(findings, workloads, deps)
     found = (findings.recovered, findings.strays, findings.mended)
     complete = (recovered, strays, mended) == found
     return replace(findings, recovered=recovered, strays=strays, mended=mended, complete=complete)
+
+
+def _change_workloads(
+    findings: InventoryFindings, workloads: Mapping[WorkloadUid, Stored[WorkloadRecord]], deps: ReconcileDeps
+) -> None:
+    """Let what is asked for claims without records be read anew when it is told again, and call for reports.
+
+    What somebody else changed meanwhile, the next check does.
+    """
+    for uid in findings.unserved:
+        _is_written(Change(workloads[uid], replace(workloads[uid].value, asked={})), deps)
+    for uid in findings.misreported:
+        _is_written(Change(workloads[uid], replace(workloads[uid].value, next_report_at=deps.clock.now())), deps)
 
 
 def _others(pools: Sequence[PoolSeen], kept: Mapping[SliceId, SliceRecord]) -> set[SliceId]:

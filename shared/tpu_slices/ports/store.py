@@ -115,6 +115,15 @@ class Together:
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """The slices of a workload's claims that have one reason."""
+
+    count: int
+    first: tuple[Stored[SliceRecord], ...]
+    """Those of the first Jobs; at least one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """One guarded write. No `before`: the record must not exist yet. No `after`: it is deleted."""
 
@@ -168,6 +177,17 @@ class SliceStore(Protocol):
 
     def having(self, cluster: ClusterId, claims: Collection[ClaimId]) -> Found[ClaimId, SliceRecord]:
         """Return the records of the slices that these claims have, read in one call for each CLAIMS_AT_ONCE."""
+
+    def hearing(
+        self, cluster: ClusterId, workload: WorkloadUid, most: int | None = None
+    ) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices whose `matching.hears` is this workload, in the order of their names; None: all of them."""
+
+    def alike(self, cluster: ClusterId, workload: WorkloadUid, most: int) -> Iterator[Alike]:
+        """Yield the slices of a workload's claims by reason, at most so many of each, in the order of their Jobs.
+
+        With twice as many reads of each reason, and one that counts them, whatever their number.
+        """
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         """Return every cluster that has a slice which is not GONE, with settings or without: one read for each."""

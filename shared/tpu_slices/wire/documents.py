@@ -20,7 +20,7 @@ from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import offers, wants
+from tpu_slices.domain.records.matching import hears, offers, tells, wants
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import paid_since
@@ -46,6 +46,10 @@ HOSTS_DIGEST = "hosts_digest"
 WANTS = "wants"
 OFFERS = "offers"
 """The fields of a slice by which a claim that waits and a slice that goes find each other (`records.matching`)."""
+HEARS = "hears"
+"""The field of a slice by which those are found that a change of their workload concerns (`records.matching`)."""
+TELLS = "tells"
+"""The field of a slice by which a workload's are counted by reason (`records.matching`)."""
 PAID_SINCE = "paid_since"
 """The field of a slice by which the one is found that has been paid for without use longest; None: it is not."""
 DEMAND_DIGEST = "demand_digest"
@@ -293,6 +297,8 @@ def _derived(record: Record) -> Fields:
         PAID_SINCE: paid_since(record),
         WANTS: wants(record),
         OFFERS: offers(record),
+        HEARS: hears(record),
+        TELLS: tells(record),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -103,7 +103,13 @@ def _having(claims: Collection[str], result: Found[Any, Any]) -> int:
     return sum(max(sum(claim in {*result, *result.unreadable} for claim in part), 1) for part in parts)
 
 
-LAZY = {"live_workloads", "live_standings", "kept_slices", "every_slice"}
+def _alike(most: int, counts: Sequence[int]) -> int:
+    """Return the reads of pages of so many, each of which begins with a reason; what fills one is counted, too."""
+    pages = (min(most, sum(counts[number:])) for number in range(len(counts)))
+    return sum(pages) + sum(count >= most for count in counts) + 1
+
+
+LAZY = {"alike", "live_workloads", "live_standings", "kept_slices", "every_slice"}
 ONE = {
     *("heartbeat", "limiter", "budget", "brake", "awaits_slot"),
     *(
@@ -117,21 +123,20 @@ ONE = {
     *("phase_count", "reason_count", "oldest_since", "paid_longest"),
 }
 """One document, or a number that the server makes of up to 1,000 entries of an index."""
-NO_READS = {"commit", "reject"}
+FIXED = {**dict.fromkeys(ONE, 1), "commit": 0, "reject": 0, "settings": 2, "digests": 2}
+"""With the settings the pause is read; digests are sums over the workloads at once, and one over the slices."""
 
 
 def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) -> int:
     """Return how many reads Firestore bills for a call of the store: one for what is not there, and for no result."""
-    if name in NO_READS | ONE:
-        return int(name in ONE)
+    if name in FIXED:
+        return FIXED[name]
     match name:
         case "together":
             names: Names = arguments[1]
             each = len({*names.slices}) + len({*names.workloads}) + names.heartbeat + names.limiter + names.brake
             each += _having(names.claims, result.having)
             return 2 * names.settings + each + (0 if result.slots is None else max(len(result.slots), 1))
-        case "settings" | "digests":  # and the pause; the sums over the workloads at once, and one over the slices
-            return 2
         case "workloads" | "slices":
             return len(set(arguments[1]))
         case "having":
@@ -142,6 +147,8 @@ def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) 
             documents = (store.document(place) or {} for place in store.places())
             queues = {queue for each in documents if (queue := each.get(REPORT_QUEUE)) is not None}
             return len(queues) + 2 if result else 1
+        case "alike":
+            return _alike(arguments[2], [each.count for each in result])
         case "settings_at":  # the settings, and the pause of each
             return max(2 * len(result), 1)
         case _:

@@ -78,7 +78,7 @@ def test_a_month_of_a_thousand_slices_that_stand_costs_less_than_ten_dollars(idl
     assert cost.bill(months["1,000 READY slices"])["sum"][1] < 10
 
 
-def test_a_pod_that_cannot_be_scheduled_waits_for_five_calls_of_firestore_and_a_message() -> None:
+def test_a_pod_that_cannot_be_scheduled_waits_for_six_calls_of_firestore_and_a_message() -> None:
     world = MeteredWorld()
     world.minutes(2)
     world.jobset_appears()
@@ -88,7 +88,7 @@ def test_a_pod_that_cannot_be_scheduled_waits_for_five_calls_of_firestore_and_a_
     assert created
     received, reconciled = before.partition(counters.RECEIVE)[2].split(counters.RECONCILE)
     received = received.rpartition(counters.RECEIVE)[2]
-    assert received.split() == ["together", "commit", "request_reconcile"]
+    assert received.split() == ["together", "having", "commit", "request_reconcile"]
     assert reconciled.split() == ["together", "offered", "commit"]
 
 

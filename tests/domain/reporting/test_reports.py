@@ -258,7 +258,7 @@ def test_a_lasting_reason_keeps_its_since() -> None:
     ],
 )
 def test_a_report_is_due_again_while_something_is_not_ready(slices: list[SliceRecord], again: timedelta | None) -> None:
-    due = next_report(report(a_jobset(), slices, QueueState(), NOW), NOW)
+    due = next_report(report(a_jobset(), slices, QueueState(), NOW), a_jobset(), NOW)
     assert due == (NOW + again if again else None)
 
 
@@ -322,7 +322,8 @@ def test_every_slice_is_ready_or_in_a_wait_and_no_report_is_too_long(
     course: list[tuple[Phase, Reason]], state: WorkloadState
 ) -> None:
     slices = [a_slice(index, *step) for index, step in enumerate(course)]
-    jobset = a_jobset(state=state, uid=WorkloadUid("uid-law"))
+    demand = dict.fromkeys((record.last_claim for record in slices), NOW)
+    jobset = a_jobset(state=state, uid=WorkloadUid("uid-law"), demand=demand)
     made = report(jobset, slices, QueueState(), NOW)
     assert made.message.endswith(".")
     assert len(made.waits) <= MOST_WAITS

@@ -21,13 +21,13 @@ from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import offers, wants
+from tpu_slices.domain.records.matching import hears, news_of, offers, tells, told_of_all, wants
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.store import Change, Found, Names, Record, Revision, Stored, Together
+from tpu_slices.ports.store import Alike, Change, Found, Names, Record, Revision, Stored, Together
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
 from tpu_slices.wire.documents import Fields, key, key_of
@@ -109,6 +109,21 @@ class FakeStore(FakeDocuments):
     def having(self, cluster: ClusterId, claims: Collection[ClaimId]) -> Found[ClaimId, SliceRecord]:
         self._answer()
         return self._having(cluster, claims)
+
+    def hearing(
+        self, cluster: ClusterId, workload: WorkloadUid, most: int | None = None
+    ) -> tuple[Stored[SliceRecord], ...]:
+        self._answer()
+        found = self._computed(SliceRecord, "hears", lambda: self._by(hears)).get(news_of(cluster, workload), [])
+        return tuple(sorted(found, key=lambda it: it.value.id)[:most])
+
+    def alike(self, cluster: ClusterId, workload: WorkloadUid, most: int) -> Iterator[Alike]:
+        self._answer()
+        every = self._computed(SliceRecord, "tells", lambda: self._by(tells))
+        after, end = told_of_all(cluster, workload)
+        for each in sorted(name for name in every if after < name < end):
+            found = sorted(every[each], key=lambda it: (it.value.replicated_job, it.value.job_index))
+            yield Alike(len(found), tuple(found[:most]))
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         self._answer()

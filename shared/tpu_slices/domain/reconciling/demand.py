@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -89,6 +90,29 @@ def demands(fact: SlicesWanted, cluster: ClusterId) -> tuple[SliceRequest, ...]:
     )
 
 
+def asked_by(fact: SlicesWanted, settings: ClusterSettings) -> Mapping[ClaimId, int]:
+    """Return a digest of what each waiting leader asks for, and of the settings by which a slice for it is planned."""
+    requests = {each.replicated_job: repr(each) for each in fact.requests}
+    beside = f"{settings.version} {chips_requested(fact.requests)}"
+    return {
+        claim_id(job_of(settings.cluster, fact.workload, leader)): _digest(
+            f"{beside} {requests[leader.replicated_job]} {leader}"
+        )
+        for leader in legitimate(fact)
+    }
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big")
+
+
+def as_before(asked_now: Mapping[ClaimId, int], known: WorkloadRecord | None) -> frozenset[ClaimId]:
+    """Return the claims that ask for what they asked for last, so that their slices are planned for that already."""
+    if known is None:
+        return frozenset()
+    return frozenset(claim for claim, digest in asked_now.items() if known.asked.get(claim) == digest)
+
+
 def wanted(
     fact: SlicesWanted,
     known: WorkloadRecord | None,
@@ -98,6 +122,8 @@ def wanted(
 ) -> Demand | None:
     """Return what leaders that waited at `now` change, or None if the fact is outdated.
 
+    `slices`: those of their claims, but for those that ask as before.
+
     | known JobSet                              | outcome                                                        |
     |-------------------------------------------|----------------------------------------------------------------|
     | none                                      | recorded, with demand for its slices                           |
@@ -106,6 +132,7 @@ def wanted(
     | suspended, at this generation             | outdated: its pods are terminating                             |
     | suspended, at an earlier generation       | resumed; a slice whose request changed is `rebuild_allowed`    |
     | active                                    | the demand is confirmed                                        |
+    | - and a leader asks as before             | nothing else                                                   |
     | - and a later fact told of the leader     | nothing of what that said                                      |
     | - of a LeaderWorkerSet                    | also: a slice whose request changed is `rebuild_allowed`       |
     """
@@ -115,11 +142,16 @@ def wanted(
     updates: dict[ClaimId, SliceRecord] = {}
     demand: dict[ClaimId, datetime | None] = dict(known.demand) if known else {}
     reach = dict(known.reach) if known else {}
+    asked_now = asked_by(fact, settings)
+    before = as_before(asked_now, known)
+    planned = dict(known.asked) if known else {}
     for each in demands(fact, settings.cluster):
         id_ = claim_id(each.job)
         demand[id_] = told_at = max(now, demand.get(id_) or now)
-        if told_at > now and id_ in slices:
-            continue  # a later fact says what the leader is now
+        is_late = told_at > now and id_ in slices  # a later fact says what the leader is now
+        if id_ in before or is_late:
+            continue
+        planned[id_] = asked_now[id_]
         reach[id_] = each.leader.reach
         spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
         if id_ not in slices:
@@ -133,7 +165,7 @@ def wanted(
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     new = [id_ for id_ in updates if id_ not in slices]
     beyond = {id_: it for id_, it in reach.items() if it is not Reach.OWN}
-    return Demand(replace(record, demand=demand, reach=beyond).with_recorded(new), updates)
+    return Demand(replace(record, demand=demand, reach=beyond, asked=planned).with_recorded(new), updates)
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
@@ -271,8 +303,14 @@ def with_current_desire(
 
 
 def is_overtaken(record: SliceRecord, own: WorkloadRecord) -> bool:
-    """Return whether a slice was needed, or was not, when it was last looked at, and nobody will look at it again."""
-    return record.next_reconcile_at is None and with_current_desire(record, own).desire is not record.desire
+    """Return whether a slice was last looked at for a need that is not there now, and nobody will look at it again.
+
+    It was needed, or was not, and is otherwise now; or it is in line although no leader is known to wait for it.
+    """
+    if record.next_reconcile_at is not None:
+        return False
+    forgotten = record.reason in IN_LINE and own.demand.get(record.last_claim) is None and not own.owner.kind.declares
+    return forgotten or with_current_desire(record, own).desire is not record.desire
 
 
 def in_progress(record: SliceRecord, now: datetime) -> bool:

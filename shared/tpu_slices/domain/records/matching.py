@@ -1,9 +1,12 @@
-"""By what a claim that waits for a slice and a slice that goes find each other: texts that are equal."""
+"""By what slices are found without a read for each of the others: texts that are equal.
+
+A claim that waits for a slice and a slice that goes find each other; an event finds the slices that it concerns.
+"""
 
 from __future__ import annotations
 
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, SliceSpec
+from tpu_slices.domain.model.slices import ClusterId, SliceSpec, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -45,6 +48,43 @@ def offers(record: SliceRecord) -> str | None:
     if (record.unclaimed and not record.fits) or record.reason is Reason.RELEASES_STOPPED:
         return None
     return _request(record.cluster, record.owner.namespace, made_as)
+
+
+def hears(record: SliceRecord) -> str | None:
+    """Return the `news_of` the workload whose changes concern a slice at once; None: those of none do.
+
+    | the slice                                                            | hears of its workload                |
+    |----------------------------------------------------------------------|--------------------------------------|
+    | no claim has it                                                      | nothing: it goes                     |
+    | it was requested, or stands                                          | everything                           |
+    | was not looked at yet, nothing is left of it, or no leader was known | that its leader waits                |
+    | to wait for it                                                       |                                      |
+    | else: its claim waits for capacity, chips, a slot, its next try, or  | nothing: it is looked at when that   |
+    | is refused                                                           | comes, or once the change has lasted |
+    """
+    if record.unclaimed:
+        return None
+    requested = record.current.create_requested_at is not None
+    rests = record.phase is Phase.GONE or record.reason in {Reason.REQUESTED, Reason.DEMAND_STALE}
+    concerned = requested or rests or record.claim.unawaited_since is not None
+    return news_of(record.cluster, record.owner.uid) if concerned else None
+
+
+def news_of(cluster: ClusterId, workload: WorkloadUid) -> str:
+    return f"{cluster} {workload}"
+
+
+def tells(record: SliceRecord) -> str | None:
+    """Return the workload and reason by which a claim's slice is counted among its workload's; None: it is no claim's.
+
+    The names of one workload sort between `told_of_all`.
+    """
+    return None if record.unclaimed else f"{news_of(record.cluster, record.owner.uid)} {record.reason}"
+
+
+def told_of_all(cluster: ClusterId, workload: WorkloadUid) -> tuple[str, str]:
+    """Return what sorts before and behind what the slices of a workload tell."""
+    return f"{news_of(cluster, workload)} ", f"{news_of(cluster, workload)} \uffff"
 
 
 def _request(cluster: ClusterId, namespace: str, spec: SliceSpec) -> str:

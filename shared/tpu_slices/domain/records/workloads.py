@@ -87,6 +87,8 @@ class WorkloadRecord:
     """Its slices, and when a leader was last told to wait for each; None: not since it came to hosts, or in doubt."""
     reach: Mapping[ClaimId, Reach] = field(default_factory=dict, hash=False)
     """How far the leader of a slice reaches, as the relay told last; left out: to its own hosts alone."""
+    asked: Mapping[ClaimId, int] = field(default_factory=dict, hash=False)
+    """What the leader of each slice asked for when the slice was planned, as a digest; left out: it is read again."""
     claims_recorded: int = 0
     """How many claims got their first record: of two processes that make one at once, one finds this changed."""
     state_since: datetime

@@ -7,7 +7,7 @@ logged, and printed by `slices explain`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import Pinning, WorkloadState
@@ -17,11 +17,20 @@ from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, relay_silence, run_ends
-from tpu_slices.domain.reporting.waits import BY_OPERATOR, PROVISIONING, QueueState, unreadable_wait, waits_of
+from tpu_slices.domain.reporting.waits import (
+    BY_OPERATOR,
+    PROVISIONING,
+    QueueState,
+    unreadable_wait,
+    waits_of,
+)
 
 SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
+SUSPENSION_LASTS = timedelta(minutes=6)
+"""How long a workload has been suspended when its slices are released that nothing was bought for: longer than the
+relay holds back that it is resumed (`relay.telling`)."""
 CONFIRMED_WITHIN = timedelta(minutes=10)
 """Demand that was confirmed no longer before the relay fell silent is taken to last: it is within 5."""
 MOST_WAITS = 20
@@ -40,14 +49,24 @@ _ENDED: Mapping[WorkloadState, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """The slices of a workload whose records were not read."""
+
+    unreadable: Collection[ClaimId] = ()
+    """They cannot be."""
+    alike: Mapping[Reason, int] = field(default_factory=dict, hash=False)
+    """How many have the reason of some that were."""
+
+
 def report(
     jobset: WorkloadRecord,
     slices: Iterable[SliceRecord],
     queue: QueueState,
     now: datetime,
-    unreadable: Collection[ClaimId] = (),
+    not_read: NotRead = NotRead(),
 ) -> Report:
-    """Return the report of a JobSet on its slices; of those in `unreadable` the records cannot be read.
+    """Return the report of a JobSet on its slices: those that were read, and what is known of the others.
 
     | JobSet    | slices                                         | reason        |
     |-----------|------------------------------------------------|---------------|
@@ -64,7 +83,7 @@ def report(
     | ended     | some not GONE                                  | RELEASING     |
     | ended     | all GONE                                       | RELEASED      |
     """
-    found = _found(jobset, slices, queue, now, unreadable)
+    found = _found(jobset, _Slices(tuple(slices), not_read), queue, now)
     return Report(
         reason=found.reason,
         message=_message(jobset, found, now),
@@ -76,34 +95,40 @@ def report(
     )
 
 
-def _found(
-    jobset: WorkloadRecord,
-    slices: Iterable[SliceRecord],
-    queue: QueueState,
-    now: datetime,
-    unreadable: Collection[ClaimId],
-) -> _Found:
-    active = jobset.state is WorkloadState.ACTIVE
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    records: Sequence[SliceRecord]
+    not_read: NotRead
+
+
+def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: datetime) -> _Found:
+    active, unreadable = jobset.state is WorkloadState.ACTIVE, slices.not_read.unreadable
     silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
-    records = sorted(slices, key=lambda record: (record.replicated_job, record.job_index))
+    records = sorted(slices.records, key=lambda record: (record.replicated_job, record.job_index))
     if active:
         records = [
             record for record in records if jobset.has(record.job_index) and _in_demand(record, jobset, queue, now)
         ]
-    groups = waits_of([record for record in records if _is_waited_for(record, active=active)], queue, now)
+    told = {record.reason for record in records}
+    more = {reason: count for reason, count in slices.not_read.alike.items() if reason in told}
+    waiting = [record for record in records if _is_waited_for(record, active=active)]
+    groups = waits_of(waiting, queue, now, more)
     if silence:
         groups = tuple(wait if _needs_somebody(wait) else replace(wait, remedy=silence) for wait in groups)
     if unreadable:
         groups = (unreadable_wait(unreadable, jobset.state_since), *groups)
-    requested = len(records) + len(unreadable)
+    requested = len(records) + sum(more.values()) + len(unreadable)
+    ready = sum(record.phase is Phase.READY for record in records)
+    ready += sum(count for reason, count in more.items() if reason.phase is Phase.READY)
+    served_since = max((record.since for record in records), default=None)
     return _Found(
         reason=_reason(jobset, requested, groups, silence) if active else _idle(jobset, groups),
-        requested=requested,
-        ready=sum(record.phase is Phase.READY for record in records) if active else 0,
+        requested=requested if active else max(requested, len(jobset.demand)),
+        ready=ready if active else 0,
         waits=groups,
         silence=silence,
         run_ends=run_ends(records) if active else "",
-        served_since=max((record.since for record in records), default=None),
+        served_since=None if more else served_since,
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
@@ -128,7 +153,7 @@ class _Found:
     caveats: tuple[str, ...]
     """What may go wrong although there are slices."""
     served_since: datetime | None
-    """When the last of the slices came to the phase it is in."""
+    """When the last of the slices came to the phase it is in; None: there are none, or not all were read."""
 
 
 def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, now: datetime) -> bool:
@@ -151,18 +176,32 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
 
 
 def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:
-    return record.reason not in SERVED if active else record.phase is not Phase.GONE
+    """Return whether a slice is waited for: to serve or, of a workload that is not active, to be gone."""
+    stands = record.current.create_requested_at is not None or record.phase is Phase.RELEASING
+    return record.reason not in SERVED if active else stands and record.phase is not Phase.GONE
 
 
-def next_report(made: Report, now: datetime) -> datetime | None:
+def next_report(made: Report, jobset: WorkloadRecord, now: datetime) -> datetime | None:
     """Return when the next report is made if nothing changes before, or None if then none is needed.
 
-    | reason                           | next report                |
-    |----------------------------------|----------------------------|
-    | READY, NOT_REQUESTED, RELEASED   | none                       |
-    | PROVISIONING, WAITING, RELEASING,| when it is announced again |
-    | BLOCKED                          |                            |
+    | reason                           | next report                                                     |
+    |----------------------------------|-----------------------------------------------------------------|
+    | any, of one suspended lately     | once that has lasted: its slices without hosts are released     |
+    | READY, NOT_REQUESTED, RELEASED   | none                                                            |
+    | PROVISIONING, WAITING, RELEASING,| when it is announced again                                      |
+    | BLOCKED                          |                                                                 |
     """
+    lasts_at = suspension_lasts_at(jobset, now)
+    return lasts_at if lasts_at is not None and jobset.demand else _renewed(made, now)
+
+
+def suspension_lasts_at(jobset: WorkloadRecord, now: datetime) -> datetime | None:
+    """Return when a workload will have been suspended for SUSPENSION_LASTS; None: it has been, or is not suspended."""
+    lasts_at = jobset.state_since + SUSPENSION_LASTS
+    return lasts_at if jobset.state is WorkloadState.SUSPENDED and now < lasts_at else None
+
+
+def _renewed(made: Report, now: datetime) -> datetime | None:
     match made.reason:
         case ReportReason.READY | ReportReason.NOT_REQUESTED | ReportReason.RELEASED:
             return None
@@ -188,7 +227,7 @@ def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
         return True
     if made.reason is ReportReason.READY and made.since > jobset.announced_at:
         return True
-    return next_report(made, now) is not None and now - jobset.announced_at >= RENEW
+    return _renewed(made, now) is not None and now - jobset.announced_at >= RENEW
 
 
 def goes_without_saying(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:

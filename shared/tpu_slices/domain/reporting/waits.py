@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
@@ -67,15 +68,28 @@ class QueueState:
         return f" (queue position {min(numbers)}, {self.running} running)"
 
 
-def waits_of(records: Iterable[SliceRecord], queue: QueueState, now: datetime) -> tuple[Wait, ...]:
-    """Return the waits, most severe first; slices on their way to READY come last."""
+NO_MORE: Mapping[Reason, int] = MappingProxyType({})
+
+
+def waits_of(
+    records: Iterable[SliceRecord], queue: QueueState, now: datetime, more: Mapping[Reason, int] = NO_MORE
+) -> tuple[Wait, ...]:
+    """Return the waits, most severe first; slices on their way to READY come last.
+
+    `more`: how many slices have a reason beside the records: they are taken to wait for what the first of these does.
+    """
+    left = dict(more)
     groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
     for record in records:
         reason = _why(record, queue)
         groups.setdefault(
             (record.phase, reason, reason_text(record, reason, queue.vendor, queue.paused).message), []
         ).append(record)
-    waits = [_wait(reason, group, queue, now) for (_, reason, _), group in groups.items()]
+    waits = [
+        replace(wait, count=wait.count + left.pop(group[0].reason, 0))
+        for (_, reason, _), group in groups.items()
+        for wait in [_wait(reason, group, queue, now)]
+    ]
     return tuple(sorted(waits, key=lambda wait: (wait.reason in PROVISIONING, _WORST_FIRST.index(wait.phase))))
 
 
