@@ -50,6 +50,8 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "hearing, a part": lambda store: store.hearing(CLUSTER, OWNER, 2),
     "alike": lambda store: [*store.alike(CLUSTER, OWNER, 2)],
     "alike, all": lambda store: [*store.alike(CLUSTER, OWNER, 20)],
+    "told_alike": lambda store: store.told_alike(CLUSTER, OWNER, (Phase.QUEUED, Reason.REQUESTED), 2),
+    "awaiting_chips": lambda store: store.awaiting_chips(CLUSTER, "", 10),
     "clusters_with_slices": lambda store: store.clusters_with_slices(),
     "slice_count": lambda store: store.slice_count(CLUSTER),
     "due_slices": lambda store: store.due_slices(CLUSTER, NOW, 10),

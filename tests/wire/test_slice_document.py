@@ -133,7 +133,7 @@ A_SLICE = {
     "wants": None,
     "offers": None,
     "hears": "demo uid-llama",
-    "tells": "demo uid-llama HostsJoining",
+    "tells": "demo uid-llama PROVISIONING HostsJoining",
     "join_asked": None,
     "let_go": "",
     "fits": False,

@@ -24,6 +24,7 @@ from tpu_slices.adapters.firestore_documents import (
     stored,
 )
 from tpu_slices.adapters.firestore_queries import (
+    AWAITING_CHIPS,
     AWAITING_SLOT,
     BOUGHT_IN_CLUSTER,
     BOUGHT_IN_NAMESPACE,
@@ -68,7 +69,7 @@ from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import news_of, tells, told_of_all
+from tpu_slices.domain.records.matching import news_of, tells, tells_of, told_of_all
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
@@ -83,6 +84,7 @@ from tpu_slices.wire.documents import (
     REPORT_QUEUE,
     STANDING,
     Key,
+    chips_line,
     encode,
     encode_change,
     encode_rejection,
@@ -209,6 +211,15 @@ class FirestoreStore(FirestoreReads):
             after = tells(page[0].value) or end
             first = tuple(itertools.takewhile(lambda it: tells(it.value) == after, page))  # noqa: B023 - used up here
             yield Alike(len(first) if len(first) < most else self._count(TOLD_ALIKE, after), first)
+
+    def told_alike(
+        self, cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason], most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        return self._leading(SliceRecord, most, self._asked(TOLD_ALIKE, tells_of(cluster, workload, why)))
+
+    def awaiting_chips(self, cluster: ClusterId, start: str, most: int) -> tuple[Stored[WorkloadRecord], ...]:
+        begin, end = chips_line(cluster, start), chips_line(cluster, "\uffff")
+        return self._leading(WorkloadRecord, most, self._asked(AWAITING_CHIPS, begin, end))
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         found: list[ClusterId] = []

@@ -9,6 +9,7 @@ from typing import Literal
 from tpu_slices.wire.documents import (
     CHIPS_BOUGHT,
     CHIPS_IDLE,
+    CHIPS_LINE,
     DEMAND_DIGEST,
     HEARS,
     HOSTS_DIGEST,
@@ -112,6 +113,12 @@ NAMESPACE_IN_PHASE = Query(
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
 WANTING = Query(collection="slices", where=((WANTS, "=="),), order="claim.waits_since")
 OFFERED = Query(collection="slices", where=((OFFERS, "=="),), order="__name__")
+AWAITING_CHIPS = Query(
+    collection="workloads",
+    where=((CHIPS_LINE, ">="), (CHIPS_LINE, "<")),
+    order=CHIPS_LINE,
+    then=("chips_awaited_since",),
+)
 HEARING = Query(collection="slices", where=((HEARS, "=="),), order="__name__")
 TOLD_OF_WORKLOAD = Query(
     collection="slices",
@@ -157,6 +164,7 @@ QUERIES = (
     PAID_SLICES,
     WANTING,
     OFFERED,
+    AWAITING_CHIPS,
     HEARING,
     TOLD_OF_WORKLOAD,
     TOLD_ALIKE,

@@ -86,7 +86,7 @@ def limited(
 ) -> Limited | None:
     """Return whether a slice may be bought; None: no releases are stopped where it is."""
     brake, namespace = stored.value if stored else None, record.owner.namespace
-    if brake is None or record.spec is None or not (brake.on(None) or brake.on(namespace)):
+    if brake is None or record.spec is None or not brake.stops(namespace):
         return None
     chips = count(record, settings, deps, always=True)
     return Limited(why_not_bought(brake, namespace, record.spec.chips, chips.held) if chips.held else None, chips)

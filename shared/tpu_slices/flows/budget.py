@@ -1,18 +1,35 @@
-"""Counts chips: those that all other pools hold, before a creation is decided, and what a cluster has in all."""
+"""Counts chips: those that all other pools hold, before a creation is decided, and what a cluster has in all.
+
+Tells who waits for chips when some are released: what is refused for a limit is looked at by no clock.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.model.reasons import LIMITED, Phase
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
+from tpu_slices.domain.planning.policy import Held, Room
 from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.counts import COUNTED_PHASES, HELD, ON_HOLD, RELEASED_NOW, ClusterCount
-from tpu_slices.ports.deps import ReconcileDeps
-from tpu_slices.ports.store import Change
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
+from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.store import Change, Stored
+
+NAMESPACES = 50
+"""The most namespaces that are looked through for workloads that wait."""
+WORKLOADS = 20
+"""The most workloads of a namespace: those that have waited longest."""
+MOST_TOLD = 100
+"""The most slices that are told at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +77,66 @@ def counted(cluster: ClusterId, deps: ReconcileDeps) -> ClusterCount:
         paid_for=now - paid[1] if paid else timedelta(0),
         paid_slice=paid[0] if paid else None,
     )
+
+
+def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str | None = None) -> int:
+    """Request reconciles of slices that are refused for a limit of chips, and that fit now; return how many.
+
+    Namespaces take turns, that in which chips were released last; in each, workloads take turns, those that have waited
+    longest first. `released_in`: None: some may have been, anywhere; then nobody is told where purchases are stopped.
+    """
+    cluster = settings.cluster
+    if settings.paused is not None or settings.retired is not None:
+        return 0
+    waiting = _waiting(cluster, deps)
+    if waiting and released_in is None:
+        brake = deps.store.brake(cluster)
+        waiting = {each: it for each, it in waiting.items() if brake is None or not brake.value.stops(each)}
+    if not waiting:
+        return 0
+    behind = sorted(waiting, key=lambda namespace: (namespace <= (released_in or ""), namespace))
+    held = {namespace: deps.store.chips_bought(cluster, namespace) for namespace in behind}
+    room = Room(settings.policy, deps.store.chips_bought(cluster), held)
+    known = {stored.value.owner.uid: stored for each in waiting.values() for stored in each}
+    fits = who_fits([[stored.value for stored in waiting[namespace]] for namespace in behind], room)
+    told = [claim for uid, most in fits.items() for claim in _slices(known[uid], most, deps)]
+    deps.publisher.request_reconcile(cluster, told)
+    return len(told)
+
+
+def who_fits(waiting: Iterable[Sequence[WorkloadRecord]], room: Room) -> Mapping[WorkloadUid, int]:
+    """Return how many slices of which workloads fit into the room; `waiting`: the workloads of each namespace."""
+    fits: Counter[WorkloadUid] = Counter()
+    turns = deque(deque(each) for each in waiting)
+    while turns and fits.total() < MOST_TOLD:
+        workloads = turns.popleft()
+        while workloads:
+            first = workloads.popleft()
+            if first.chips_awaited is not None and room.takes(first.chips_awaited, first.owner.namespace):
+                fits[first.owner.uid] += 1
+                workloads.append(first)
+                turns.append(workloads)
+                break
+    return fits
+
+
+def _waiting(cluster: ClusterId, deps: IntakeDeps) -> Mapping[str, Sequence[Stored[WorkloadRecord]]]:
+    """Return the workloads that wait, by namespace."""
+    found: dict[str, Sequence[Stored[WorkloadRecord]]] = {}
+    start = ""
+    while len(found) < NAMESPACES and (page := deps.store.awaiting_chips(cluster, start, WORKLOADS)):
+        namespace = page[0].value.owner.namespace
+        found[namespace] = [stored for stored in page if stored.value.owner.namespace == namespace]
+        start = f"{namespace} "
+    return found
+
+
+def _slices(waiting: Stored[WorkloadRecord], most: int, deps: IntakeDeps) -> list[ClaimId]:
+    """Return the slices of a workload that are told. One that has none waits no more, until a report finds some."""
+    workload = waiting.value
+    find = partial(deps.store.told_alike, workload.cluster, workload.owner.uid, most=most)
+    found = [stored.value.last_claim for reason in LIMITED for stored in find((Phase.REFUSED, reason))]
+    if not found:
+        with suppress(StaleRecord):
+            deps.store.commit(Change(waiting, replace(workload, chips_awaited=None, chips_awaited_since=None)))
+    return found[:most]

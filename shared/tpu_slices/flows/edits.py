@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import LIMITED, Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, is_claim_id, is_slice_id
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -98,9 +98,8 @@ def edit(cluster: ClusterId, slice_: ClaimId | SliceId, change: Edit, deps: Inta
 
 def wake(cluster: ClusterId, deps: IntakeDeps) -> int:
     """Request a reconcile of every slice that is not settled, as after a pause; return their number."""
-    unsettled = [
-        stored.value.name for stored in deps.store.kept_slices(cluster) if stored.value.next_reconcile_at is not None
-    ]
+    kept = (stored.value for stored in deps.store.kept_slices(cluster))
+    unsettled = [each.name for each in kept if each.next_reconcile_at is not None or each.reason in LIMITED]
     deps.publisher.request_reconcile(cluster, unsettled)
     return len(unsettled)
 

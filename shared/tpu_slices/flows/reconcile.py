@@ -17,6 +17,7 @@ from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
+from tpu_slices.flows.budget import tell_waiting
 from tpu_slices.flows.hosts import is_taken
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
@@ -142,9 +143,19 @@ def _once(
         return None
     announce(decided.before, decided.before.announced_count, deps)  # again: the instance that saved them may have died
     if decided.decision.record.unclaimed and decided.decision.record.phase is Phase.GONE:
-        return forget(decided.looked, decided.decision, deps, served)
+        done = forget(decided.looked, decided.decision, deps, served)
+    else:
+        done = _follow(decided, deps, served)
+    left = decided.decision.let_go
+    if done.before.chips_bought > done.after.chips_bought + (left.chips_bought if left is not None else 0):
+        tell_waiting(looked.settings, deps, released_in=done.before.owner.namespace)
+    return done
+
+
+def _follow(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:
+    """Remember what was decided, act on it, and note what came of that."""
     if decided.is_gone:  # before that is saved: an instance that dies in between has it told once more
-        tell_gone(decided.before, looked.settings, deps)
+        tell_gone(decided.before, decided.looked.settings, deps)
     remembered = _remember(decided, deps, served)
     done = act(remembered.stored.value, decided.decision.actions, decided.looked, deps)
     return _note(decided, remembered, done, deps, served)

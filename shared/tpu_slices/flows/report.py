@@ -11,7 +11,7 @@ from functools import cache, partial
 from types import MappingProxyType
 
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import IN_LINE
+from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
@@ -187,7 +187,11 @@ def _read(workload: WorkloadRecord, deps: IntakeDeps) -> _Read:
     if workload.state is not WorkloadState.ACTIVE or len(workload.demand) <= FEW:
         return _read_all(workload, deps)
     alike = [*deps.store.alike(workload.cluster, workload.owner.uid, SAMPLE)]
-    more = {each.first[0].value.reason: each.count - len(each.first) for each in alike if each.count > len(each.first)}
+    more = {
+        (each.first[0].value.phase, each.first[0].value.reason): each.count - len(each.first)
+        for each in alike
+        if each.count > len(each.first)
+    }
     return _Read([stored.value for each in alike for stored in each.first], NotRead(alike=more))
 
 
@@ -260,7 +264,7 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     if not announced and not is_due and (made == workload.report or goes_without_saying(made, workload, now)):
         return None
     planned = {} if workload.state is WorkloadState.SUSPENDED else workload.asked  # it may last longer than records do
-    workload = replace(workload, asked=planned)
+    workload = _with_chips_awaited(replace(workload, asked=planned), slices.readable, now)
     after = replace(workload, report=made, next_report_at=next_report(made, workload, now))
     if announced:
         stored = _with_due_report(stored, now, deps) if workload.next_report_at is None else stored
@@ -268,6 +272,15 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
         deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
     deps.store.commit(Change(stored, after))
     return Reported(workload, made) if announced else None
+
+
+def _with_chips_awaited(workload: WorkloadRecord, slices: Iterable[SliceRecord], now: datetime) -> WorkloadRecord:
+    """Return the record with the chips that its slices are refused for: it is told when some are released."""
+    if workload.state is not WorkloadState.ACTIVE:
+        return workload
+    fewest = min((it.spec.chips for it in slices if it.reason in LIMITED and it.spec is not None), default=None)
+    since = None if fewest is None else workload.chips_awaited_since or now
+    return replace(workload, chips_awaited=fewest, chips_awaited_since=since)
 
 
 def _with_due_report(stored: Stored[WorkloadRecord], now: datetime, deps: ReconcileDeps) -> Stored[WorkloadRecord]:
@@ -284,6 +297,8 @@ def _postpone(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
 def with_announced(workload: WorkloadRecord, made: Report, now: datetime) -> WorkloadRecord:
     """Return the record of a JobSet whose report is announced now."""
     count = workload.announced_count + 1
+    if made.reason is ReportReason.READY:
+        workload = replace(workload, chips_awaited=None, chips_awaited_since=None)
     return replace(
         workload, report=made, next_report_at=next_report(made, workload, now), announced_at=now, announced_count=count
     )

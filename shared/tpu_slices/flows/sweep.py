@@ -26,7 +26,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
-from tpu_slices.flows.budget import counted
+from tpu_slices.flows.budget import counted, tell_waiting
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
@@ -110,7 +110,8 @@ def sweep(deps: ReconcileDeps) -> Swept:
     |----------------------------------------------------------------|----------------------------------------------|
     | request reconciles of slices that are due                      | count slices and chips                       |
     | notice that the relay fell silent, or is heard again           | settle slots                                 |
-    | call for reports of workloads that tell so                     | ask for all demand if the settings changed   |
+    | call for reports of workloads that tell so                     | tell who waits for chips and fits            |
+    |                                                                | ask for all demand if the settings changed   |
     |                                                                | check the inventory, if that is due          |
     |                                                                | ask for lists, if records differ from what   |
     |                                                                | the relay sees                               |
@@ -175,6 +176,10 @@ def _calls_for_reports(of: SweptCluster) -> Did:
 
 def _counts(of: SweptCluster) -> Did:
     return Did(count=counted(of.cluster, of.deps))
+
+
+def _tells_of_chips(of: SweptCluster) -> Did:
+    return Did(requested=tell_waiting(of.settings, of.deps))
 
 
 def _asks_for_demand(of: SweptCluster) -> Did:
@@ -335,6 +340,7 @@ BEFORE_REPORTS = (
 AFTER_REPORTS = (
     Duty("counts", _counts),
     Duty("slots", _settles_slots, contended=True),
+    Duty("chips", _tells_of_chips),
     Duty("demand under new settings", _asks_for_demand, contended=True),
     Duty("inventory check", _checks_inventory),
     Duty("lists", _asks_for_lists, contended=True),

@@ -116,7 +116,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """The slices of a workload's claims that have one reason."""
+    """The slices of a workload's claims that are in one phase for one reason."""
 
     count: int
     first: tuple[Stored[SliceRecord], ...]
@@ -184,9 +184,20 @@ class SliceStore(Protocol):
         """Return slices whose `matching.hears` is this workload, in the order of their names; None: all of them."""
 
     def alike(self, cluster: ClusterId, workload: WorkloadUid, most: int) -> Iterator[Alike]:
-        """Yield the slices of a workload's claims by reason, at most so many of each, in the order of their Jobs.
+        """Yield the slices of a workload's claims by phase and reason, at most so many of each, by their Jobs.
 
         With twice as many reads of each reason, and one that counts them, whatever their number.
+        """
+
+    def told_alike(
+        self, cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason], most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices of a workload's claims that are in a phase for a reason, in the order of their Jobs."""
+
+    def awaiting_chips(self, cluster: ClusterId, start: str, most: int) -> tuple[Stored[WorkloadRecord], ...]:
+        """Return workloads that wait for chips, of the namespaces from `start` on.
+
+        They come by namespace, and within one those that wait longest first.
         """
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:

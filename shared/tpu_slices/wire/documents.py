@@ -55,6 +55,8 @@ PAID_SINCE = "paid_since"
 DEMAND_DIGEST = "demand_digest"
 STANDING = "standing"
 """The fields of a workload that Firestore sums up; 0: none of its leaders waits; it has ended."""
+CHIPS_LINE = "chips_line"
+"""The field of a workload by which those are found that wait for chips: `{cluster} {namespace}`, or None."""
 REPORT_QUEUE = "report_queue"
 """The field of a workload by which reports are read fairly: `{cluster}/{first or renewed}/{namespace}`, or None."""
 
@@ -210,6 +212,11 @@ def queue_name(queue: ReportQueue) -> str:
     return f"{queue.cluster}/{'first' if queue.first else 'renewed'}/{queue.namespace}"
 
 
+def chips_line(cluster: ClusterId, namespace: str) -> str:
+    """Return what sorts the workloads that wait for chips: by namespace within a cluster."""
+    return f"{cluster} {namespace}"
+
+
 def queue_named(name: str) -> ReportQueue:
     cluster, _, rest = name.partition("/")
     kind, _, namespace = rest.partition("/")
@@ -280,6 +287,7 @@ def _derived(record: Record) -> Fields:
         queue = record.report_queue
         return {
             REPORT_QUEUE: queue_name(queue) if queue else None,
+            CHIPS_LINE: chips_line(record.cluster, record.owner.namespace) if record.awaits_chips else None,
             DEMAND_DIGEST: record.demand_digest,
             STANDING: record.standing,
         }

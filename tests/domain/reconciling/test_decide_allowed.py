@@ -61,11 +61,11 @@ def test_a_ready_slice_is_not_deleted_under_new_settings() -> None:
     assert (decision.record.phase, decision.actions) == (Phase.READY, ())
 
 
-def test_a_slice_over_the_chip_limit_is_refused_and_reconciled_again() -> None:
+def test_a_slice_over_the_chip_limit_is_refused_and_not_looked_at_by_itself() -> None:
     decision = decided(a_record(slot=0), SHARED, Held(in_namespace=56, in_cluster=56))
     assert (decision.record.phase, decision.reason) == (Phase.REFUSED, Reason.CHIP_LIMIT_REACHED)
     assert "the namespace research holds 56 of 64" in decision.message
-    assert decision.record.next_reconcile_at == NOW + MINUTE
+    assert decision.record.next_reconcile_at is None
 
 
 def test_a_slice_over_the_chip_limit_that_no_leader_waits_for_says_so_unless_the_relay_is_silent() -> None:

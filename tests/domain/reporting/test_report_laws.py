@@ -25,9 +25,9 @@ def test_a_report_on_some_slices_of_each_reason_and_their_number_counts_as_one_o
         a_record(job=a_job(job_index=index), phase=phase, reason=reason, message="Said.")
         for index, (phase, reason) in enumerate(course)
     ]
-    of_each = {reason: [each for each in slices if each.reason is reason] for _, reason in course}
+    of_each = {why: [each for each in slices if (each.phase, each.reason) == why] for why in course}
     some = [record for alike in of_each.values() for record in alike[:sample]]
-    others = {reason: len(alike) - sample for reason, alike in of_each.items() if len(alike) > sample}
+    others = {why: len(alike) - sample for why, alike in of_each.items() if len(alike) > sample}
     whole = report(a_jobset(), slices, QueueState(), NOW)
     made = report(a_jobset(), some, QueueState(), NOW, NotRead(alike=others))
     assert (made.reason, made.requested, made.ready) == (whole.reason, whole.requested, whole.ready)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
+from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
@@ -124,6 +124,20 @@ class FakeStore(FakeDocuments):
         for each in sorted(name for name in every if after < name < end):
             found = sorted(every[each], key=lambda it: (it.value.replicated_job, it.value.job_index))
             yield Alike(len(found), tuple(found[:most]))
+
+    def told_alike(
+        self, cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason], most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        found = [it for alike in self.alike(cluster, workload, SLICES_PER_WORKLOAD) for it in alike.first]
+        return tuple(it for it in found if (it.value.phase, it.value.reason) == why)[:most]
+
+    def awaiting_chips(self, cluster: ClusterId, start: str, most: int) -> tuple[Stored[WorkloadRecord], ...]:
+        self._answer()
+        waiting = (it for it in self._of(cluster, WorkloadRecord) if it.value.awaits_chips)
+        behind = (it for it in waiting if it.value.owner.namespace >= start)
+        return tuple(
+            sorted(behind, key=lambda it: (it.value.owner.namespace, it.value.chips_awaited_since or _LONG_AGO))[:most]
+        )
 
     def clusters_with_slices(self) -> tuple[ClusterId, ...]:
         self._answer()

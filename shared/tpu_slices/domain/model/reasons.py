@@ -79,7 +79,7 @@ class Reason(StrEnum):
     NOT_ALLOWED = "NotAllowed", Phase.REFUSED  # the settings do not allow its tenant such a slice
     PODS_NOT_PINNED = "PodsNotPinned", Phase.REFUSED  # its pods could come to several slices: nothing pins them
     CLUSTER_RETIRED = "ClusterRetired", Phase.REFUSED  # an operator ends all slices of the cluster
-    CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips: reconciled again
+    CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips
     PURCHASES_STOPPED = "PurchasesStopped", Phase.REFUSED  # releases are, and nothing is bought beyond what stands
     LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
 
@@ -129,6 +129,10 @@ SERVED = frozenset(
 
 IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN})
 """The reasons of slices whose creation waits for a slot."""
+
+
+LIMITED = (Reason.CHIP_LIMIT_REACHED, Reason.PURCHASES_STOPPED)
+"""The reasons of slices that are refused as long as others hold the chips."""
 
 
 EXPLAINED = frozenset({Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED, Reason.EARLIER_SLICE_STANDS})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tpu_slices.domain.model.clusters import Allowed, Policy
@@ -63,6 +63,28 @@ def over_budget(spec: SliceSpec, namespace: str, held: Held, policy: Policy) -> 
         where = f"the cluster holds {held.in_cluster} of {most}"
         return f"policy.chips_per_cluster: this slice has {spec.chips} chips, and {where}"
     return None
+
+
+class Room:
+    """How many chips may still be bought."""
+
+    def __init__(self, policy: Policy, in_cluster: int, in_namespaces: Mapping[str, int]) -> None:
+        """`in_cluster`, `in_namespaces`: the chips that are held."""
+        self._left: dict[str | None, int | None] = {None: _left(policy.chips_per_cluster, in_cluster)}
+        for namespace, held in in_namespaces.items():
+            self._left[namespace] = _left(policy.allowed(namespace).chips_per_namespace, held)
+
+    def takes(self, chips: int, namespace: str) -> bool:
+        """Return whether so many fit into the limits of a namespace and of the cluster, and take them if they do."""
+        limits = {each: left for each in (None, namespace) if (left := self._left[each]) is not None}
+        if any(left < chips for left in limits.values()):
+            return False
+        self._left |= {each: left - chips for each, left in limits.items()}
+        return True
+
+
+def _left(most: int | None, held: int) -> int | None:
+    return None if most is None else most - held
 
 
 def _account(account: str | None, allowed: Allowed) -> Iterator[Obstacle]:

@@ -18,7 +18,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
     WorkloadState,
 )
-from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
+from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import (
     ClaimId,
     ClusterId,
@@ -305,11 +305,13 @@ def with_current_desire(
 def is_overtaken(record: SliceRecord, own: WorkloadRecord) -> bool:
     """Return whether a slice was last looked at for a need that is not there now, and nobody will look at it again.
 
-    It was needed, or was not, and is otherwise now; or it is in line although no leader is known to wait for it.
+    It was needed, or was not, and is otherwise now; or it is in line, or refused for a limit of chips, although no
+    leader is known to wait for it.
     """
     if record.next_reconcile_at is not None:
         return False
-    forgotten = record.reason in IN_LINE and own.demand.get(record.last_claim) is None and not own.owner.kind.declares
+    waits = record.reason in IN_LINE or record.reason in LIMITED
+    forgotten = waits and own.demand.get(record.last_claim) is None and not own.owner.kind.declares
     return forgotten or with_current_desire(record, own).desire is not record.desire
 
 

@@ -129,8 +129,7 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     | READY, in use                   | not by itself                                                            |
     | READY, unused                   | after `idle_after`                                                       |
     | REFUSED, GONE                   | not by itself                                                            |
-    | REFUSED, ChipLimitReached or    | after `requeue_after`: other slices may release chips                    |
-    | PurchasesStopped                |                                                                          |
+    | REFUSED, of LIMITED             | not by itself: who releases chips, or the sweep, requests it             |
     | REFUSED, ClusterRetired         | after `resync_after`: the cluster may be resumed                         |
     | QUEUED, DemandStale             | after `demand_ttl`; after `requeue_after` while an order may take effect |
     | QUEUED, OperationLimit,         | not by itself: who frees a slot hands it on to the slice and requests it |
@@ -178,8 +177,6 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
             return max(record.since, record.current.hosts.vacant_since or record.since, now - limits.idle_after) + (
                 limits.idle_after + limits.requeue_after
             )
-        case Phase.REFUSED if record.reason in {Reason.CHIP_LIMIT_REACHED, Reason.PURCHASES_STOPPED}:
-            return now + limits.requeue_after
         case Phase.REFUSED if record.reason is Reason.CLUSTER_RETIRED:
             return now + limits.resync_after
         case Phase.READY | Phase.REFUSED | Phase.GONE | Phase.RELEASING:

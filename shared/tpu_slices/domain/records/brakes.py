@@ -68,6 +68,10 @@ class Brake:
         stop = self.of(namespace)
         return stop if stop is not None and stop.is_on else None
 
+    def stops(self, namespace: str) -> bool:
+        """Return whether releases, and purchases beyond what stood, are stopped in a namespace."""
+        return self.on(namespace) is not None or self.on(None) is not None
+
     def counted_since(self, namespace: str | None, now: datetime) -> datetime:
         """Return since when ends count in a namespace, or in the whole cluster: ends that an operator confirmed do not.
 

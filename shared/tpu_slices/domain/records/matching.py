@@ -75,11 +75,15 @@ def news_of(cluster: ClusterId, workload: WorkloadUid) -> str:
 
 
 def tells(record: SliceRecord) -> str | None:
-    """Return the workload and reason by which a claim's slice is counted among its workload's; None: it is no claim's.
+    """Return by what a claim's slice is counted among its workload's: phase and reason; None: no claim has it.
 
     The names of one workload sort between `told_of_all`.
     """
-    return None if record.unclaimed else f"{news_of(record.cluster, record.owner.uid)} {record.reason}"
+    return None if record.unclaimed else tells_of(record.cluster, record.owner.uid, (record.phase, record.reason))
+
+
+def tells_of(cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason]) -> str:
+    return " ".join([news_of(cluster, workload), *why])
 
 
 def told_of_all(cluster: ClusterId, workload: WorkloadUid) -> tuple[str, str]:

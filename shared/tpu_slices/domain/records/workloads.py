@@ -89,6 +89,9 @@ class WorkloadRecord:
     """How far the leader of a slice reaches, as the relay told last; left out: to its own hosts alone."""
     asked: Mapping[ClaimId, int] = field(default_factory=dict, hash=False)
     """What the leader of each slice asked for when the slice was planned, as a digest; left out: it is read again."""
+    chips_awaited: int | None = None
+    """The fewest chips of its slices that are refused for a limit of chips, as reported last; None: none is."""
+    chips_awaited_since: datetime | None = None
     claims_recorded: int = 0
     """How many claims got their first record: of two processes that make one at once, one finds this changed."""
     state_since: datetime
@@ -166,6 +169,11 @@ class WorkloadRecord:
         """Of the slices that leaders wait for: what is declared is part of no list of demand."""
         waiting = () if self.owner.kind.declares else self.in_demand
         return demand_digest({slice_: self.reach.get(slice_, Reach.OWN) for slice_ in waiting})
+
+    @property
+    def awaits_chips(self) -> bool:
+        """Whether it is to be told when chips are released."""
+        return self.state is WorkloadState.ACTIVE and self.chips_awaited is not None
 
     @property
     def report_queue(self) -> ReportQueue | None:

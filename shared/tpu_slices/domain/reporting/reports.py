@@ -55,8 +55,8 @@ class NotRead:
 
     unreadable: Collection[ClaimId] = ()
     """They cannot be."""
-    alike: Mapping[Reason, int] = field(default_factory=dict, hash=False)
-    """How many have the reason of some that were."""
+    alike: Mapping[tuple[Phase, Reason], int] = field(default_factory=dict, hash=False)
+    """How many are in the phase, for the reason, of some that were."""
 
 
 def report(
@@ -109,8 +109,8 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
         records = [
             record for record in records if jobset.has(record.job_index) and _in_demand(record, jobset, queue, now)
         ]
-    told = {record.reason for record in records}
-    more = {reason: count for reason, count in slices.not_read.alike.items() if reason in told}
+    told = {(record.phase, record.reason) for record in records}
+    more = {why: count for why, count in slices.not_read.alike.items() if why in told}
     waiting = [record for record in records if _is_waited_for(record, active=active)]
     groups = waits_of(waiting, queue, now, more)
     if silence:
@@ -119,7 +119,7 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
         groups = (unreadable_wait(unreadable, jobset.state_since), *groups)
     requested = len(records) + sum(more.values()) + len(unreadable)
     ready = sum(record.phase is Phase.READY for record in records)
-    ready += sum(count for reason, count in more.items() if reason.phase is Phase.READY)
+    ready += sum(count for (phase, _), count in more.items() if phase is Phase.READY)
     served_since = max((record.since for record in records), default=None)
     return _Found(
         reason=_reason(jobset, requested, groups, silence) if active else _idle(jobset, groups),

@@ -68,15 +68,15 @@ class QueueState:
         return f" (queue position {min(numbers)}, {self.running} running)"
 
 
-NO_MORE: Mapping[Reason, int] = MappingProxyType({})
+NO_MORE: Mapping[tuple[Phase, Reason], int] = MappingProxyType({})
 
 
 def waits_of(
-    records: Iterable[SliceRecord], queue: QueueState, now: datetime, more: Mapping[Reason, int] = NO_MORE
+    records: Iterable[SliceRecord], queue: QueueState, now: datetime, more: Mapping[tuple[Phase, Reason], int] = NO_MORE
 ) -> tuple[Wait, ...]:
     """Return the waits, most severe first; slices on their way to READY come last.
 
-    `more`: how many slices have a reason beside the records: they are taken to wait for what the first of these does.
+    `more`: how many slices there are beside the records, by phase and reason: they wait for what the first of these do.
     """
     left = dict(more)
     groups: dict[tuple[Phase, Reason, str], list[SliceRecord]] = {}
@@ -86,7 +86,7 @@ def waits_of(
             (record.phase, reason, reason_text(record, reason, queue.vendor, queue.paused).message), []
         ).append(record)
     waits = [
-        replace(wait, count=wait.count + left.pop(group[0].reason, 0))
+        replace(wait, count=wait.count + left.pop((group[0].phase, group[0].reason), 0))
         for (_, reason, _), group in groups.items()
         for wait in [_wait(reason, group, queue, now)]
     ]
