@@ -21,6 +21,7 @@ from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.matching import hears, offers, tells, wants
+from tpu_slices.domain.records.queues import due_queue, slot_pool, slot_queue
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import paid_since
@@ -35,7 +36,6 @@ SCHEMA = 1
 
 REJECTED_TTL = timedelta(days=30)
 """How long a message that could not be handled is kept."""
-
 REJECTED_CHARACTERS = 2_000
 """The most characters that are kept of each text of such a message."""
 
@@ -50,6 +50,10 @@ HEARS = "hears"
 """The field of a slice by which those are found that a change of their workload concerns (`records.matching`)."""
 TELLS = "tells"
 """The field of a slice by which a workload's are counted by reason (`records.matching`)."""
+SLOT_QUEUE = "slot_queue"
+SLOT_POOL = "slot_pool"
+DUE_QUEUE = "due_queue"
+"""The fields of a slice by which namespaces take turns (`records.queues`)."""
 PAID_SINCE = "paid_since"
 """The field of a slice by which the one is found that has been paid for without use longest; None: it is not."""
 DEMAND_DIGEST = "demand_digest"
@@ -295,6 +299,9 @@ def _derived(record: Record) -> Fields:
         CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,
         PAID_SINCE: paid_since(record),
+        SLOT_QUEUE: slot_queue(record),
+        SLOT_POOL: slot_pool(record),
+        DUE_QUEUE: due_queue(record),
         WANTS: wants(record),
         OFFERS: offers(record),
         HEARS: hears(record),
