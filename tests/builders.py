@@ -34,13 +34,13 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_slices.domain.reconciling.case import Known
-from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 from tpu_slices.domain.records.claims import NO_CLAIM, Claim
 from tpu_slices.domain.records.heartbeats import Compared, RelayHeard, RelayHeartbeat
 from tpu_slices.domain.records.hosts import Asked, Hosts
 from tpu_slices.domain.records.limiters import Slot
+from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,29 +13,10 @@ from tests.contracts.stores import ELSEWHERE, Bench, a_slot, slices
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
-from tpu_slices.domain.reconciling.limiter import behind_all_of
-from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
-from tpu_slices.domain.records.limiters import CapacityPool
-from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change
-
-
-def test_due_slices_of_a_cluster_come_longest_due_first_each_with_its_revision(bench: Bench) -> None:
-    late, later, settled, future = slices(4)
-    bench.create(
-        replace(late, next_reconcile_at=NOW - 2 * MINUTE),
-        replace(later, next_reconcile_at=NOW),
-        replace(settled, next_reconcile_at=None),
-        replace(future, next_reconcile_at=NOW + timedelta(microseconds=1)),
-        a_record(job=a_job(cluster=ELSEWHERE), next_reconcile_at=NOW - 3 * MINUTE),
-    )
-
-    first, second = bench.store.due_slices(CLUSTER, NOW, 10)
-    assert (first, second) == (bench.slice(late), bench.slice(later))
-    assert bench.store.due_slices(CLUSTER, NOW, 1) == (first,)
 
 
 def test_workloads_of_slices_that_changed_lately_come_once_each_the_earliest_change_first(bench: Bench) -> None:
@@ -134,68 +115,6 @@ def test_queued_slices_of_a_cluster_come_longest_queued_first(bench: Bench) -> N
 
     assert [record.id for record in bench.store.queued_slices(CLUSTER, 10)] == [three.id, one.id, two.id]
     assert [record.id for record in bench.store.queued_slices(CLUSTER, 1)] == [three.id]
-
-
-def waiting(number: int, operation: PoolOperation, minutes: int, **changes: Any) -> SliceRecord:
-    """Return a slice that has waited for a slot for some minutes."""
-    queue, slot = changes.pop("queue", ""), changes.pop("slot", None)
-    job = a_job(job_index=number, **changes)
-    since = NOW - minutes * MINUTE
-    awaited = SlotAwaited(operation=operation, attempt=1, queue=queue, since=since, number=slot)
-    return a_record(job=job, slot_awaited=awaited)
-
-
-def test_deletions_that_wait_for_a_slot_come_longest_waiting_first(bench: Bench) -> None:
-    first, second, third = (waiting(number, PoolOperation.DELETE, 10 - number) for number in range(3))
-    bench.create(
-        third,
-        first,
-        second,
-        waiting(3, PoolOperation.DELETE, 20, slot=0),
-        waiting(4, PoolOperation.CREATE, 30, queue="zone/v5e/SPOT research"),
-        waiting(5, PoolOperation.DELETE, 30, cluster=ELSEWHERE),
-        a_record(job=a_job(job_index=6)),
-    )
-
-    found = bench.store.deletions_awaiting_slot(CLUSTER, 10)
-    assert [stored.value for stored in found] == [first, second, third]
-    assert bench.store.deletions_awaiting_slot(CLUSTER, 2) == found[:2]
-    bench.store.commit(Change(found[0], None))
-    assert bench.store.deletions_awaiting_slot(CLUSTER, 1) == found[1:2]
-
-
-def test_creations_that_wait_for_a_slot_come_by_queue_and_time(bench: Bench) -> None:
-    spot, reserved = CapacityPool("zone/v5e/SPOT"), CapacityPool("zone/v5e/mine")
-    research, vision, create = f"{spot} research", f"{spot} vision", PoolOperation.CREATE
-    older, younger = (waiting(number, create, 10 - number, queue=research) for number in range(2))
-    other = waiting(2, create, 60, queue=vision)
-    last = waiting(3, create, 90, queue=f"{reserved} research")
-    bench.create(
-        younger,
-        last,
-        other,
-        older,
-        waiting(4, create, 99, queue=research, slot=1),
-        waiting(5, PoolOperation.DELETE, 99),
-        waiting(6, create, 99, queue=research, cluster=ELSEWHERE),
-    )
-
-    def behind(after: str, most: int = 10) -> list[SliceRecord]:
-        return [stored.value for stored in bench.store.creations_awaiting_slot(CLUSTER, after, most)]
-
-    assert behind("") == [older, younger, other, last]
-    assert behind("", most=1) == [older]
-    assert behind(research, most=1) == [other]
-    assert behind(vision) == behind(behind_all_of(spot)) == [last]
-    assert behind(behind_all_of(reserved)) == []
-
-
-def test_an_unreadable_slice_does_not_hide_those_that_wait_for_a_slot_behind_it(bench: Bench) -> None:
-    unreadable, sound = (waiting(number, PoolOperation.DELETE, 10 - number) for number in range(2))
-    bench.create(unreadable, sound)
-    bench.edit(unreadable, schema=99)
-
-    assert [stored.value for stored in bench.store.deletions_awaiting_slot(CLUSTER, 1)] == [sound]
 
 
 def test_live_jobsets_of_every_page_are_those_that_have_not_ended(bench: Bench) -> None:

@@ -17,6 +17,8 @@ from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_documents import Snapshot
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, SliceId, WorkloadUid
+from tpu_slices.domain.records.limiters import CapacityPool
+from tpu_slices.domain.records.queues import FIRST_QUEUES
 from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.ports.store import Change, Names, Record, SliceStore
 from tpu_slices_simulator.fakes.store import FakeStore
@@ -55,6 +57,9 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "clusters_with_slices": lambda store: store.clusters_with_slices(),
     "slice_count": lambda store: store.slice_count(CLUSTER),
     "due_slices": lambda store: store.due_slices(CLUSTER, NOW, 10),
+    "due_slices of a namespace": lambda store: store.due_slices(CLUSTER, NOW, 10, "research"),
+    "due_namespaces": lambda store: store.due_namespaces(CLUSTER, NOW, 10),
+    "one of due_namespaces": lambda store: store.due_namespaces(CLUSTER, NOW, 1),
     "report_queues": lambda store: store.report_queues(CLUSTER, NOW - timedelta(hours=1)),
     "due_reports": lambda store: store.due_reports(QUEUE, NOW, 10),
     "digests": lambda store: store.digests(CLUSTER),
@@ -63,7 +68,9 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "queued_slices": lambda store: store.queued_slices(CLUSTER, 10),
     "awaits_slot": lambda store: store.awaits_slot(CLUSTER),
     "deletions_awaiting_slot": lambda store: store.deletions_awaiting_slot(CLUSTER, 10),
-    "creations_awaiting_slot": lambda store: store.creations_awaiting_slot(CLUSTER, "", 10),
+    "creations_awaiting_slot": lambda store: store.creations_awaiting_slot(CLUSTER, *FIRST_QUEUES, 10),
+    "creations_in_queue": lambda store: store.creations_in_queue(CLUSTER, "research", "", 10),
+    "creations_in_pool": lambda store: store.creations_in_pool(CLUSTER, CapacityPool("none"), 10),
     "live_workloads": lambda store: list(store.live_workloads(CLUSTER)),
     "live_standings": lambda store: list(store.live_standings(CLUSTER)),
     "kept_slices": lambda store: list(store.kept_slices(CLUSTER)),

@@ -16,17 +16,22 @@ from tests.builders import (
 from tests.world import ENDED, World
 from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import slot_awaited
-from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.reconcile import reconcile
 
 
-def queued(world: World, number: int, namespace: str = "research", **changes: Any) -> SliceRecord:
-    """Put a slice that waits for its creation's slot, the lower the number the longer."""
+def queued(
+    world: World, number: int, namespace: str = "research", shortage: Shortage | None = None, **changes: Any
+) -> SliceRecord:
+    """Put a slice that waits for its creation's slot, the lower the number the longer.
+
+    `shortage`: for which it says that it waits for its turn.
+    """
     job = a_job(job_index=number, namespace=namespace, uid=WorkloadUid(f"uid-{namespace}-{number}"))
     record = a_record(job=job, **changes)
     awaited = slot_awaited(record, PoolOperation.CREATE, 1, NOW - (300 - number) * MINUTE / 10)
-    record = replace(record, slot_awaited=awaited)
+    record = replace(record, slot_awaited=replace(awaited, shortage=shortage))
     world.store.put(record, a_jobset(namespace=namespace, uid=record.owner.uid, demand={record.maker: NOW}))
     return record
 

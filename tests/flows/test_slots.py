@@ -18,9 +18,7 @@ from tests.builders import (
     a_job,
     a_jobset,
     a_record,
-    a_shortage,
     a_slot,
-    a_spec,
     settings,
 )
 from tests.flows.counting_store import CountingStore
@@ -28,13 +26,11 @@ from tests.flows.queueing import ends, ends_unseen, handed_on_to, queued, runnin
 from tests.journeys.serving import BROKEN
 from tests.world import ENDED, World
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.reconciling.limiter import capacity_pool_of, ran_out
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.looking import Told
 from tpu_slices.flows.reconcile import reconcile, reconcile_in_turn
-from tpu_slices.flows.slots import MOST_QUEUES
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.wire.cluster_settings import pause_key
@@ -336,37 +332,3 @@ def documents_read_to_hand_on(queue: int) -> int:
 @pytest.mark.slow
 def test_the_documents_read_to_hand_on_a_slot_do_not_grow_with_the_queue() -> None:
     assert documents_read_to_hand_on(100) == documents_read_to_hand_on(3) < 30
-
-
-@pytest.mark.slow
-def test_a_walk_round_the_queues_is_bounded_and_reaches_every_namespace() -> None:
-    world = World()
-    records = running(world)
-    for number in range(2 * MOST_QUEUES):
-        queued(world, number, namespace=f"tenant-{number:02}")
-    served: list[str] = []
-    world.publisher.take_requests()
-    for _ in range(2 * MOST_QUEUES):
-        counting = CountingStore(world.store)
-        world.backend.finish(world.records[records[0].name].pool)
-        reconcile(CLUSTER, records[0].name, replace(world.deps, store=cast("Any", counting)), ENDED)
-        assert counting.calls["creations_awaiting_slot"] <= MOST_QUEUES
-        ((_, slice_),) = world.publisher.take_requests()
-        reconcile(CLUSTER, slice_, world.deps, ENDED)
-        records = [world.records[slice_]]
-        served.append(records[0].owner.namespace)
-        world.clock.advance(MINUTE / 60)
-    assert sorted(served) == [f"tenant-{number:02}" for number in range(2 * MOST_QUEUES)]
-
-
-def test_slices_of_a_pool_that_ran_out_do_not_hide_those_of_others() -> None:
-    world = World()
-    busy, *_ = running(world, 4)
-    short = a_spec(zone="us-a")
-    for number in range(2 * MOST_QUEUES):
-        queued(world, number, namespace=f"tenant-{number:02}", spec=short)
-    other = queued(world, 99)
-    pool = capacity_pool_of(short)
-    world.store.put(a_slot(4, capacity_pool=pool), ran_out(ConcurrencyLimiter.of(CLUSTER, NOW, 5), pool, a_shortage()))
-    ends(world, busy)
-    assert handed_on_to(world, other) is not None

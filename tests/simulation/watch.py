@@ -21,7 +21,7 @@ from tpu_slices_simulator.fakes.gke import FakePool
 from tpu_slices_simulator.simulation import SET_BACK_BY, Simulation
 
 MOST_PASSES = 5
-"""Each turn serves a namespace once for each capacity pool, of which a story has three."""
+"""Who holds the fewest slots is served: a namespace whose operations end sooner is served more often."""
 STALLED = 10
 """Minutes after a pause or a hold in which what was decided before it may still be done."""
 

@@ -47,13 +47,14 @@ from tpu_slices.domain.reconciling.brake import found, stops_told, why_kept, why
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.inventory import Records, check_inventory, questions, to_be_listed
-from tpu_slices.domain.reconciling.limiter import admit, candidate_of, capacity_pool_of, lowered, raised, ran_out
+from tpu_slices.domain.reconciling.limiter import admit, candidate_of, lowered, raised, ran_out
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.claims import Refusal, Rejection
 from tpu_slices.domain.records.heartbeats import Compared, RelayHeartbeat, with_heartbeat, with_listed
 from tpu_slices.domain.records.hosts import Asked, Departure
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import called_for, report

@@ -129,6 +129,9 @@ A_SLICE = {
     "changed_at": NOW,
     "hosts_usable": "3 of 4",
     "hosts_digest": 0,
+    "slot_queue": None,
+    "slot_pool": None,
+    "due_queue": "research",
     "paid_since": None,
     "wants": None,
     "offers": None,
@@ -140,7 +143,7 @@ A_SLICE = {
     "legacy_pool": None,
     "chips_bought": 16,
     "chips_idle": 0,
-    "slot_awaited": {"operation": "DELETE", "attempt": 2, "queue": "", "since": NOW, "shortage": SHORTAGE, "number": 3},
+    "slot_awaited": {"operation": "DELETE", "attempt": 2, "since": NOW, "shortage": SHORTAGE, "number": 3},
     "current": {
         **AN_ATTEMPT,
         "number": 2,

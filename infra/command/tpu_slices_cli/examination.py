@@ -10,6 +10,8 @@ from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip, silent_since
+from tpu_slices.domain.records.limiters import CapacityPool
+from tpu_slices.domain.records.queues import FIRST_QUEUES
 from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, relay_silence
 from tpu_slices.ports.log_events import LogEvent
@@ -77,7 +79,6 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "clusters": store.clusters,
         "clusters_with_slices": store.clusters_with_slices,
         "slice_count": lambda: store.slice_count(cluster),
-        "due_slices": lambda: store.due_slices(cluster, now, 1),
         "changed_workloads": lambda: store.changed_workloads(cluster, now, 1),
         "having": lambda: store.having(cluster, [ClaimId("tpu-none-0-aaaaaaaaaaaaa")]),
         "digests": lambda: store.digests(cluster),
@@ -86,9 +87,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "due_reports": lambda: store.due_reports(queue, now, 1),
         "queued_slices": lambda: store.queued_slices(cluster, 1),
         "settings_at": lambda: store.settings_at(""),
-        "awaits_slot": lambda: store.awaits_slot(cluster),
-        "deletions_awaiting_slot": lambda: store.deletions_awaiting_slot(cluster, 1),
-        "creations_awaiting_slot": lambda: store.creations_awaiting_slot(cluster, "", 1),
+        **_in_turn(store, cluster, now),
         "live_workloads": lambda: next(store.live_workloads(cluster), None),
         "live_standings": lambda: next(store.live_standings(cluster), None),
         "kept_slices": lambda: next(store.kept_slices(cluster), None),
@@ -107,6 +106,21 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "unconfirmed_ends of a namespace": lambda: store.unconfirmed_ends(cluster, now, "default"),
         "ready_count": lambda: store.ready_count(cluster, 1),
         "ready_count of a namespace": lambda: store.ready_count(cluster, 1, "default"),
+    }
+
+
+def _in_turn(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str, Callable[[], object]]:
+    """Return the queries by which namespaces take turns."""
+    pool = CapacityPool("zone/accelerator/capacity")
+    return {
+        "due_slices": lambda: store.due_slices(cluster, now, 1),
+        "due_slices of a namespace": lambda: store.due_slices(cluster, now, 1, "default"),
+        "due_namespaces": lambda: store.due_namespaces(cluster, now, 1),
+        "awaits_slot": lambda: store.awaits_slot(cluster),
+        "deletions_awaiting_slot": lambda: store.deletions_awaiting_slot(cluster, 1),
+        "creations_awaiting_slot": lambda: store.creations_awaiting_slot(cluster, *FIRST_QUEUES, 1),
+        "creations_in_queue": lambda: store.creations_in_queue(cluster, "default", "", 1),
+        "creations_in_pool": lambda: store.creations_in_pool(cluster, pool, 1),
     }
 
 

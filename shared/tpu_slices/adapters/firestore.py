@@ -7,7 +7,7 @@ locks make other clients wait for 2 seconds, and for 60 if a client dies (measur
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -25,7 +25,6 @@ from tpu_slices.adapters.firestore_documents import (
 )
 from tpu_slices.adapters.firestore_queries import (
     AWAITING_CHIPS,
-    AWAITING_SLOT,
     BOUGHT_IN_CLUSTER,
     BOUGHT_IN_NAMESPACE,
     CHANGED_SLICES,
@@ -33,11 +32,7 @@ from tpu_slices.adapters.firestore_queries import (
     CLUSTERS,
     CLUSTERS_AT,
     CLUSTERS_WITH_SLICES,
-    CREATIONS_AWAITING_SLOT,
-    DELETIONS_AWAITING_SLOT,
     DEMAND,
-    DUE_REPORTS,
-    DUE_SLICES,
     EVERY_SLICE,
     HEARING,
     HOSTS_IN_CLUSTER,
@@ -47,9 +42,6 @@ from tpu_slices.adapters.firestore_queries import (
     NAMESPACE_IN_PHASE,
     OFFERED,
     PAID_SLICES,
-    QUEUED_SLICES,
-    REPORT_QUEUES,
-    REPORTS_DUE,
     SLICES_FOR_REASONS,
     SLICES_IN_PHASE,
     SLOTS,
@@ -60,20 +52,21 @@ from tpu_slices.adapters.firestore_queries import (
     UNCONFIRMED_IN_NAMESPACE,
     WANTING,
 )
-from tpu_slices.adapters.firestore_reads import FirestoreReads, by_claim, named, one
+from tpu_slices.adapters.firestore_reads import by_claim, named, one
+from tpu_slices.adapters.firestore_turns import FirestoreTurns
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.matching import news_of, tells, tells_of, told_of_all
+from tpu_slices.domain.records.queues import chips_line
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
-from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.ports.errors import Permanent, StaleRecord
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import CLAIMS_AT_ONCE, Alike, Change, Found, Names, Record, Revision, Stored, Together
@@ -81,26 +74,20 @@ from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, paus
 from tpu_slices.wire.documents import (
     DEMAND_DIGEST,
     PAID_SINCE,
-    REPORT_QUEUE,
     STANDING,
     Key,
-    chips_line,
     encode,
     encode_change,
     encode_rejection,
     key,
     key_of,
     place_of,
-    queue_name,
-    queue_named,
-    queues_of,
     rejection_key,
 )
 
 R = TypeVar("R", bound=Record)
 N = TypeVar("N", bound=str)
 
-_CREATE, _DELETE = PoolOperation.CREATE.value, PoolOperation.DELETE.value
 _LIVE = tuple(state.value for state in WorkloadState if not state.ended)
 _KEPT = tuple(phase.value for phase in Phase if phase is not Phase.GONE)
 
@@ -116,7 +103,7 @@ def connect(project: str) -> Client:
     return Client(project=project)
 
 
-class FirestoreStore(FirestoreReads):
+class FirestoreStore(FirestoreTurns):
     """The port `SliceStore` on Firestore in native mode."""
 
     def __init__(self, client: Client, **limits: Any) -> None:
@@ -230,24 +217,6 @@ class FirestoreStore(FirestoreReads):
     def slice_count(self, cluster: ClusterId) -> int:
         return self._count(KEPT_SLICES, cluster, _KEPT)
 
-    def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
-        return self._leading(SliceRecord, most, self._asked(DUE_SLICES, cluster, now))
-
-    def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
-        if self._head(REPORTS_DUE, cluster, now) is None:
-            return ()
-        after, end = queues_of(cluster)
-        due: list[tuple[bool, datetime, ReportQueue]] = []
-        while head := self._head(REPORT_QUEUES, after, end):
-            after, at = head[REPORT_QUEUE], head["next_report_at"]
-            queue = queue_named(after)
-            if at <= now:
-                due.append((not queue.first, at, queue))
-        return tuple(queue for *_, queue in sorted(due, key=lambda it: it[:2]))
-
-    def due_reports(self, queue: ReportQueue, now: datetime, most: int) -> tuple[Stored[WorkloadRecord], ...]:
-        return self._leading(WorkloadRecord, most, self._asked(DUE_REPORTS, queue_name(queue), now))
-
     def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
         asked = self._asked(CHANGED_SLICES, cluster, since).select(["owner.uid", CHANGED_SLICES.order])
         found: dict[WorkloadUid, None] = {}
@@ -258,18 +227,6 @@ class FirestoreStore(FirestoreReads):
             if len(found) == most:
                 break
         return tuple(found)
-
-    def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
-        return _values(self._leading(SliceRecord, most, self._asked(QUEUED_SLICES, cluster, Phase.QUEUED.value)))
-
-    def awaits_slot(self, cluster: ClusterId) -> bool:
-        return self._head(AWAITING_SLOT, cluster, None) is not None
-
-    def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
-        return self._leading(SliceRecord, most, self._asked(DELETIONS_AWAITING_SLOT, cluster, _DELETE, None))
-
-    def creations_awaiting_slot(self, cluster: ClusterId, after: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        return self._leading(SliceRecord, most, self._asked(CREATIONS_AWAITING_SLOT, cluster, _CREATE, None, after))
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         return self._every(WorkloadRecord, LIVE_WORKLOADS, cluster, _LIVE)
@@ -392,7 +349,3 @@ class FirestoreStore(FirestoreReads):
 
     def _unchanged(self, before: Stored[Record]) -> Any:
         return self._client.write_option(last_update_time=datetime.fromisoformat(before.revision))
-
-
-def _values(found: Iterable[Stored[R]]) -> tuple[R, ...]:
-    return tuple(each.value for each in found)

@@ -11,11 +11,14 @@ from tpu_slices.wire.documents import (
     CHIPS_IDLE,
     CHIPS_LINE,
     DEMAND_DIGEST,
+    DUE_QUEUE,
     HEARS,
     HOSTS_DIGEST,
     OFFERS,
     PAID_SINCE,
     REPORT_QUEUE,
+    SLOT_POOL,
+    SLOT_QUEUE,
     STANDING,
     TELLS,
     WANTS,
@@ -61,6 +64,14 @@ TOLD_IN_CLUSTER = Query(
 DEMAND = Query(collection="workloads", where=(("cluster", "=="), (DEMAND_DIGEST, ">")), order=DEMAND_DIGEST)
 CHANGED_SLICES = Query(collection="slices", where=(("cluster", "=="), ("changed_at", ">")), order="changed_at")
 DUE_SLICES = Query(collection="slices", where=_DUE, order="next_reconcile_at")
+DUE_QUEUES = Query(
+    collection="slices", where=(("cluster", "=="), (DUE_QUEUE, ">")), order=DUE_QUEUE, then=("next_reconcile_at",)
+)
+DUE_IN_NAMESPACE = Query(
+    collection="slices",
+    where=(("cluster", "=="), (DUE_QUEUE, "=="), ("next_reconcile_at", "<=")),
+    order="next_reconcile_at",
+)
 REPORT_QUEUES = Query(
     collection="workloads",
     where=((REPORT_QUEUE, ">"), (REPORT_QUEUE, "<")),
@@ -77,18 +88,24 @@ AWAITING_SLOT = Query(
     where=(("cluster", "=="), ("slot_awaited.number", "==")),
     order="slot_awaited.since",
 )
-_AWAITING_SLOT: tuple[tuple[str, Operator], ...] = (
-    ("cluster", "=="),
-    ("slot_awaited.operation", "=="),
-    ("slot_awaited.number", "=="),
+DELETIONS_AWAITING_SLOT = Query(
+    collection="slices",
+    where=(("cluster", "=="), ("slot_awaited.operation", "=="), ("slot_awaited.number", "==")),
+    order="slot_awaited.since",
 )
-DELETIONS_AWAITING_SLOT = Query(collection="slices", where=_AWAITING_SLOT, order="slot_awaited.since")
 CREATIONS_AWAITING_SLOT = Query(
     collection="slices",
-    where=(*_AWAITING_SLOT, ("slot_awaited.queue", ">")),
-    order="slot_awaited.queue",
+    where=(("cluster", "=="), (SLOT_QUEUE, ">"), (SLOT_QUEUE, "<")),
+    order=SLOT_QUEUE,
     then=("slot_awaited.since",),
 )
+CREATIONS_IN_QUEUE = Query(
+    collection="slices",
+    where=(("cluster", "=="), (SLOT_QUEUE, "=="), (SLOT_POOL, ">")),
+    order=SLOT_POOL,
+    then=("slot_awaited.since",),
+)
+CREATIONS_IN_POOL = Query(collection="slices", where=(("cluster", "=="), (SLOT_POOL, "==")), order="slot_awaited.since")
 KEPT_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "in")), order="__name__")
 CLUSTERS_WITH_SLICES = Query(collection="slices", where=(("phase", "in"), ("cluster", ">")), order="cluster")
 EVERY_SLICE = Query(collection="slices", where=(("cluster", "=="),), order="__name__")
@@ -142,6 +159,8 @@ QUERIES = (
     DEMAND,
     CHANGED_SLICES,
     DUE_SLICES,
+    DUE_QUEUES,
+    DUE_IN_NAMESPACE,
     REPORT_QUEUES,
     REPORTS_DUE,
     DUE_REPORTS,
@@ -149,6 +168,8 @@ QUERIES = (
     AWAITING_SLOT,
     DELETIONS_AWAITING_SLOT,
     CREATIONS_AWAITING_SLOT,
+    CREATIONS_IN_QUEUE,
+    CREATIONS_IN_POOL,
     KEPT_SLICES,
     CLUSTERS_WITH_SLICES,
     EVERY_SLICE,

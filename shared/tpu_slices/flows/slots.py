@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import groupby
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import Observed
@@ -14,10 +15,10 @@ from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import (
     RAN_OUT,
     admit,
-    behind_all_of,
     candidate_of,
     forgetting,
     free_numbers,
+    last_served,
     learned,
     may_start,
     raised,
@@ -26,13 +27,16 @@ from tpu_slices.domain.reconciling.limiter import (
 )
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.queues import FIRST_QUEUES, SHORT_QUEUES, slot_pool, slot_queue
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Stored
 
-MOST_QUEUES = 20
-"""The most queues that are read to hand a slot on. A queue has one namespace's creations in one capacity pool."""
+MOST_NAMESPACES = 20
+"""The most reads of queues to hand a slot on: each namespace has one, and one more in capacity pools that are short."""
+MOST_POOLS = 3
+"""The most reads of a queue's capacity pools, if those who wait longest in it wait where nothing may start now."""
 PAUSES = (0.0, 0.2, 0.4, 0.8)
 """Seconds, at most, after which handing on is tried again if others handed a slot on to the same operation.
 
@@ -237,13 +241,19 @@ def change_limiter(
 def _tell_waiting(pools: Iterable[CapacityPool], cluster: ClusterId, deps: ReconcileDeps) -> None:
     """Request reconciles of those that wait for capacity that is short now, or no longer: their reason is another one.
 
-    Not of all if they are very many: the others are told when they are next in line.
+    Not of all if they are very many: the others are told when they are met, as slots are handed on.
     """
     for pool in pools:
-        waiting = deps.store.creations_awaiting_slot(cluster, f"{pool} ", MOST_TOLD)
-        told = [each.value.name for each in waiting if _capacity_pool(each) == pool]
-        if told:
-            deps.publisher.request_reconcile(cluster, told)
+        waiting = deps.store.creations_in_pool(cluster, pool, MOST_TOLD)
+        if waiting:
+            deps.publisher.request_reconcile(cluster, [each.value.name for each in waiting])
+
+
+def _tell(unaware: Sequence[SliceRecord], cluster: ClusterId, deps: ReconcileDeps) -> None:
+    """Request reconciles of slices that do not say yet that they wait for their turn; if that fails, the next time."""
+    if unaware:
+        with suppress(Temporary):
+            deps.publisher.request_reconcile(cluster, sorted({each.name for each in unaware})[:MOST_TOLD])
 
 
 def settle_limit(settings: ClusterSettings, deps: ReconcileDeps) -> None:
@@ -314,8 +324,10 @@ def _turn(
     waiting = [*deps.store.deletions_awaiting_slot(cluster, free + more)]
     if len(waiting) < free + more:
         able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
-        walk = _Walk(cluster, free + more, lambda pool: able.get(pool, True), deps)
-        waiting += walk.creations(_last_queue(slot.value for slot in read.taken))
+        walk, taken = _Walk(cluster, free + more, able, now, deps), [slot.value for slot in read.taken]
+        for between, short in ((FIRST_QUEUES, False), (SHORT_QUEUES, True)):
+            waiting += walk.creations(between, last_served(taken, limiter, now, short=short))
+        _tell(walk.unaware, cluster, deps)
     return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now)
 
 
@@ -324,46 +336,59 @@ def _with_slot(record: SliceRecord, number: int, now: datetime) -> SliceRecord:
     return replace(record, slot_awaited=awaited and replace(awaited, number=number), next_reconcile_at=now)
 
 
-def _last_queue(taken: Iterable[Slot]) -> str:
-    """Return the queue that was last given a slot."""
-    creations = [slot for slot in taken if slot.capacity_pool is not None]
-    last = max(creations, key=lambda slot: (slot.taken_at, slot.number), default=None)
-    return f"{last.capacity_pool} {last.namespace}" if last is not None else ""
-
-
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """A walk round the queues of a cluster."""
+    """A walk round the queues of a cluster: the namespaces, and within one who waits longest."""
 
     cluster: ClusterId
     most: int
-    able: Callable[[CapacityPool], bool]
+    able: Mapping[CapacityPool, bool]
+    """Whether something may start in a capacity pool that is short."""
+    now: datetime
     deps: ReconcileDeps
+    unaware: list[SliceRecord] = field(default_factory=list)
+    """Slices that were found where nothing may start, and do not say yet that they wait for their turn."""
 
-    def creations(self, start: str) -> list[Stored[SliceRecord]]:
-        """Return who waits longest in the queues behind `start` and round to it, and may start; at most MOST_QUEUES."""
-        found: dict[SliceId, Stored[SliceRecord]] = {}
-        after, round_again = start, not start
-        for _ in range(MOST_QUEUES):
-            page = self.deps.store.creations_awaiting_slot(self.cluster, after, self.most)
-            found.update({each.value.id: each for each in page if self.able(_capacity_pool(each))})
-            if page:
-                after = self._behind(page[-1])
-            if round_again and (not page or after >= start != ""):
+    def creations(self, between: tuple[str, str], last: str) -> list[Stored[SliceRecord]]:
+        """Return who waits longest in the queues behind that of `last` and round to it, and may start."""
+        begin, end = between
+        after = start = f"{begin}{last}"
+        round_again, found = start == begin, dict[SliceId, Stored[SliceRecord]]()
+        for _ in range(MOST_NAMESPACES):
+            page = self.deps.store.creations_awaiting_slot(self.cluster, after, end, self.most)
+            for queue, waiting in groupby(page, key=lambda each: slot_queue(each.value)):
+                after = queue or end
+                found.update((each.value.id, each) for each in self._able(after, [*waiting]))
+            if round_again and (not page or after >= start != begin):
                 break
             if not page:
-                after, round_again = "", True
+                after, round_again = begin, True
         return list(found.values())
 
-    def _behind(self, last: Stored[SliceRecord]) -> str:
-        """Return where the next queue is looked for: none of a capacity pool of which nothing may start."""
-        pool, awaited = _capacity_pool(last), last.value.slot_awaited
-        return awaited.queue if awaited is not None and self.able(pool) else behind_all_of(pool)
+    def _able(self, queue: str, waiting: Sequence[Stored[SliceRecord]]) -> list[Stored[SliceRecord]]:
+        """Return those of a queue who may start; if some may not, of its other capacity pools, too."""
+        able = self._sorted_out(waiting)
+        if len(able) == len(waiting):
+            return able
+        short = sorted(pool for pool, may in self.able.items() if not may)
+        after = start = ("", *short)[zlib.crc32(f"{queue} {self.now}".encode()) % (len(short) + 1)]
+        for _ in range(MOST_POOLS):
+            page = self.deps.store.creations_in_queue(self.cluster, queue, after, max(self.most, AT_ONCE))
+            able += self._sorted_out(page)
+            if not page and not start:
+                break
+            after, start = (slot_pool(page[-1].value) or "", start) if page else ("", "")
+        return able
 
-
-def _capacity_pool(waiting: Stored[SliceRecord]) -> CapacityPool:
-    queue = waiting.value.slot_awaited.queue if waiting.value.slot_awaited else ""
-    return CapacityPool(queue.rpartition(" ")[0])
+    def _sorted_out(self, waiting: Iterable[Stored[SliceRecord]]) -> list[Stored[SliceRecord]]:
+        able = []
+        for each in waiting:
+            pool, awaited = slot_pool(each.value), each.value.slot_awaited
+            if pool is None or self.able.get(pool, True):
+                able.append(each)
+            elif awaited is not None and awaited.shortage is None:
+                self.unaware.append(each.value)
+        return able
 
 
 def _one_of(numbers: Sequence[int], slice_: SliceId, now: datetime) -> int:

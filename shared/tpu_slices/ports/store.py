@@ -13,7 +13,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid, is_slice_id
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
-from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.limiters import Budget, CapacityPool, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
@@ -206,8 +206,16 @@ class SliceStore(Protocol):
     def slice_count(self, cluster: ClusterId) -> int:
         """Return how many slices are not GONE, in one call."""
 
-    def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
-        """Return slices with `next_reconcile_at` at or before now, the earliest first."""
+    def due_slices(
+        self, cluster: ClusterId, now: datetime, most: int, namespace: str | None = None
+    ) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices with `next_reconcile_at` at or before now, the earliest first, of all namespaces or of one."""
+
+    def due_namespaces(self, cluster: ClusterId, now: datetime, most: int) -> tuple[str, ...]:
+        """Return namespaces with a slice due at or before now, in the order of their names.
+
+        Of the first `most` with a slice that is or will be due: one read for each.
+        """
 
     def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
         """Return the queues with a report due at or before now, with one read for each queue that is not empty.
@@ -230,10 +238,26 @@ class SliceStore(Protocol):
     def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
         """Return slices with a deletion for which a slot is missing, those that wait longest first."""
 
-    def creations_awaiting_slot(self, cluster: ClusterId, after: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        """Return slices with a creation for which a slot is missing, in the queues that sort behind `after`.
+    def creations_awaiting_slot(
+        self, cluster: ClusterId, after: str, before: str, most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices with a creation for which a slot is missing, in the queues that sort between two names.
 
-        They come by queue, and within one those that wait longest first.
+        They come by queue (`queues.slot_queue`), and within one those that wait longest first.
+        """
+
+    def creations_in_queue(
+        self, cluster: ClusterId, queue: str, after: str, most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices of a queue whose creations lack a slot in the capacity pools that sort behind `after`.
+
+        They come by capacity pool, and within one those that wait longest first.
+        """
+
+    def creations_in_pool(self, cluster: ClusterId, pool: CapacityPool, most: int) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices with a creation in a capacity pool for which a slot is missing, those that wait longest first.
+
+        Of all namespaces.
         """
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:

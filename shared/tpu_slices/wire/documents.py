@@ -21,10 +21,11 @@ from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.matching import hears, offers, tells, wants
+from tpu_slices.domain.records.queues import chips_line, due_queue, queue_name, slot_pool, slot_queue
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import paid_since
-from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
+from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Record
 from tpu_slices.wire.bounds import beyond_bounds
@@ -35,7 +36,6 @@ SCHEMA = 1
 
 REJECTED_TTL = timedelta(days=30)
 """How long a message that could not be handled is kept."""
-
 REJECTED_CHARACTERS = 2_000
 """The most characters that are kept of each text of such a message."""
 
@@ -50,6 +50,10 @@ HEARS = "hears"
 """The field of a slice by which those are found that a change of their workload concerns (`records.matching`)."""
 TELLS = "tells"
 """The field of a slice by which a workload's are counted by reason (`records.matching`)."""
+SLOT_QUEUE = "slot_queue"
+SLOT_POOL = "slot_pool"
+DUE_QUEUE = "due_queue"
+"""The fields of a slice by which namespaces take turns (`records.queues`)."""
 PAID_SINCE = "paid_since"
 """The field of a slice by which the one is found that has been paid for without use longest; None: it is not."""
 DEMAND_DIGEST = "demand_digest"
@@ -207,27 +211,6 @@ def storable(text: str, most: int) -> str:
     return text[:most].encode(errors="replace").decode()
 
 
-def queue_name(queue: ReportQueue) -> str:
-    """Return the queue as it is stored: sorted, first reports of a cluster come before renewed ones."""
-    return f"{queue.cluster}/{'first' if queue.first else 'renewed'}/{queue.namespace}"
-
-
-def chips_line(cluster: ClusterId, namespace: str) -> str:
-    """Return what sorts the workloads that wait for chips: by namespace within a cluster."""
-    return f"{cluster} {namespace}"
-
-
-def queue_named(name: str) -> ReportQueue:
-    cluster, _, rest = name.partition("/")
-    kind, _, namespace = rest.partition("/")
-    return ReportQueue(ClusterId(cluster), namespace, first=kind == "first")
-
-
-def queues_of(cluster: ClusterId) -> tuple[str, str]:
-    """Return the bounds between which the names of the cluster's queues are."""
-    return f"{cluster}/", f"{cluster}/\uffff"
-
-
 def native(value: object) -> Any:
     """Return a domain value as native values: topologies as `4x4`, durations in seconds, enums by their value."""
     kind: Any = type(value)
@@ -303,6 +286,9 @@ def _derived(record: Record) -> Fields:
         CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,
         PAID_SINCE: paid_since(record),
+        SLOT_QUEUE: slot_queue(record),
+        SLOT_POOL: slot_pool(record),
+        DUE_QUEUE: due_queue(record),
         WANTS: wants(record),
         OFFERS: offers(record),
         HEARS: hears(record),

@@ -12,7 +12,7 @@ from tpu_slices.adapters.gke.backend import CONFIRMED_FOR
 from tpu_slices.domain.model.observations import Absent, Broken, Creating
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.store import CLAIMS_AT_ONCE, Found, Names
-from tpu_slices.wire.documents import REPORT_QUEUE
+from tpu_slices.wire.documents import DUE_QUEUE, REPORT_QUEUE
 from tpu_slices_simulator.fakes.store import FakeStore
 
 
@@ -109,6 +109,20 @@ def _alike(most: int, counts: Sequence[int]) -> int:
     return sum(pages) + sum(count >= most for count in counts) + 1
 
 
+def _heads(store: FakeStore, field: str) -> int:
+    """Return the reads of the first of each queue, named by a field, and of nothing behind the last."""
+    documents = (store.document(place) or {} for place in store.places())
+    return len({queue for each in documents if (queue := each.get(field)) is not None}) + 1
+
+
+def _of_heads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) -> int:
+    """Return the reads of the first of each queue, due or not: until there are enough or, if one is due, no more."""
+    if name == "due_namespaces":
+        most: int = arguments[2]
+        return min(_heads(store, DUE_QUEUE), most)
+    return 1 + _heads(store, REPORT_QUEUE) if result else 1
+
+
 LAZY = {"alike", "live_workloads", "live_standings", "kept_slices", "every_slice"}
 ONE = {
     *("heartbeat", "limiter", "budget", "brake", "awaits_slot"),
@@ -143,10 +157,8 @@ def reads(name: str, arguments: tuple[Any, ...], result: Any, store: FakeStore) 
             return _having(arguments[1], result)
         case "clusters_with_slices":  # the first of each, until there is none
             return len(result) + 1
-        case "report_queues":  # whether one is due and, if so, the first of each queue, due or not
-            documents = (store.document(place) or {} for place in store.places())
-            queues = {queue for each in documents if (queue := each.get(REPORT_QUEUE)) is not None}
-            return len(queues) + 2 if result else 1
+        case "report_queues" | "due_namespaces":
+            return _of_heads(name, arguments, result, store)
         case "alike":
             return _alike(arguments[2], [each.count for each in result])
         case "settings_at":  # the settings, and the pause of each

@@ -14,7 +14,7 @@ from typing import Any
 from tests.bench.counted.counters import Counts
 from tests.bench.counted.meter import MeteredWorld
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, settings
-from tpu_slices.domain.model.clusters import Limits
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid
 from tpu_slices.domain.reconciling.limiter import slot_awaited
@@ -127,8 +127,8 @@ class Course:
     """Time, which passes from one thing that happens to the next: a tick of the sweep, an operation's end, a look."""
 
     def __init__(self, case: Case) -> None:
-        self.world = MeteredWorld(settings(limits=Limits(operations=case.operations)))
         self._case = case
+        self.world = MeteredWorld(self._settings())
         self._looks: set[datetime] = set()
         self._ends: dict[str, datetime] = {}
         self._bound: dict[str, int] = {}
@@ -173,6 +173,12 @@ class Course:
                 self._happened()
             self._follow()
 
+    def _settings(self) -> ClusterSettings:
+        return settings(limits=Limits(operations=self._case.operations))
+
+    def _lasts(self, pool: str) -> timedelta:  # noqa: ARG002 - others tell by it
+        return self._case.lasts
+
     def _idles(self, until: datetime) -> None:
         """Count the slots without an operation, as long as more slices wait for one."""
         world = self.world
@@ -184,7 +190,7 @@ class Course:
         """Know when what runs at GKE ends, and update the status of JobSets whose Jobs began to run."""
         for pool in self.world.backend.pools.values():
             if pool.operation is not None and pool.name not in self._ends:
-                self._ends[pool.name] = self.world.clock.now() + self._case.lasts
+                self._ends[pool.name] = self.world.clock.now() + self._lasts(pool.name)
                 self._happened()
         for jobset in self.world.workloads.values():
             if len(jobset.bound) != self._bound.get(jobset.ref.owner.uid, 0):

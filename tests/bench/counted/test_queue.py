@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from tests.bench.counted import counters
+from tests.bench.counted.hogging import LEAST, SPREAD, Hogged
 from tests.bench.counted.queue import Arriving, Case, Served, release_behind, serve
 
 SHORT = timedelta(seconds=5)
@@ -88,3 +89,11 @@ def test_a_slice_is_released_as_soon_however_many_wait_to_be_created(queued: int
 def test_the_floor_has_as_many_operations_at_a_time_as_may_run() -> None:
     assert [Case(jobsets=slices).floor / Case(jobsets=1).lasts for slices in (5, 6, 64)] == [1, 2, 13]
     assert Case(jobsets=1, each=256, operations=9).floor / Case(jobsets=1).lasts == 29
+
+
+@pytest.mark.parametrize("operations", [5, 9])
+def test_a_jobset_waits_as_long_for_a_namespace_whose_200_name_reservations_of_their_own_as_if_they_did_not(
+    operations: int,
+) -> None:
+    served = {own: Hogged(operations, own=own).served_after() for own in (False, True)}
+    assert served[True] == served[False] <= LEAST + timedelta(seconds=SPREAD)

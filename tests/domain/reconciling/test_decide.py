@@ -64,7 +64,6 @@ from tpu_slices.domain.reconciling.decisions import (
     OpenHosts,
     Relabel,
 )
-from tpu_slices.domain.reconciling.limiter import capacity_pool_of
 from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.claims import Refusal
@@ -710,12 +709,9 @@ def test_a_slot_is_held_until_the_creation_ends() -> None:
     assert decided(requested(slot=0, **LATE), Absent()).record.slots == set()
 
 
-QUEUE = f"{capacity_pool_of(a_spec())} research"
-
-
 def test_a_creation_that_waits_for_a_slot_keeps_its_place() -> None:
     queued = decided(a_record(), Absent()).record
-    expected = SlotAwaited(operation=PoolOperation.CREATE, attempt=1, queue=QUEUE, since=NOW)
+    expected = SlotAwaited(operation=PoolOperation.CREATE, attempt=1, since=NOW)
     assert queued.slot_awaited == expected
     assert decide(queued, seen(Absent()), NOW + MINUTE, settings(), heard()).record.slot_awaited == expected
     assert decided(queued, Absent(), GRANTED).record.slot_awaited is None
@@ -729,7 +725,7 @@ def test_a_deletion_and_the_creation_beside_it_wait_each_for_a_slot() -> None:
     assert (deleted.actions, deleted.record.slot_awaited) == ((DeletePool(1),), None)
     creation = decided(claim, Absent(), heard(slots={1: 4}))
     assert (creation.actions, creation.reason) == ((), Reason.OPERATION_LIMIT)
-    expected = SlotAwaited(operation=PoolOperation.CREATE, attempt=2, queue=QUEUE, since=NOW)
+    expected = SlotAwaited(operation=PoolOperation.CREATE, attempt=2, since=NOW)
     assert creation.record.slot_awaited == expected
 
 

@@ -24,13 +24,12 @@ from tpu_slices.domain.reconciling.limiter import (
     REFUSAL_PAUSE,
     SHORTAGE_MEMORY,
     admit,
-    behind_all_of,
     candidate_of,
-    capacity_pool_of,
     forgetting,
     free_numbers,
     has_ended,
     is_used,
+    last_served,
     learned,
     lowered,
     raised,
@@ -40,6 +39,7 @@ from tpu_slices.domain.reconciling.limiter import (
 )
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.queues import capacity_pool_of
 
 POOLS = [CapacityPool("zone-a/v5e/ON_DEMAND"), CapacityPool("zone-b/v5e/ON_DEMAND"), CapacityPool("zone-a/v6e/SPOT")]
 NAMESPACES = ["research", "vision", "speech"]
@@ -309,16 +309,29 @@ def test_an_operation_ended_as_the_list_shows_of_its_pool_and_kind(
 
 def test_an_operation_waits_since_it_first_lacked_a_slot() -> None:
     awaited = slot_awaited(a_record(), PoolOperation.CREATE, 1, NOW)
-    queue = f"{OURS} research"
-    assert awaited == SlotAwaited(operation=PoolOperation.CREATE, attempt=1, queue=queue, since=NOW)
-    assert OURS < queue < behind_all_of(OURS)
+    assert awaited == SlotAwaited(operation=PoolOperation.CREATE, attempt=1, since=NOW)
     record = a_record(slot_awaited=awaited)
     assert slot_awaited(record, PoolOperation.CREATE, 1, NOW + MINUTE).since == NOW
     assert slot_awaited(record, PoolOperation.CREATE, 2, NOW + MINUTE).since == NOW + MINUTE
     deletion = slot_awaited(record, PoolOperation.DELETE, 1, NOW + MINUTE)
-    assert (deletion.since, deletion.queue) == (NOW + MINUTE, "")
+    assert deletion.since == NOW + MINUTE
     for slice_ in (record, unclaimed(record)):
         assert candidate_of(slice_, deletion) == a_deletion(slice_id=record.maker, since=NOW + MINUTE)
+
+
+def test_who_was_last_given_a_slot_is_known_of_those_who_still_have_one_apart_where_capacity_is_short() -> None:
+    first, short = POOLS[:2]
+    limiter = ran_out(ConcurrencyLimiter.of(CLUSTER, NOW), short, a_shortage())
+    slots = [
+        a_slot(0, namespace="research", capacity_pool=first, taken_at=NOW),
+        a_slot(1, namespace="vision", capacity_pool=first, taken_at=NOW + MINUTE),
+        a_slot(2, namespace="speech", capacity_pool=short, taken_at=NOW + 2 * MINUTE),
+        a_slot(3, namespace="deleted", capacity_pool=None, taken_at=NOW + 3 * MINUTE),
+    ]
+    assert last_served(slots, limiter, NOW, short=False) == "vision"
+    assert last_served(slots, limiter, NOW, short=True) == "speech"
+    assert last_served(slots, limiter, NOW + SHORTAGE_MEMORY, short=False) == "speech"
+    assert last_served([], limiter, NOW, short=True) == ""
 
 
 def test_a_capacity_pool_is_zone_accelerator_and_kind_of_capacity() -> None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from operator import itemgetter
 from typing import TypeVar
 
@@ -17,7 +18,6 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, SliceId, WorkloadUid
-from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
@@ -25,24 +25,26 @@ from tpu_slices.domain.records.matching import hears, news_of, offers, tells, to
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
-from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.store import Alike, Change, Found, Names, Record, Revision, Stored, Together
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
-from tpu_slices.wire.documents import Fields, key, key_of
+from tpu_slices.wire.documents import Fields, key
 from tpu_slices_simulator.fakes import firestore_rules
-from tpu_slices_simulator.fakes.documents import FakeDocuments, KeptDocument, values
+from tpu_slices_simulator.fakes.documents import KeptDocument
+from tpu_slices_simulator.fakes.turns import FakeTurns
 
 R = TypeVar("R", bound=Record)
 N = TypeVar("N", bound=str)
 T = TypeVar("T")
 _LIVE = [state.value for state in WorkloadState if not state.ended]
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+_NEW_LIMITER = partial(ConcurrencyLimiter.of, now=_LONG_AGO)
 
 
 @dataclass(slots=True)
-class FakeStore(FakeDocuments):
+class FakeStore(FakeTurns):
     """The port `SliceStore`. Buttons: `unavailable`, `fail_next`, `lose_next_answer`, `meanwhile`."""
 
     # What the port promises
@@ -55,7 +57,7 @@ class FakeStore(FakeDocuments):
             having=self._having(cluster, names.claims),
             workloads=self._named(WorkloadRecord, cluster, names.workloads),
             heartbeat=self._one(RelayHeartbeat, cluster, RelayHeartbeat.of) if names.heartbeat else None,
-            limiter=self._one(ConcurrencyLimiter, cluster, _new_limiter) if names.limiter else None,
+            limiter=self._one(ConcurrencyLimiter, cluster, _NEW_LIMITER) if names.limiter else None,
             brake=self._read(Brake, key(Brake, cluster)) if names.brake else None,
             slots=self._slots(cluster) if names.slots else None,
         )
@@ -149,62 +151,14 @@ class FakeStore(FakeDocuments):
     def slice_count(self, cluster: ClusterId) -> int:
         return len(list(self.kept_slices(cluster)))
 
-    def due_slices(self, cluster: ClusterId, now: datetime, most: int) -> tuple[Stored[SliceRecord], ...]:
-        self._answer()
-        return _due(self._in_time(SliceRecord, cluster, lambda record: record.next_reconcile_at), now)[:most]
-
-    def _in_time(
-        self, kind: type[R], cluster: ClusterId, when: Callable[[R], datetime | None]
-    ) -> list[tuple[datetime, str, Stored[R]]]:
-        """Return the records that will be due, those first that will be first."""
-
-        def sort() -> list[tuple[datetime, str, Stored[R]]]:
-            timed = ((when(stored.value), stored) for stored in self._of(cluster, kind))
-            return sorted(((at, str(key_of(it.value)), it) for at, it in timed if at), key=lambda each: each[:2])
-
-        return self._computed(kind, ("in time", cluster), sort)
-
-    def report_queues(self, cluster: ClusterId, now: datetime) -> tuple[ReportQueue, ...]:
-        self._answer()
-        due = values(_due(self._in_time(WorkloadRecord, cluster, lambda it: it.next_report_at), now))
-        queues = dict.fromkeys(queue for record in due if (queue := record.report_queue))
-        return tuple(sorted(queues, key=lambda queue: not queue.first))
-
-    def due_reports(self, queue: ReportQueue, now: datetime, most: int) -> tuple[Stored[WorkloadRecord], ...]:
-        self._answer()
-        due = _due(self._in_time(WorkloadRecord, queue.cluster, lambda record: record.next_report_at), now)
-        return tuple(stored for stored in due if stored.value.report_queue == queue)[:most]
-
     def changed_workloads(self, cluster: ClusterId, since: datetime, most: int) -> tuple[WorkloadUid, ...]:
         every = self._summed(cluster, "changed_at", _changes)
         changed = [uid for at, uid in every[bisect_right(every, since, key=itemgetter(0)) :]]
         return tuple(dict.fromkeys(changed))[:most]
 
-    def queued_slices(self, cluster: ClusterId, most: int) -> tuple[SliceRecord, ...]:
-        self._answer()
-        queued = (record for record in self.slice_records(cluster) if record.phase is Phase.QUEUED)
-        return tuple(sorted(queued, key=lambda record: (record.since, record.id)))[:most]
-
     def awaits_slot(self, cluster: ClusterId) -> bool:
         awaited = (fields.get("slot_awaited") for fields in self._slice_documents(cluster))
         return any(each is not None and each.get("number") is None for each in awaited)
-
-    def deletions_awaiting_slot(self, cluster: ClusterId, most: int) -> tuple[Stored[SliceRecord], ...]:
-        found = self._awaiting_slot(cluster, PoolOperation.DELETE)
-        return tuple(sorted(found, key=lambda it: _place_in_queue(it.value)))[:most]
-
-    def creations_awaiting_slot(self, cluster: ClusterId, after: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        found = sorted(self._awaiting_slot(cluster, PoolOperation.CREATE), key=lambda it: _place_in_queue(it.value))
-        return tuple(it for it in found if _place_in_queue(it.value)[0] > after)[:most]
-
-    def _awaiting_slot(self, cluster: ClusterId, operation: PoolOperation) -> list[Stored[SliceRecord]]:
-        self._answer()
-        every = self._computed(SliceRecord, operation, lambda: self._all_awaiting_slot(operation))
-        return [stored for stored in every if stored.value.cluster == cluster]
-
-    def _all_awaiting_slot(self, operation: PoolOperation) -> list[Stored[SliceRecord]]:
-        awaited = {"operation": operation.value, "number": None}
-        return [*self._all(SliceRecord, lambda it: awaited.items() <= (it.get("slot_awaited") or {}).items())]
 
     def live_workloads(self, cluster: ClusterId) -> Iterator[Stored[WorkloadRecord]]:
         self._answer()
@@ -257,7 +211,7 @@ class FakeStore(FakeDocuments):
 
     def limiter(self, cluster: ClusterId) -> Stored[ConcurrencyLimiter] | None:
         self._answer()
-        return self._one(ConcurrencyLimiter, cluster, _new_limiter)
+        return self._one(ConcurrencyLimiter, cluster, _NEW_LIMITER)
 
     def budget(self, cluster: ClusterId) -> Stored[Budget] | None:
         self._answer()
@@ -374,10 +328,6 @@ class FakeStore(FakeDocuments):
         self.rejections[rejection.message_id] = rejection
 
 
-def _due(in_time: Sequence[tuple[datetime, str, Stored[R]]], now: datetime) -> tuple[Stored[R], ...]:
-    return tuple(stored for at, _, stored in in_time[: bisect_right(in_time, now, key=itemgetter(0))])
-
-
 def _changes(every: Iterable[Fields]) -> list[tuple[datetime, WorkloadUid]]:
     """Return when slices changed, of which workloads, in the order of time."""
     return sorted((each["changed_at"], WorkloadUid(each["owner"]["uid"])) for each in every if each.get("changed_at"))
@@ -396,13 +346,3 @@ def _namespaces_in(phase: Phase, every: Iterable[Fields]) -> Iterator[str]:
 
 def _sum(name: str, every: Iterable[Fields]) -> int:
     return sum(fields[name] for fields in every if name in fields)
-
-
-def _new_limiter(cluster: ClusterId) -> ConcurrencyLimiter:
-    return ConcurrencyLimiter.of(cluster, _LONG_AGO)
-
-
-def _place_in_queue(record: SliceRecord) -> tuple[str, datetime, SliceId]:
-    awaited = record.slot_awaited
-    assert awaited is not None
-    return awaited.queue, awaited.since, record.id

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Busy, Observed, OperationSeen, Running
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import PoolName, SliceSpec, pool_name
+from tpu_slices.domain.model.slices import PoolName, pool_name
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 
 SHORTAGE_MEMORY = timedelta(minutes=15)
@@ -34,11 +35,9 @@ def slot_awaited(record: SliceRecord, operation: PoolOperation, attempt: int, no
     """Return the operation of a slice that lacks a slot, and since when."""
     before = record.slot_awaited
     same = before is not None and (before.operation, before.attempt) == (operation, attempt)
-    pool = _capacity_pool(record, operation)
     return SlotAwaited(
         operation=operation,
         attempt=attempt,
-        queue=f"{pool} {record.owner.namespace}" if pool else "",
         since=before.since if before is not None and same else _first_asked(record, operation) or now,
     )
 
@@ -60,17 +59,8 @@ def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
     )
 
 
-def behind_all_of(capacity_pool: CapacityPool) -> str:
-    """Return what sorts behind all queues of a capacity pool."""
-    return f"{capacity_pool} \uffff"
-
-
 def _capacity_pool(record: SliceRecord, operation: PoolOperation) -> CapacityPool | None:
     return capacity_pool_of(record.spec) if record.spec and operation is PoolOperation.CREATE else None
-
-
-def capacity_pool_of(spec: SliceSpec) -> CapacityPool:
-    return CapacityPool(f"{spec.zone}/{spec.accelerator}/{spec.capacity.reservation or spec.capacity.kind}")
 
 
 def free_numbers(
@@ -164,6 +154,20 @@ def may_start(
     pools = [slot.capacity_pool for slot in running if slot.capacity_pool is not None]
     probes = sum(shortage_of(taken, limiter, now) is not None for taken in pools)
     return capacity_pool not in pools and probes < max(1, _limit(limiter, limits) // 2)
+
+
+def last_served(running: Iterable[Slot], limiter: ConcurrencyLimiter, now: datetime, *, short: bool) -> str:
+    """Return the namespace that was last given a slot in a capacity pool that is short now, or in another one.
+
+    Empty: none that still has it.
+    """
+    of_kind = [
+        slot
+        for slot in running
+        if slot.capacity_pool is not None and (shortage_of(slot.capacity_pool, limiter, now) is not None) is short
+    ]
+    last = max(of_kind, key=lambda slot: (slot.taken_at, slot.number), default=None)
+    return last.namespace if last is not None else ""
 
 
 def shortage_of(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: datetime) -> Shortage | None:

@@ -32,8 +32,6 @@ class SlotAwaited:
 
     operation: PoolOperation
     attempt: int
-    queue: str = ""
-    """`CAPACITY_POOL NAMESPACE` of a creation: slots go round the queues. Deletions have one queue, and go first."""
     since: datetime
     shortage: Shortage | None = None
     """The shortage for which it waits its turn, as one slice at a time tries; None: it lacks a slot alone."""
