@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClaimId, ClusterId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip, silent_since
 from tpu_slices.domain.records.limiters import CapacityPool
 from tpu_slices.domain.records.queues import FIRST_QUEUES
@@ -74,7 +74,7 @@ def examine(seen: Seen) -> list[Finding]:
 
 def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str, Callable[[], object]]:
     """Return every query that the functions and this command make, ready to be made for a cluster."""
-    queue = ReportQueue(cluster, "default", first=True)
+    queue, nobody = ReportQueue(cluster, "default", first=True), WorkloadUid("none")
     return {
         "clusters": store.clusters,
         "clusters_with_slices": store.clusters_with_slices,
@@ -100,6 +100,10 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),
         "oldest_since": lambda: store.oldest_since(cluster, [Reason.HELD]),
         "paid_longest": lambda: store.paid_longest(cluster),
+        "hearing": lambda: store.hearing(cluster, nobody, 1),
+        "alike": lambda: next(store.alike(cluster, nobody, 1), None),
+        "told_alike": lambda: store.told_alike(cluster, nobody, (Phase.READY, Reason.READY), 1),
+        "awaiting_chips": lambda: store.awaiting_chips(cluster, "", 1),
         "wanting": lambda: store.wanting(f"{cluster} default v1", 1),
         "offered": lambda: store.offered(f"{cluster} default v1", 1),
         "unconfirmed_ends": lambda: store.unconfirmed_ends(cluster, now),

@@ -21,7 +21,7 @@ from tpu_slices_simulator.fakes.store import FakeStore
 A_LIFE = {
     counters.RECEIVE: 5,
     counters.RECONCILE: 5,
-    counters.READS: 64,
+    counters.READS: 65,
     counters.WRITES: 15,
     counters.DELETES: 2,
     counters.UPDATES: 14,
