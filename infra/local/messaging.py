@@ -28,7 +28,6 @@ class Subscription:
     ack_deadline_seconds: int
     minimum_backoff_seconds: int
     maximum_backoff_seconds: int
-    filter: str = ""
     function: str | None = None
     max_delivery_attempts: int | None = None
     dead_letter_topic: str | None = None
@@ -74,8 +73,7 @@ class Messaging:
             self,
             topics=tuple(map(filled, self.topics)),
             subscriptions=tuple(
-                replace(each, name=filled(each.name), topic=filled(each.topic), filter=filled(each.filter))
-                for each in self.subscriptions
+                replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.subscriptions
             ),
         )
 
@@ -116,7 +114,6 @@ def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscri
         name=f"projects/{addresses.project}/subscriptions/{row.name}",
         topic=addresses.topic_path(row.topic),
         ack_deadline_seconds=row.ack_deadline_seconds,
-        filter=row.filter,
         expiration_policy=pubsub_v1.types.ExpirationPolicy(),  # no ttl: never expires
     )
     if row.function:

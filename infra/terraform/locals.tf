@@ -69,7 +69,6 @@ locals {
       replace(name, "{cluster}", cluster) => {
         cluster               = cluster
         topic                 = replace(row.topic, "{cluster}", cluster)
-        filter                = replace(lookup(row, "filter", ""), "{cluster}", cluster)
         function              = lookup(row, "function", null)
         ack_deadline_seconds  = row.ack_deadline_seconds
         minimum_backoff       = "${row.minimum_backoff_seconds}s"

@@ -72,7 +72,7 @@ def test_leaders_that_waited_long_before_their_message_came_buy_nothing(publishe
     late = an_event("facts-demo", encode_fact(leaders_wait(0)), publishTime=f"2026-03-01T{published}Z")
     handlers.handle_receive(late, world.deps)
     [slice_] = world.records
-    handlers.handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(CLUSTER, slice_)), world.deps)
+    handlers.handle_reconcile(an_event("requests-demo", encode_reconcile_request(CLUSTER, slice_)), world.deps)
     assert bool(world.pools) is bought
 
 
@@ -100,7 +100,7 @@ def test_a_reconcile_request_becomes_a_node_pool() -> None:
     world = World()
     handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
     request_reconcile = encode_reconcile_request(CLUSTER, next(iter(world.records)))
-    handlers.handle_reconcile(an_event("reconcile-requests", request_reconcile), world.deps)
+    handlers.handle_reconcile(an_event("requests-demo", request_reconcile), world.deps)
     assert len(world.pools) == 1
 
 
@@ -180,6 +180,15 @@ def test_a_message_that_can_never_be_handled_is_kept_and_acknowledged(event: Eve
     rejection = world.store.rejections["17"]
     assert why in rejection.error
     assert world.records == {}
+
+
+def test_a_request_that_came_by_the_topic_of_another_cluster_is_kept_and_acknowledged() -> None:
+    world = World()
+    handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
+    request = encode_reconcile_request(CLUSTER, next(iter(world.records)))
+    handlers.handle_reconcile(an_event("requests-other", request), world.deps)
+    assert world.store.rejections["17"].error == 'cluster: "demo" is not that of the topic requests-other'
+    assert world.pools == []
 
 
 def test_a_temporary_error_leaves_the_message_to_redelivery() -> None:

@@ -33,7 +33,7 @@ def reconcile_by_handler(cluster: ClusterId, slice_: ClaimId, deps: ReconcileDep
         request = encode_answer(cluster, SliceId(slice_), told.answer)
     else:
         request = encode_reconcile_request(cluster, slice_)
-    handle_reconcile(an_event("reconcile-requests", request), deps)
+    handle_reconcile(an_event("requests-demo", request), deps)
     return ()
 
 

@@ -6,6 +6,7 @@ Every `for_each` depends on files and variables alone: the instances of each res
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -54,7 +55,6 @@ def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: P
         name: {
             "cluster": None,
             "topic": row.topic,
-            "filter": row.filter,
             "function": row.function,
             "ack_deadline_seconds": row.ack_deadline_seconds,
             "minimum_backoff": f"{row.minimum_backoff_seconds}s",
@@ -87,7 +87,13 @@ def test_a_functions_timeout_is_the_ack_deadline_of_its_subscriptions(folder: Pa
 def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     found = instances(folder)
 
-    assert found["google_pubsub_topic_iam_member.relay"] == ["facts-blue", "facts-red"]
+    assert found["google_pubsub_topic_iam_member.relay"] == ["blue", "red"]
+    assert found["google_pubsub_topic_iam_member.function"] == sorted(
+        f"{function}/{what}-{cluster}"
+        for function in MESSAGING.functions
+        for what in ("questions", "requests", "updates")
+        for cluster in CLUSTERS
+    )
     assert found["google_pubsub_subscription_iam_member.relay"] == [
         *("questions-blue", "questions-red"),
         *("relay-blue", "relay-red"),
@@ -129,9 +135,21 @@ def test_reconcile_may_act_as_every_allowed_service_account_but_patterns(folder:
     ]
 
 
-def test_each_relay_gets_the_updates_of_its_own_cluster_only(folder: Path) -> None:
-    found = evaluated(folder, {"filter": 'local.subscriptions["relay-blue"].filter'})
-    assert found["filter"] == 'attributes.cluster = "blue"'
+def test_each_relay_gets_what_is_of_its_own_cluster_only(folder: Path) -> None:
+    topics = {name: f'local.subscriptions["{name}-blue"].topic' for name in ("relay", "questions")}
+    assert evaluated(folder, topics) == {"relay": "updates-blue", "questions": "questions-blue"}
+
+
+def test_what_is_of_a_cluster_goes_with_its_file_and_nothing_else_does(folder: Path) -> None:
+    """Terraform deletes each instance that a plan has no more, and each that an earlier table had."""
+    kinds = ("google_pubsub_", "google_cloud_scheduler_")
+    of_sinks = {f"google_pubsub_topic_iam_member.{name}" for name in ("operations", "compute_operations")}
+    found = instances(folder)
+    before = {kind: keys for kind, keys in found.items() if kind.startswith(kinds) and kind not in of_sinks}
+    (folder.parent / "clusters" / PROJECT / "red.yaml").unlink()
+    after = instances(folder)
+    for kind, keys in before.items():
+        assert after[kind] == [key for key in keys if not re.search(r"\bred$", key)], kind
 
 
 @pytest.mark.parametrize(

@@ -209,8 +209,8 @@ def _updates(seen: Seen) -> Iterator[Finding]:
     subscription = f"relay-{seen.cluster}"
     about = f"{subscription} --project {seen.project}"
     yield wrong(
-        f"No update came to the relay, so there are no Events: it cannot pull {subscription}, whose filter may pass "
-        "none, or is of an earlier release.",
+        f"No update came to the relay, so there are no Events: it cannot pull {subscription}, which may be of another "
+        "topic, or is of an earlier release.",
         "kubectl logs deployment/relay --namespace tpu-slice-provisioner --tail 50",
         f"gcloud pubsub subscriptions describe {about}",
         f"gcloud pubsub subscriptions get-iam-policy {about}",

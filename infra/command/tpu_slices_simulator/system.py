@@ -64,7 +64,7 @@ class System:
         self.relay_is_earlier = False
         """Whether its heartbeats have no digests, and it knows no ListQuestion."""
         self.passes_updates = True
-        """Whether the filter of the relay's subscription to updates passes what is for it."""
+        """Whether the relay's subscription to updates is one to its cluster's topic."""
         self.crashes = 0
         self._facts: deque[tuple[datetime, Fact]] = deque()
         """With the times at which they were published."""

@@ -37,8 +37,9 @@ from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire import reports
 from tpu_slices.wire.bounds import ERROR_CHARACTERS
-from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
+from tpu_slices.wire.envelopes import Incoming, incoming
 from tpu_slices.wire.messages import (
+    AnyRequest,
     EchoRequest,
     JoinRequest,
     ReconcileRequest,
@@ -49,6 +50,7 @@ from tpu_slices.wire.messages import (
 )
 from tpu_slices.wire.operations import EndedOperation, ended_operation
 from tpu_slices.wire.secrets import redacted
+from tpu_slices.wire.topics import Topic
 
 log = structlog.stdlib.get_logger()
 
@@ -71,7 +73,7 @@ def handle_receive(event: Event, deps: IntakeDeps) -> None:
     """Record a fact of the topic `facts-{cluster}`."""
 
     def serve(message: Incoming) -> None:
-        cluster = cluster_of(message.topic)
+        cluster = Topic.FACTS.cluster(message.topic)
         fact = decode_fact(message.data, message.attributes)
         decided = receive(fact, cluster, deps, message.published_at)
         log.info(LogEvent.FACT_RECEIVED, kind=type(fact).__name__, cluster=cluster, **about(fact))
@@ -88,7 +90,7 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
             if (ended := ended_operation(message.data)) is not None:
                 _follow(ended, deps)
             return
-        match decode_reconcile_request(message.data, message.attributes):
+        match _request(message):
             case ReconcileRequest(cluster, slice_, answer, waiting, has_ended):
                 told = Told(ended=has_ended, answer=answer, waiting=waiting, slots=waiting is not None)
                 _log_each(reconcile_in_turn(cluster, slice_, deps, told))
@@ -110,6 +112,15 @@ def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
         _log_sweep(sweep(deps), deps.clock.now())
 
     _answer(event, serve, deps)
+
+
+def _request(message: Incoming) -> AnyRequest:
+    """Return the request of a message; Permanent: it came by the topic of another cluster than it is about."""
+    own = Topic.REQUESTS.cluster(message.topic)
+    request = decode_reconcile_request(message.data, message.attributes)
+    if request.cluster != own:
+        raise Permanent(f'cluster: "{request.cluster}" is not that of the topic {message.topic}')
+    return request
 
 
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:

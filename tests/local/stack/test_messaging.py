@@ -24,7 +24,7 @@ from tpu_standins.patience import PATIENCE_SECONDS
 TABLE = messaging.read().of_cluster("demo")
 
 A_ROW = """
-    topic: reconcile-requests
+    topic: requests-demo
     ack_deadline_seconds: 60
     minimum_backoff_seconds: 1
     maximum_backoff_seconds: 60
@@ -32,7 +32,7 @@ A_ROW = """
 
 
 def a_table(row: str) -> Messaging:
-    return messaging.parsed(f"topics: [reconcile-requests]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
+    return messaging.parsed(f"topics: [requests-demo]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
 
 
 def addresses(pubsub: str, project: str, functions: str = "http://127.0.0.1:1") -> Addresses:
@@ -64,7 +64,7 @@ def test_every_topic_is_read_by_someone() -> None:
 def test_each_function_has_its_topics() -> None:
     assert {(each.function, each.topic) for each in TABLE.subscriptions if each.function} == {
         ("receive", "facts-demo"),
-        ("reconcile", "reconcile-requests"),
+        ("reconcile", "requests-demo"),
         ("reconcile", "cloud-operations"),
         ("sweep", "sweep-ticks"),
     }
@@ -91,7 +91,7 @@ def test_a_schedule_carries_data() -> None:
     ("row", "error"),
     [
         (A_ROW + "    colour: blue\n", "colour"),
-        (A_ROW.replace("reconcile-requests", "winks"), "winks"),
+        (A_ROW.replace("requests-demo", "winks"), "winks"),
         (A_ROW + "    max_delivery_attempts: 5\n", "go together"),
         (A_ROW.replace("    ack_deadline_seconds: 60\n", ""), "ack_deadline_seconds"),
     ],

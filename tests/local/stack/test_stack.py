@@ -51,7 +51,7 @@ def publish(stack: Stack, topic: str, data: str) -> None:
 
 @pytest.mark.parametrize(
     ("topic", "function"),
-    [("facts-demo", "receive"), ("reconcile-requests", "reconcile"), ("cloud-operations", "reconcile")],
+    [("facts-demo", "receive"), ("requests-demo", "reconcile"), ("cloud-operations", "reconcile")],
 )
 def test_a_message_reaches_its_function_which_learns_the_topic(
     stack: Stack, database: firestore.Client, topic: str, function: str

@@ -1,0 +1,35 @@
+"""The topics that each cluster has of its own, as infra/messaging.yaml names them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tpu_slices.domain.model.slices import ClusterId, cluster_id
+from tpu_slices.ports.errors import Permanent
+
+
+class Topic(StrEnum):
+    """What a topic of a cluster carries, with which its name begins."""
+
+    FACTS = "facts"
+    """Of the cluster's relay, which alone may publish there."""
+    REQUESTS = "requests"
+    """To reconcile a slice."""
+    UPDATES = "updates"
+    """What the cluster's relay writes to objects, most of it as Events."""
+    QUESTIONS = "questions"
+    """To the cluster's relay, which no update may delay."""
+
+    def of(self, cluster: ClusterId) -> str:
+        """Return the name of the cluster's topic."""
+        return f"{self}-{cluster}"
+
+    def cluster(self, topic: str) -> ClusterId:
+        """Return the cluster whose topic has this name; raise Permanent if it is another topic."""
+        begins = self.of(ClusterId(""))
+        if not topic.startswith(begins) or topic == begins:
+            raise Permanent(f'topic: "{topic}" is not a topic for {self}, {begins}CLUSTER')
+        try:
+            return cluster_id(topic.removeprefix(begins))
+        except ValueError as error:
+            raise Permanent(f"topic: {error}") from error
