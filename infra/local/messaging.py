@@ -1,6 +1,8 @@
 """The topics, subscriptions and schedules of infra/messaging.yaml, parsed, and created on the Pub/Sub emulator."""
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,12 +11,14 @@ from typing import Any
 import grpc
 import yaml
 from google import pubsub_v1
+from google.api_core.exceptions import AlreadyExists
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from infra.local.addresses import Addresses
 
 TABLE = Path(__file__).parents[1] / "messaging.yaml"
+_EACH = re.compile(r"\*(?:/([1-9]\d?))? \* \* \* \*")
 EMULATED_ATTEMPTS = 100
 """What Pub/Sub allows at most. See `_request` for why the emulator tries a push so often."""
 
@@ -46,6 +50,14 @@ class Schedule:
     cron: str
     data: str
 
+    @property
+    def minutes(self) -> int:
+        """Return after how many minutes it comes again. Raises ValueError if its expression says anything else."""
+        found = _EACH.fullmatch(self.cron)
+        if found is None:
+            raise ValueError(f'{self.name}: "{self.cron}" is neither each minute nor each few minutes')
+        return int(found[1] or 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Messaging:
@@ -75,6 +87,7 @@ class Messaging:
             subscriptions=tuple(
                 replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.subscriptions
             ),
+            schedules=tuple(replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.schedules),
         )
 
 
@@ -93,14 +106,16 @@ def read() -> Messaging:
 
 
 def create(messaging: Messaging, addresses: Addresses) -> None:
-    """Create topics and subscriptions on the emulator. Raise google.api_core's AlreadyExists if any of them exists."""
+    """Create the topics and subscriptions that the emulator does not have yet."""
     with grpc.insecure_channel(addresses.pubsub) as channel:
         publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
         for topic in messaging.topics:
-            publisher.create_topic(name=addresses.topic_path(topic))
+            with suppress(AlreadyExists):
+                publisher.create_topic(name=addresses.topic_path(topic))
         subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
         for each in messaging.subscriptions:
-            subscriber.create_subscription(request=_request(each, addresses))
+            with suppress(AlreadyExists):
+                subscriber.create_subscription(request=_request(each, addresses))
 
 
 def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscription:

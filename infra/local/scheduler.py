@@ -1,4 +1,4 @@
-"""The stand-in for Cloud Scheduler: publishes a schedule's message at a given interval, not by its cron expression."""
+"""The stand-in for Cloud Scheduler: publishes a schedule's message at a given interval, however long a minute is."""
 
 import logging
 import threading

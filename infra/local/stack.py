@@ -65,7 +65,7 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         (relay,) = processes.start(local_relay(plan, addresses))
         processes.wait_until_ready(*hosts, relay, *functions)
         for each in table.schedules:
-            held.enter_context(scheduled(each, addresses, plan.sweep_seconds))
+            held.enter_context(scheduled(each, addresses, plan.sweep_seconds * each.minutes))
         if plan.live:
             held.enter_context(released(plan.live, addresses))
         yield Stack(addresses, processes)

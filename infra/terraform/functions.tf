@@ -85,7 +85,7 @@ locals {
     }
     sweep = {
       memory        = "512Mi"
-      max_instances = 1
+      max_instances = var.max_instances
       publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
       # It only reads and requests reconciliation: reconcile makes all changes.
       gke = {

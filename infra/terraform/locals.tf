@@ -79,6 +79,18 @@ locals {
     }
   ]...)
 
+  schedules = merge([
+    for name, row in local.messaging.schedules : {
+      for cluster in local.copies[strcontains(name, "{cluster}")] :
+      replace(name, "{cluster}", cluster) => {
+        cluster = cluster
+        topic   = replace(row.topic, "{cluster}", cluster)
+        cron    = row.cron
+        data    = row.data
+      }
+    }
+  ]...)
+
   # Pub/Sub waits for a push as long as the subscription's ack deadline, so that is the function's timeout.
   function_timeouts = {
     for name in keys(local.functions) : name => max([

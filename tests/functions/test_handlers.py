@@ -18,6 +18,7 @@ from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.slices import ClusterId, slice_id
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.cluster_settings import settings_key
 from tpu_slices.wire.messages import VERSION, Message, encode_fact, encode_reconcile_request
 
 ROOT = Path(__file__).parents[2]
@@ -136,6 +137,7 @@ def test_an_ended_step_of_a_slice_on_compute_engine_leads_to_the_next_one() -> N
     world.cluster_lives()
     world.deliver()
     world.store.put_settings(self_managed(cluster=ClusterId("beside")))
+    world.store.put_document(settings_key(ClusterId("ahead")), {"path": "nowhere"})
     world.operations_end()
     record = world.record(jobset)
     handlers.handle_reconcile(an_event("cloud-operations", an_ended_step(record.pool)), world.deps)

@@ -48,7 +48,8 @@ def test_the_files_are_formatted() -> None:
 
 
 def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: Path) -> None:
-    found = evaluated(folder, {"topics": "keys(local.topics)", "rows": "local.subscriptions"})
+    queries = {"topics": "keys(local.topics)", "rows": "local.subscriptions", "schedules": "local.schedules"}
+    found = evaluated(folder, queries)
 
     assert found["topics"] == sorted({name for cluster in CLUSTERS for name in MESSAGING.of_cluster(cluster).topics})
     assert {name: {**row, "cluster": None} for name, row in found["rows"].items()} == {
@@ -63,6 +64,11 @@ def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: P
             "max_delivery_attempts": row.max_delivery_attempts,
         }
         for name, row in rows().items()
+    }
+    assert {name: {**row, "cluster": None} for name, row in found["schedules"].items()} == {
+        row.name: {"cluster": None, "topic": row.topic, "cron": row.cron, "data": row.data}
+        for cluster in CLUSTERS
+        for row in MESSAGING.of_cluster(cluster).schedules
     }
 
 
@@ -117,7 +123,9 @@ def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     ]
     assert found["google_compute_resource_policy.workload"] == []
     assert found["google_service_account_iam_member.nodes"] == ["nodes@shop-project.iam.gserviceaccount.com"]
-    assert found["google_cloud_scheduler_job.schedule"] == [schedule.name for schedule in MESSAGING.schedules]
+    scheduled = {row.name for cluster in CLUSTERS for row in MESSAGING.of_cluster(cluster).schedules}
+    assert scheduled == {"project-ticks", *(f"ticks-{cluster}" for cluster in CLUSTERS)}
+    assert found["google_cloud_scheduler_job.schedule"] == sorted(scheduled)
 
 
 def test_reconcile_may_act_as_every_allowed_service_account_but_patterns(folder: Path) -> None:

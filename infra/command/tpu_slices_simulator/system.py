@@ -214,7 +214,7 @@ class System:
         return [*reconcile_in_turn(self.settings.cluster, slice_id(*named), self.deps, told)]
 
     def _sweep(self) -> object:
-        return sweep(self.deps)
+        return sweep(self.settings.cluster, self.deps)
 
     def _survive(self, step: Callable[[], object]) -> bool:
         try:

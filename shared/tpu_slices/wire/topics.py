@@ -7,6 +7,10 @@ from enum import StrEnum
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.ports.errors import Permanent
 
+OPERATIONS = "cloud-operations"
+PROJECT_TICKS = "project-ticks"
+"""The topics that the project has once: each event of one has all clusters looked at."""
+
 
 class Topic(StrEnum):
     """What a topic of a cluster carries, with which its name begins."""
@@ -19,6 +23,8 @@ class Topic(StrEnum):
     """What the cluster's relay writes to objects, most of it as Events."""
     QUESTIONS = "questions"
     """To the cluster's relay, which no update may delay."""
+    TICKS = "ticks"
+    """Each has the cluster swept."""
 
     def of(self, cluster: ClusterId) -> str:
         """Return the name of the cluster's topic."""

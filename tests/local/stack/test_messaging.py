@@ -66,7 +66,8 @@ def test_each_function_has_its_topics() -> None:
         ("receive", "facts-demo"),
         ("reconcile", "requests-demo"),
         ("reconcile", "cloud-operations"),
-        ("sweep", "sweep-ticks"),
+        ("sweep", "ticks-demo"),
+        ("sweep", "project-ticks"),
     }
 
 
@@ -80,6 +81,16 @@ def test_a_row_keeps_within_what_pubsub_accepts(row: Subscription) -> None:
 
 def test_nothing_is_given_up_silently() -> None:
     assert {each.topic for each in TABLE.subscriptions if not each.dead_letter_topic} == {"dead-letters"}
+
+
+def test_a_cluster_is_ticked_for_each_minute_and_the_project_each_quarter_of_an_hour() -> None:
+    assert {each.topic: each.minutes for each in TABLE.schedules} == {"ticks-demo": 1, "project-ticks": 15}
+
+
+@pytest.mark.parametrize("cron", ["0 * * * *", "* 1 * * *", "*/0 * * * *", "each minute"])
+def test_a_schedule_that_is_not_one_of_minutes_is_not_guessed(cron: str) -> None:
+    with pytest.raises(ValueError, match="neither each minute nor each few minutes"):
+        assert messaging.Schedule(name="a", topic="b", cron=cron, data="c").minutes
 
 
 def test_a_schedule_carries_data() -> None:

@@ -61,7 +61,7 @@ def test_a_message_reaches_its_function_which_learns_the_topic(
 
 
 def test_the_sweep_ticks_by_itself(database: firestore.Client) -> None:
-    until(lambda: ("sweep", "sweep-ticks", "{}") in seen(database), "a tick")
+    until(lambda: ("sweep", "ticks-demo", "{}") in seen(database), "a tick")
 
 
 def test_every_part_runs_and_has_its_log(stack: Stack) -> None:
