@@ -64,7 +64,8 @@ class Settings:
     @property
     def subscriptions(self) -> tuple[str, ...]:
         """To updates, and to questions."""
-        return tuple(f"projects/{self.project}/subscriptions/{what}-{self.cluster}" for what in ("relay", "questions"))
+        names = (topic.subscription(self.cluster) for topic in (Topic.UPDATES, Topic.QUESTIONS))
+        return tuple(f"projects/{self.project}/subscriptions/{name}" for name in names)
 
 
 def _cluster(text: str) -> ClusterId:

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import yaml
 from google import pubsub_v1
-from google.api_core.exceptions import AlreadyExists
+from google.api_core.exceptions import AlreadyExists, NotFound
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
@@ -90,6 +90,24 @@ class Messaging:
             schedules=tuple(replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.schedules),
         )
 
+    def own_of(self, cluster_id: str) -> "Own":
+        """Return what exists for this cluster alone."""
+        filled, shared = self.of_cluster(cluster_id), {each for each in self.topics if "{cluster}" not in each}
+        return Own(
+            topics=tuple(each for each in filled.topics if each not in shared),
+            subscriptions=tuple(each for each in filled.subscriptions if each.topic not in shared),
+            schedules=tuple(each for each in filled.schedules if each.topic not in shared),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """A cluster's part of the table, which names topics that are not in it."""
+
+    topics: tuple[str, ...]
+    subscriptions: tuple[Subscription, ...]
+    schedules: tuple[Schedule, ...]
+
 
 def parsed(text: str) -> Messaging:
     """Parse the table. Raise TypeError for unknown or missing columns, ValueError for inconsistent rows."""
@@ -116,6 +134,19 @@ def create(messaging: Messaging, addresses: Addresses) -> None:
         for each in messaging.subscriptions:
             with suppress(AlreadyExists):
                 subscriber.create_subscription(request=_request(each, addresses))
+
+
+def remove(own: Own, addresses: Addresses) -> None:
+    """Delete the topics and subscriptions of a cluster that the emulator has."""
+    with grpc.insecure_channel(addresses.pubsub) as channel:
+        subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+        for each in own.subscriptions:
+            with suppress(NotFound):
+                subscriber.delete_subscription(subscription=f"projects/{addresses.project}/subscriptions/{each.name}")
+        publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
+        for topic in own.topics:
+            with suppress(NotFound):
+                publisher.delete_topic(topic=addresses.topic_path(topic))
 
 
 def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscription:

@@ -48,7 +48,7 @@ def repeated(tick: Callable[[], None], interval_seconds: float) -> Iterator[None
             try:
                 tick()
             except GoogleAPIError as error:
-                logger.warning("A scheduled message was not published: %s", error)
+                logger.warning("What is scheduled failed, and comes again: %s", error)
 
     thread = threading.Thread(target=run, name="scheduler", daemon=True)
     thread.start()

@@ -29,6 +29,17 @@ def test_the_table_has_the_topics_of_each_cluster_and_no_others() -> None:
     assert sorted(of_cluster) == sorted(topic.of(ClusterId("{cluster}")) for topic in Topic)
 
 
+def test_the_table_has_the_one_subscription_to_each() -> None:
+    of_cluster = {row.topic: row.name for row in messaging.read().subscriptions if "{cluster}" in row.topic}
+    cluster = ClusterId("{cluster}")
+    assert of_cluster == {topic.of(cluster): topic.subscription(cluster) for topic in Topic}
+
+
+def test_the_schedule_of_a_cluster_has_the_name_of_its_topic() -> None:
+    of_cluster = {row.name: row.topic for row in messaging.read().schedules if "{cluster}" in row.topic}
+    assert of_cluster == {"ticks-{cluster}": Topic.TICKS.of(ClusterId("{cluster}"))}
+
+
 @pytest.mark.parametrize("name", ["prod.eu", "Prod", "-prod", "1prod", "p" * 64])
 def test_a_cluster_whose_documents_could_be_anothers_is_an_error(name: str) -> None:
     with pytest.raises(Permanent, match="is not the ID of a cluster"):

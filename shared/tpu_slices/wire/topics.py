@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.ports.errors import Permanent
@@ -30,6 +32,10 @@ class Topic(StrEnum):
         """Return the name of the cluster's topic."""
         return f"{self}-{cluster}"
 
+    def subscription(self, cluster: ClusterId) -> str:
+        """Return the name of the one subscription to the cluster's topic."""
+        return f"{_READ_BY[self]}-{cluster}"
+
     def cluster(self, topic: str) -> ClusterId:
         """Return the cluster whose topic has this name; raise Permanent if it is another topic."""
         begins = self.of(ClusterId(""))
@@ -39,3 +45,15 @@ class Topic(StrEnum):
             return cluster_id(topic.removeprefix(begins))
         except ValueError as error:
             raise Permanent(f"topic: {error}") from error
+
+
+_READ_BY: Mapping[Topic, str] = MappingProxyType(
+    {
+        Topic.FACTS: "receive-facts",
+        Topic.REQUESTS: "reconcile-requests",
+        Topic.UPDATES: "relay",
+        Topic.QUESTIONS: "questions",
+        Topic.TICKS: "sweep-ticks",
+    }
+)
+"""How the name of the subscription to each begins: a function's is pushed to it, the relay pulls the others."""
