@@ -64,6 +64,11 @@ def test_the_sweep_ticks_by_itself(database: firestore.Client) -> None:
     until(lambda: ("sweep", "ticks-demo", "{}") in seen(database), "a tick")
 
 
+def test_a_further_cluster_ticks_once_it_is_configured(database: firestore.Client) -> None:
+    database.document("clusters/second").set({"settings": "sample"})
+    until(lambda: ("sweep", "ticks-second", "{}") in seen(database), "a tick of the further cluster")
+
+
 def test_every_part_runs_and_has_its_log(stack: Stack) -> None:
     stack.processes.check()
     assert {each.log.name for each in stack.processes.children()} == {
