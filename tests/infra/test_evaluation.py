@@ -19,6 +19,7 @@ from tests.infra.evaluation import (
     conditions,
     evaluated,
     instances,
+    planning,
     prepared,
     terraform,
     write_cluster,
@@ -126,6 +127,39 @@ def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     scheduled = {row.name for cluster in CLUSTERS for row in MESSAGING.of_cluster(cluster).schedules}
     assert scheduled == {"project-ticks", *(f"ticks-{cluster}" for cluster in CLUSTERS)}
     assert found["google_cloud_scheduler_job.schedule"] == sorted(scheduled)
+
+
+MADE = """
+resource "terraform_data" "topic" {
+  for_each = local.topics
+}
+resource "terraform_data" "subscription" {
+  for_each = local.subscriptions
+}
+resource "terraform_data" "schedule" {
+  for_each = local.schedules
+}
+"""
+"""What is made by the same rows as in the cloud, by a provider that is part of Terraform."""
+
+
+def test_what_an_earlier_table_had_is_not_left_behind(folder: Path) -> None:
+    (folder / "main.tf").write_text(MADE)
+    table, values = folder.parent / "messaging.yaml", {"region": "us-central1", "firestore_location": "nam5"}
+    given = [f"-var={name}={value}" for name, value in {"project": PROJECT, **values}.items()]
+    now = table.read_text()
+    table.write_text(re.sub(r"\b(requests|ticks)-\{cluster\}", r"all-\1", now))
+    terraform(folder, "init", "-no-color")
+    terraform(folder, "apply", "-no-color", "-auto-approve", *given)
+    table.write_text(now)
+    said = planning(folder, "-no-color", *given)
+    assert re.findall(r"# terraform_data\.(\S+) will be destroyed", said) == [
+        'schedule["all-ticks"]',
+        'subscription["reconcile-all-requests"]',
+        'subscription["sweep-all-ticks"]',
+        'topic["all-requests"]',
+        'topic["all-ticks"]',
+    ]
 
 
 def test_reconcile_may_act_as_every_allowed_service_account_but_patterns(folder: Path) -> None:
