@@ -40,7 +40,7 @@ def reconcile(event: CloudEvent) -> None:
 
 @functions_framework.cloud_event
 def sweep(event: CloudEvent) -> None:
-    """Request reconciliation of whatever is due, and find what was left behind."""
+    """Request reconciliation of whatever is due in a cluster, and find what was left behind."""
     handlers.handle_sweep(_open(event), _reconcile_deps())
 
 

@@ -47,7 +47,7 @@ class ClusterView(Asked, Protocol):
 
 
 class Inbox:
-    """Handles the messages of one cluster's subscriptions to `slice-updates` and to `relay-questions`."""
+    """Handles the messages of one cluster's topics `updates-{cluster}` and `questions-{cluster}`."""
 
     def __init__(
         self,
@@ -122,8 +122,8 @@ class Inbox:
             return True
 
     def _serve(self, delivery: Delivery) -> None:
-        if delivery.attributes.get("cluster") != self._cluster_id:
-            return
+        if (cluster := delivery.attributes.get("cluster")) != self._cluster_id:
+            raise Permanent(f'cluster: "{cluster}" is not that of the subscription, {self._cluster_id}')
         match decode_update(delivery.data, delivery.attributes):
             case NodeGroupUpdate() as update:
                 self._groups.write(update)

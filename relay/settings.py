@@ -10,6 +10,7 @@ from typing import Self
 
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
+from tpu_slices.wire.topics import Topic
 
 _LOCATION = re.compile(r"projects/[^/]+/locations/[^/]+")
 
@@ -58,12 +59,13 @@ class Settings:
 
     @property
     def topic(self) -> str:
-        return f"projects/{self.project}/topics/facts-{self.cluster}"
+        return f"projects/{self.project}/topics/{Topic.FACTS.of(self.cluster)}"
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
         """To updates, and to questions."""
-        return tuple(f"projects/{self.project}/subscriptions/{what}-{self.cluster}" for what in ("relay", "questions"))
+        names = (topic.subscription(self.cluster) for topic in (Topic.UPDATES, Topic.QUESTIONS))
+        return tuple(f"projects/{self.project}/subscriptions/{name}" for name in names)
 
 
 def _cluster(text: str) -> ClusterId:

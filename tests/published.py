@@ -39,8 +39,8 @@ class Published:
         publisher = PublisherClient()
         for topic, subscription in (
             ("facts-demo", "facts"),
-            ("slice-updates", "relay-demo"),
-            ("relay-questions", "questions-demo"),
+            ("updates-demo", "relay-demo"),
+            ("questions-demo", "questions-demo"),
         ):
             where = f"projects/{self.project}/topics/{topic}"
             publisher.create_topic(name=where)

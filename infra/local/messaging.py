@@ -1,6 +1,8 @@
 """The topics, subscriptions and schedules of infra/messaging.yaml, parsed, and created on the Pub/Sub emulator."""
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -9,12 +11,14 @@ from typing import Any
 import grpc
 import yaml
 from google import pubsub_v1
+from google.api_core.exceptions import AlreadyExists, NotFound
 from google.pubsub_v1.services.publisher.transports import PublisherGrpcTransport
 from google.pubsub_v1.services.subscriber.transports import SubscriberGrpcTransport
 
 from infra.local.addresses import Addresses
 
 TABLE = Path(__file__).parents[1] / "messaging.yaml"
+_EACH = re.compile(r"\*(?:/([1-9]\d?))? \* \* \* \*")
 EMULATED_ATTEMPTS = 100
 """What Pub/Sub allows at most. See `_request` for why the emulator tries a push so often."""
 
@@ -28,7 +32,6 @@ class Subscription:
     ack_deadline_seconds: int
     minimum_backoff_seconds: int
     maximum_backoff_seconds: int
-    filter: str = ""
     function: str | None = None
     max_delivery_attempts: int | None = None
     dead_letter_topic: str | None = None
@@ -46,6 +49,14 @@ class Schedule:
     topic: str
     cron: str
     data: str
+
+    @property
+    def minutes(self) -> int:
+        """Return after how many minutes it comes again. Raises ValueError if its expression says anything else."""
+        found = _EACH.fullmatch(self.cron)
+        if found is None:
+            raise ValueError(f'{self.name}: "{self.cron}" is neither each minute nor each few minutes')
+        return int(found[1] or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +85,28 @@ class Messaging:
             self,
             topics=tuple(map(filled, self.topics)),
             subscriptions=tuple(
-                replace(each, name=filled(each.name), topic=filled(each.topic), filter=filled(each.filter))
-                for each in self.subscriptions
+                replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.subscriptions
             ),
+            schedules=tuple(replace(each, name=filled(each.name), topic=filled(each.topic)) for each in self.schedules),
         )
+
+    def own_of(self, cluster_id: str) -> "Own":
+        """Return what exists for this cluster alone."""
+        filled, shared = self.of_cluster(cluster_id), {each for each in self.topics if "{cluster}" not in each}
+        return Own(
+            topics=tuple(each for each in filled.topics if each not in shared),
+            subscriptions=tuple(each for each in filled.subscriptions if each.topic not in shared),
+            schedules=tuple(each for each in filled.schedules if each.topic not in shared),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """A cluster's part of the table, which names topics that are not in it."""
+
+    topics: tuple[str, ...]
+    subscriptions: tuple[Subscription, ...]
+    schedules: tuple[Schedule, ...]
 
 
 def parsed(text: str) -> Messaging:
@@ -95,14 +124,29 @@ def read() -> Messaging:
 
 
 def create(messaging: Messaging, addresses: Addresses) -> None:
-    """Create topics and subscriptions on the emulator. Raise google.api_core's AlreadyExists if any of them exists."""
+    """Create the topics and subscriptions that the emulator does not have yet."""
     with grpc.insecure_channel(addresses.pubsub) as channel:
         publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
         for topic in messaging.topics:
-            publisher.create_topic(name=addresses.topic_path(topic))
+            with suppress(AlreadyExists):
+                publisher.create_topic(name=addresses.topic_path(topic))
         subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
         for each in messaging.subscriptions:
-            subscriber.create_subscription(request=_request(each, addresses))
+            with suppress(AlreadyExists):
+                subscriber.create_subscription(request=_request(each, addresses))
+
+
+def remove(own: Own, addresses: Addresses) -> None:
+    """Delete the topics and subscriptions of a cluster that the emulator has."""
+    with grpc.insecure_channel(addresses.pubsub) as channel:
+        subscriber = pubsub_v1.SubscriberClient(transport=SubscriberGrpcTransport(channel=channel))
+        for each in own.subscriptions:
+            with suppress(NotFound):
+                subscriber.delete_subscription(subscription=f"projects/{addresses.project}/subscriptions/{each.name}")
+        publisher = pubsub_v1.PublisherClient(transport=PublisherGrpcTransport(channel=channel))
+        for topic in own.topics:
+            with suppress(NotFound):
+                publisher.delete_topic(topic=addresses.topic_path(topic))
 
 
 def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscription:
@@ -116,7 +160,6 @@ def _request(row: Subscription, addresses: Addresses) -> pubsub_v1.types.Subscri
         name=f"projects/{addresses.project}/subscriptions/{row.name}",
         topic=addresses.topic_path(row.topic),
         ack_deadline_seconds=row.ack_deadline_seconds,
-        filter=row.filter,
         expiration_policy=pubsub_v1.types.ExpirationPolicy(),  # no ttl: never expires
     )
     if row.function:

@@ -1,4 +1,4 @@
-"""The stand-in for Cloud Scheduler: publishes a schedule's message at a given interval, not by its cron expression."""
+"""The stand-in for Cloud Scheduler: publishes a schedule's message at a given interval, however long a minute is."""
 
 import logging
 import threading
@@ -48,7 +48,7 @@ def repeated(tick: Callable[[], None], interval_seconds: float) -> Iterator[None
             try:
                 tick()
             except GoogleAPIError as error:
-                logger.warning("A scheduled message was not published: %s", error)
+                logger.warning("What is scheduled failed, and comes again: %s", error)
 
     thread = threading.Thread(target=run, name="scheduler", daemon=True)
     thread.start()

@@ -10,6 +10,7 @@ from pathlib import Path
 from infra.local import messaging
 from infra.local.addresses import Addresses, port_of
 from infra.local.cluster_parts import cluster
+from infra.local.clusters import further
 from infra.local.functions import function
 from infra.local.live_stack import released
 from infra.local.plan import STARTUP_SCRIPT, Plan
@@ -65,7 +66,8 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         (relay,) = processes.start(local_relay(plan, addresses))
         processes.wait_until_ready(*hosts, relay, *functions)
         for each in table.schedules:
-            held.enter_context(scheduled(each, addresses, plan.sweep_seconds))
+            held.enter_context(scheduled(each, addresses, plan.sweep_seconds * each.minutes))
+        held.enter_context(further(addresses, plan.sweep_seconds))
         if plan.live:
             held.enter_context(released(plan.live, addresses))
         yield Stack(addresses, processes)

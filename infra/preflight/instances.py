@@ -12,8 +12,8 @@ QUOTA = Quota("CpuAllocPerProjectRegion")
 SERVICE = "run"
 THOUSANDTHS = 1_000
 """The quota is in thousandths of a CPU; an instance has one CPU."""
-SCALED, ALONE = 2, 1
-"""Functions of which there are up to `max_instances` instances, receive and reconcile, and those with one: sweep."""
+FUNCTIONS = 3
+"""Of each there are up to `max_instances` instances."""
 FILE = "infra/terraform/terraform.tfvars"
 _SET = re.compile(r'^\s*max_instances\s*=\s*"?(\d+)"?', re.MULTILINE)
 _DEFAULT = re.compile(r'^variable "max_instances" \{\n(?:  .*\n|\n)*?  default\s*= (\d+)$', re.MULTILINE)
@@ -31,7 +31,7 @@ def wanted(terraform: Path) -> int:
 
 def together(max_instances: int) -> int:
     """Return how many CPUs all functions have if each has as many instances as it may."""
-    return SCALED * max_instances + ALONE
+    return FUNCTIONS * max_instances
 
 
 def instance_findings(project: str, region: str, max_instances: int, answer: Answer) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def instance_findings(project: str, region: str, max_instances: int, answer: Ans
     if limit is None or limit < 0:
         return
     cpus = limit // THOUSANDTHS
-    fits = max((cpus - ALONE) // SCALED, 0)
+    fits = cpus // FUNCTIONS
     ask = (
         f"gcloud beta quotas preferences create --service {SERVICE}.googleapis.com --project {project} "
         f"--quota-id {QUOTA.id} --dimensions region={region} --preferred-value {together(max_instances) * THOUSANDTHS}"

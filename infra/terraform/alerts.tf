@@ -142,6 +142,17 @@ locals {
     local.platform_alerts,
   )
 
+  # By schedule, the lines that follow its ticks, and after how many seconds without one somebody should look.
+  ticked = {
+    for name, row in local.schedules : name => row.cluster == "" ? {
+      lines   = "${local.log_metrics}/clusters.searched\""
+      seconds = 3600
+      } : {
+      lines   = "${local.log_metrics}/sweep.completed\" AND metric.label.cluster=\"${row.cluster}\""
+      seconds = 900
+    }
+  }
+
   log_metrics = "resource.type=\"cloud_run_revision\" AND metric.type=\"logging.googleapis.com/user/tpu-slices"
 
   dead_letters = join(" AND ", [
@@ -220,22 +231,25 @@ resource "google_monitoring_alert_policy" "alert" {
   depends_on = [time_sleep.metrics]
 }
 
-# There is a tick each minute. Metrics of log lines may lag by 10 minutes
-# (https://cloud.google.com/logging/docs/logs-based-metrics/troubleshooting): a shorter time would be a false alarm.
-# Whether a metric without lines has no data or zeros, both count.
+# There is a tick for each cluster each minute, and one for the project each quarter of an hour. Metrics of log lines may lag
+# by 10 minutes (https://cloud.google.com/logging/docs/logs-based-metrics/troubleshooting): a shorter time would be a false
+# alarm. Whether a metric without lines has no data or zeros, both count. Each schedule has a policy of its own, which goes with
+# it: of a cluster that is served no more there is no line either.
 resource "google_monitoring_alert_policy" "sweep" {
-  display_name          = "TPU slices: The sweep does not run"
+  for_each = local.ticked
+
+  display_name          = "TPU slices: The sweep does not run (${each.key})"
   combiner              = "OR"
   severity              = "CRITICAL"
   notification_channels = local.channels[var.project]
   user_labels           = local.labels
 
   conditions {
-    display_name = "no sweep.completed"
+    display_name = "no line"
 
     condition_absent {
-      filter   = "${local.log_metrics}/sweep.completed\""
-      duration = "900s"
+      filter   = each.value.lines
+      duration = "${each.value.seconds}s"
 
       aggregations {
         alignment_period     = "60s"
@@ -246,16 +260,16 @@ resource "google_monitoring_alert_policy" "sweep" {
   }
 
   conditions {
-    display_name = "sweep.completed is 0"
+    display_name = "0 lines"
 
     condition_threshold {
-      filter          = "${local.log_metrics}/sweep.completed\""
+      filter          = each.value.lines
       comparison      = "COMPARISON_LT"
       threshold_value = 1
       duration        = "0s"
 
       aggregations {
-        alignment_period     = "900s"
+        alignment_period     = "${each.value.seconds}s"
         per_series_aligner   = "ALIGN_DELTA"
         cross_series_reducer = "REDUCE_SUM"
       }

@@ -37,7 +37,7 @@ locals {
     {
       title = "Lines that ask for somebody"
       plot  = "STACKED_BAR"
-      lines = { for event in setsubtract(local.counted_events, ["sweep.completed"]) : event => {
+      lines = { for event in setsubtract(local.counted_events, ["sweep.completed", "clusters.searched"]) : event => {
         filter = "${local.log_metrics}/${event}\"", aligner = "ALIGN_DELTA", reducer = "REDUCE_SUM", group_by = []
         period = "300s"
       } }

@@ -19,14 +19,14 @@ locals {
     receive = {
       memory        = "512Mi"
       max_instances = var.max_instances
-      publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
+      publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
       gke           = {}
       compute       = {}
     }
     reconcile = {
       memory        = "512Mi"
       max_instances = var.max_instances
-      publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
+      publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
       gke = {
         project = [
           # A pool of tpu7x names a workload policy; whether GKE requires both was never tested.
@@ -85,8 +85,8 @@ locals {
     }
     sweep = {
       memory        = "512Mi"
-      max_instances = 1
-      publishes_to  = ["reconcile-requests", "slice-updates", "relay-questions"]
+      max_instances = var.max_instances
+      publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
       # It only reads and requests reconciliation: reconcile makes all changes.
       gke = {
         project = [

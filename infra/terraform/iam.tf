@@ -85,7 +85,10 @@ resource "google_cloud_run_v2_service_iam_member" "push" {
 resource "google_pubsub_topic_iam_member" "function" {
   for_each = merge([
     for name, function in local.functions : {
-      for topic in function.publishes_to : "${name}/${topic}" => { function = name, topic = topic }
+      for pair in setproduct(function.publishes_to, keys(local.clusters)) :
+      "${name}/${replace(pair[0], "{cluster}", pair[1])}" => {
+        function = name, topic = replace(pair[0], "{cluster}", pair[1])
+      }
     }
   ]...)
 

@@ -69,13 +69,24 @@ locals {
       replace(name, "{cluster}", cluster) => {
         cluster               = cluster
         topic                 = replace(row.topic, "{cluster}", cluster)
-        filter                = replace(lookup(row, "filter", ""), "{cluster}", cluster)
         function              = lookup(row, "function", null)
         ack_deadline_seconds  = row.ack_deadline_seconds
         minimum_backoff       = "${row.minimum_backoff_seconds}s"
         maximum_backoff       = "${row.maximum_backoff_seconds}s"
         dead_letter_topic     = lookup(row, "dead_letter_topic", null)
         max_delivery_attempts = lookup(row, "max_delivery_attempts", null)
+      }
+    }
+  ]...)
+
+  schedules = merge([
+    for name, row in local.messaging.schedules : {
+      for cluster in local.copies[strcontains(name, "{cluster}")] :
+      replace(name, "{cluster}", cluster) => {
+        cluster = cluster
+        topic   = replace(row.topic, "{cluster}", cluster)
+        cron    = row.cron
+        data    = row.data
       }
     }
   ]...)

@@ -2,8 +2,9 @@
 # numbers that some lines carry. shared/tpu_slices/ports/log_events.py has the lists; tests/infra compares them.
 
 locals {
-  # With severity ERROR, and `sweep.completed`, whose absence asks for somebody.
+  # With severity ERROR, and two whose absence asks for somebody.
   counted_events = toset([
+    "clusters.searched",
     "document.unreadable",
     "hosts.late",
     "message.failed",

@@ -14,7 +14,6 @@ resource "google_pubsub_subscription" "subscription" {
   name                 = each.key
   topic                = google_pubsub_topic.topic[each.value.topic].id
   ack_deadline_seconds = each.value.ack_deadline_seconds
-  filter               = each.value.filter
 
   retry_policy {
     minimum_backoff = each.value.minimum_backoff

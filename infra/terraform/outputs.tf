@@ -8,7 +8,7 @@ output "functions" {
 output "facts_topics" {
   description = "The topic that each cluster's relay publishes to, by cluster id."
   value = {
-    for name, row in local.topics : row.cluster => google_pubsub_topic.topic[name].id if row.cluster != ""
+    for id in keys(local.clusters) : id => google_pubsub_topic.topic["facts-${id}"].id
   }
 }
 

@@ -43,13 +43,13 @@ resource "google_service_account" "relay" {
   display_name = "TPU slice provisioner: relay of ${each.key}"
 }
 
-# The relay of a cluster may publish to that cluster's topic, and pull that cluster's subscriptions.
+# The relay of a cluster may publish to that cluster's topic for facts alone, and pull that cluster's subscriptions.
 resource "google_pubsub_topic_iam_member" "relay" {
-  for_each = { for name, row in local.topics : name => row if row.cluster != "" }
+  for_each = toset(keys(local.clusters))
 
-  topic  = google_pubsub_topic.topic[each.key].id
+  topic  = google_pubsub_topic.topic["facts-${each.key}"].id
   role   = "roles/pubsub.publisher"
-  member = local.relays[each.value.cluster]
+  member = local.relays[each.key]
 }
 
 resource "google_pubsub_subscription_iam_member" "relay" {

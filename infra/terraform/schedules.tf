@@ -1,5 +1,5 @@
 resource "google_cloud_scheduler_job" "schedule" {
-  for_each = local.messaging.schedules
+  for_each = local.schedules
 
   name      = each.key
   schedule  = each.value.cron
@@ -15,7 +15,7 @@ resource "google_cloud_scheduler_job" "schedule" {
 
 # Cloud Scheduler's role in the project allows it to publish anywhere; this does not rest on that.
 resource "google_pubsub_topic_iam_member" "schedule" {
-  for_each = toset(values(local.messaging.schedules)[*].topic)
+  for_each = toset(values(local.schedules)[*].topic)
 
   topic  = google_pubsub_topic.topic[each.key].id
   role   = "roles/pubsub.publisher"

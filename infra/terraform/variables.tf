@@ -79,7 +79,7 @@ variable "role_prefix" {
 
 # An instance has one CPU and serves 4 requests at once. Preflight says how many Cloud Run's quota of the region allows.
 variable "max_instances" {
-  description = "How many instances receive and reconcile have at most, each of them."
+  description = "How many instances each function has at most."
   type        = number
   default     = 10
   nullable    = false

@@ -10,8 +10,10 @@ from click.testing import CliRunner, Result
 
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
+from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent, LogLines
+from tpu_slices.ports.messaging import Messaging
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session
@@ -33,13 +35,38 @@ class FakeLines:
         return self.match
 
 
+class FakeMessaging:
+    """What is deployed for each cluster: all of it, unless something is missing."""
+
+    def __init__(self) -> None:
+        self.missed: dict[ClusterId, tuple[str, ...]] = {}
+        self.state: str | None = "ENABLED"
+        self.trouble: Exception | None = None
+
+    def missing(self, cluster: ClusterId) -> tuple[str, ...]:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.missed.get(cluster, ())
+
+    def schedule(self, cluster: ClusterId) -> str | None:
+        if self.trouble is not None:
+            raise self.trouble
+        assert cluster
+        return self.state
+
+
 class StageSession(Session):
     """A session with the world's own dependencies."""
 
-    def __init__(self, world: World, lines: FakeLines | None = None) -> None:
+    def __init__(self, world: World, lines: FakeLines | None = None, deployed: FakeMessaging | None = None) -> None:
         super().__init__("demo-project")
         self._world = world
         self._lines = lines or FakeLines()
+        self._deployed = deployed or FakeMessaging()
+
+    @cached_property
+    def messaging(self) -> Messaging:
+        return self._deployed
 
     @cached_property
     def lines(self) -> LogLines:
@@ -62,9 +89,10 @@ class StageSession(Session):
 class Stage:
     world: World = field(default_factory=World)
     lines: FakeLines = field(default_factory=FakeLines)
+    deployed: FakeMessaging = field(default_factory=FakeMessaging)
 
     def slices(self, *arguments: str, input: str | None = None) -> Result:  # noqa: A002 - as the runner calls it
-        session = StageSession(self.world, self.lines)
+        session = StageSession(self.world, self.lines, self.deployed)
         return CliRunner().invoke(main, list(arguments), obj=session, input=input, prog_name="slices")
 
     def output_of(self, *arguments: str) -> str:

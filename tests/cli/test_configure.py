@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.builders import CLUSTER, leaders_wait, settings
 from tests.cli.conftest import ROOT
-from tests.cli.stage import StageSession
+from tests.cli.stage import FakeMessaging, StageSession
 from tests.world import World
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.reasons import Phase
@@ -145,6 +145,38 @@ def test_nothing_is_written_without_confirmation(world: World, file: Path) -> No
     result = slices(world, "configure", file)
     assert (result.exit_code, "use --yes" in result.stderr) == (2, True)
     assert world.store.document(settings_key(RESEARCH)) is None
+
+
+def deployed(missing: tuple[str, ...] = (), trouble: Exception | None = None) -> FakeMessaging:
+    made = FakeMessaging()
+    made.missed[RESEARCH], made.trouble = missing, trouble
+    return made
+
+
+def test_a_cluster_whose_topics_are_missing_is_not_configured_and_is_told_what_to_do(world: World, file: Path) -> None:
+    session = StageSession(world, deployed=deployed(("topic requests-research",)))
+    result = CliRunner().invoke(main, ["configure", str(file), "--yes"], obj=session)
+    assert result.exit_code == 3
+    assert "research is not served yet, and nothing was written. Missing: topic requests-research." in result.stderr
+    assert "Write infra/clusters/PROJECT/research.yaml, if it is not there, and submit the build" in result.stderr
+    assert world.store.document(settings_key(RESEARCH)) is None
+
+
+def test_whoever_may_not_look_at_topics_configures_all_the_same(world: World, file: Path) -> None:
+    session = StageSession(world, deployed=deployed(trouble=Permanent("Pub/Sub: 403 no")))
+    result = CliRunner().invoke(main, ["configure", str(file), "--yes"], obj=session)
+    assert (result.exit_code, "is not known: Pub/Sub: 403 no" in result.stderr) == (0, True)
+    assert world.store.settings(RESEARCH) is not None
+
+
+@pytest.mark.parametrize("option", ["--dry-run", "--yes"])
+def test_what_writes_nothing_or_is_on_the_local_stack_needs_no_topics(
+    world: World, file: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    if option == "--yes":
+        monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", "127.0.0.1:1")
+    session = StageSession(world, deployed=deployed(("topic requests-research",)))
+    assert CliRunner().invoke(main, ["configure", str(file), option], obj=session).exit_code == 0
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "infra" / "clusters").glob("*/*.yaml")), ids=lambda path: path.stem)

@@ -9,9 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, NOW
+from tests.builders import CLUSTER, NOW, settings
 from tests.cli.stage import Stage, serving
 from tpu_slices.domain.model.facts import Echo, Pinning
+from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices.flows.receive import receive
@@ -27,6 +28,7 @@ WHY = "Ages and time limits are computed from them."
 STEP = timedelta(seconds=20)
 ANSWERED = "  ok      The relay answered, and receive recorded it, after "
 RECONCILED = "  ok      Reconcile recorded it after "
+THERE = "  ok      Its topics are there, and a subscription to each."
 SWEPT = "  ok      The sweep ran, and listed the cluster's slices in Google Cloud."
 UPDATED = "  ok      Updates come to the relay, which makes Events of them."
 CLOCKS = "  ok      All clocks agree within 10 s."
@@ -68,7 +70,9 @@ def _told(stage: Stage, code: int) -> tuple[list[str], list[str], list[str]]:
     said = result.stdout.splitlines()
     assert said[0] == "records"
     alerts, next_ = said.index("alerts"), said.index("Next:")
-    return said[said.index(f"cluster {CLUSTER}") + 1 : alerts], said[next_ + 1 :], said[alerts + 1 : next_]
+    there, *of_cluster = said[said.index(f"cluster {CLUSTER}") + 1 : alerts]
+    assert there == THERE
+    return of_cluster, said[next_ + 1 :], said[alerts + 1 : next_]
 
 
 def test_all_is_well_with_what_works(stage: Stage) -> None:
@@ -181,6 +185,54 @@ def test_a_sweep_that_does_not_run_is_named(stage: Stage, monkeypatch: pytest.Mo
     assert said[3].startswith("  FAILED  The sweep, which runs each minute, has not compared")
     assert 'service_name="tpu-slice-sweep"' in said[4]
     assert said[5] == CLOCKS
+    assert said[-1] == "  ok      The job ticks-demo of Cloud Scheduler is enabled."
+
+
+@pytest.mark.parametrize(
+    ("state", "problem", "remedy"),
+    [
+        (None, "There is no job ticks-demo in Cloud Scheduler.", "Write infra/clusters/PROJECT/demo.yaml"),
+        ("PAUSED", "The job ticks-demo of Cloud Scheduler is PAUSED.", "gcloud scheduler jobs resume ticks-demo "),
+    ],
+)
+def test_a_schedule_that_is_missing_or_paused_is_named(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, state: str | None, problem: str, remedy: str
+) -> None:
+    monkeypatch.setattr(stage.world, "sweeps", lambda: None)
+    stage.deployed.state = state
+    *_, said, do = lines(stage, 1)
+    assert said == f"  FAILED  {problem}"
+    assert do.strip().startswith(remedy)
+
+
+MISSING = ("topic requests-demo", "subscription reconcile-requests-demo")
+
+
+def test_topics_that_are_missing_are_named_and_nothing_is_asked_by_them(stage: Stage) -> None:
+    stage.deployed.missed[CLUSTER] = MISSING
+    asked = len(stage.world.publisher.questions)
+    result = stage.slices("doctor")
+    assert result.exit_code == 1
+    said = result.stdout.splitlines()
+    problem, remedy = said[said.index(f"cluster {CLUSTER}") + 1 :][:2]
+    assert problem.startswith(f"  FAILED  Nobody serves it. Missing: {', '.join(MISSING)}.")
+    assert remedy.strip().startswith("Write infra/clusters/PROJECT/demo.yaml, if it is not there, and submit the build")
+    assert len(stage.world.publisher.questions) == asked
+
+
+def test_a_cluster_whose_topics_are_missing_keeps_no_other_from_being_asked(stage: Stage) -> None:
+    stage.world.store.put_settings(settings(cluster=ClusterId("ahead"), path=settings().path + "-ahead"))
+    stage.deployed.missed[ClusterId("ahead")] = MISSING
+    said = lines(stage, 1)
+    assert said[0].startswith(ANSWERED)
+
+
+def test_whoever_may_not_look_at_topics_learns_that_it_is_not_known(stage: Stage) -> None:
+    stage.deployed.trouble = Permanent("Pub/Sub: 403 no")
+    said = stage.output_of("doctor").splitlines()
+    unknown, relay = said[said.index(f"cluster {CLUSTER}") + 1 :][:2]
+    assert unknown == "  ok      Whether its topics and subscriptions are there is not known: Pub/Sub: 403 no"
+    assert relay.startswith(ANSWERED)
 
 
 def test_queries_that_fail_are_listed_and_the_rest_is_checked(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_slices_in_use_are_deleted_and_the_cluster_is_forgotten(stage: Stage) ->
     said = stage.output_of(*COMMAND).splitlines()
     assert said[0] == f"{CLUSTER} has 1 slices that stand or are being created."
     assert "RELEASING" in said[1] or "READY" in said[1]
-    assert said[-2].startswith(f"{CLUSTER} is forgotten: ")
+    assert said[-3].startswith(f"{CLUSTER} is forgotten: ")
     assert stage.world.pools == []
     assert stage.world.store.clusters() == ()
     assert list(stage.world.store.every_slice(CLUSTER)) == []

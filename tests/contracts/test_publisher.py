@@ -9,7 +9,7 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 
 from tests.builders import NOW, a_jobset, a_record, a_token, hosts_changed
 from tests.published import LEASE_SECONDS
-from tpu_slices.adapters.pubsub import RECONCILE_REQUESTS, RELAY_QUESTIONS, SLICE_UPDATES, PubSubPublisher
+from tpu_slices.adapters.pubsub import PubSubPublisher
 from tpu_slices.domain.model.facts import Family, HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion, HostsQuestion, ListQuestion, Question
@@ -41,10 +41,12 @@ from tpu_slices.wire.messages import (
     decode_reconcile_request,
     decode_update,
 )
+from tpu_slices.wire.topics import Topic
 from tpu_slices_simulator.fakes.publisher import FakePublisher
 from tpu_standins.patience import PATIENCE_SECONDS
 
-DEMO = ClusterId("demo")
+DEMO, OTHER = ClusterId("demo"), ClusterId("other")
+TOPICS = [topic.of(cluster) for cluster in (DEMO, OTHER) for topic in (Topic.REQUESTS, Topic.UPDATES, Topic.QUESTIONS)]
 
 
 @dataclass
@@ -90,7 +92,7 @@ class EmulatedTopics:
         self.publisher = PublisherClient()
         self._subscriber = SubscriberClient()
         self._project = project
-        for topic in (RECONCILE_REQUESTS, SLICE_UPDATES, RELAY_QUESTIONS):
+        for topic in TOPICS:
             path = f"projects/{project}/topics/{topic}"
             self.publisher.create_topic(name=path)
             self._subscriber.create_subscription(
@@ -98,7 +100,7 @@ class EmulatedTopics:
             )
 
     def delete(self) -> None:
-        for topic in (RECONCILE_REQUESTS, SLICE_UPDATES, RELAY_QUESTIONS):
+        for topic in TOPICS:
             self.publisher.delete_topic(topic=f"projects/{self._project}/topics/{topic}")
 
     def drain(self, topic: str) -> list[Any]:
@@ -123,14 +125,13 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     topics = EmulatedTopics(project)
 
     def requests() -> list[AnyRequest]:
-        drained = topics.drain(RECONCILE_REQUESTS)
+        drained = topics.drain(Topic.REQUESTS.of(DEMO))
         return [decode_reconcile_request(message.data, message.attributes) for message in drained]
 
-    def published(topic: str = SLICE_UPDATES) -> list[tuple[ClusterId, Update | AnyQuestion]]:
-        return [
-            (ClusterId(message.attributes["cluster"]), decode_update(message.data, message.attributes))
-            for message in topics.drain(topic)
-        ]
+    def published(topic: Topic = Topic.UPDATES) -> list[tuple[ClusterId, Update | AnyQuestion]]:
+        found = [(cluster, message) for cluster in (DEMO, OTHER) for message in topics.drain(topic.of(cluster))]
+        assert all(message.attributes["cluster"] == cluster for cluster, message in found)
+        return [(cluster, decode_update(message.data, message.attributes)) for cluster, message in found]
 
     return Setup(
         PubSubPublisher(topics.publisher, project),
@@ -145,7 +146,7 @@ def on_the_emulator(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
         lambda: [update for _, update in published() if isinstance(update, SliceUpdate)],
         lambda: [report for _, report in published() if isinstance(report, WorkloadUpdate)],
         lambda: [(cluster, update) for cluster, update in published() if isinstance(update, NodeGroupUpdate)],
-        lambda: [(cluster, it) for cluster, it in published(RELAY_QUESTIONS) if isinstance(it, AnyQuestion)],
+        lambda: [(cluster, it) for cluster, it in published(Topic.QUESTIONS) if isinstance(it, AnyQuestion)],
         topics.delete,
         lambda: [(each.cluster, each.token) for each in requests() if isinstance(each, JoinRequest)],
         lambda: [(cluster, it) for cluster, it in published() if isinstance(it, EchoQuestion)],
@@ -249,7 +250,7 @@ LIST = ListQuestion(family=Family.HOSTS, asked_at=NOW)
 def test_questions_arrive_at_their_cluster(setup: Setup) -> None:
     alive = Question(owner=Owner(kind=OwnerKind.JOBSET, namespace="research", name="llama", uid=WorkloadUid("u-1")))
     setup.publisher.ask(DEMO, [alive])
-    setup.publisher.ask(ClusterId("other"), [LIST])
+    setup.publisher.ask(OTHER, [LIST])
     assert sorted(setup.questions(), key=lambda each: each[0]) == [(DEMO, alive), ("other", LIST)]
 
 
@@ -257,7 +258,7 @@ def test_questions_about_hosts_arrive_as_they_were_asked(setup: Setup) -> None:
     close = HostsQuestion(slice_id=ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), attempt=2, number=3, asked_at=NOW, close=True)
     setup.publisher.ask(DEMO, [close])
     assert setup.questions() == [(DEMO, close)]
-    setup.publisher.ask(ClusterId("other"), [LIST])
+    setup.publisher.ask(OTHER, [LIST])
     assert ("other", LIST) in setup.questions()
 
 

@@ -41,7 +41,7 @@ def world() -> World:
 def sweep_each_minute(world: World, minutes: int) -> None:
     for _ in range(minutes):
         world.clock.advance(MINUTE)
-        handle_sweep(an_event("sweep-ticks", Message(b"{}", {})), world.deps)
+        handle_sweep(an_event("ticks-demo", Message(b"{}", {})), world.deps)
 
 
 def events(lines: Lines) -> list[str]:
@@ -129,7 +129,7 @@ def test_a_silence_is_written_once_and_so_is_its_end(world: World) -> None:
 
 
 def test_a_cluster_without_settings_has_no_relay_to_be_heard(world: World) -> None:
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert world.store.heartbeat(ClusterId("nobody")) is None
 
 

@@ -250,10 +250,10 @@ def test_a_crash_before_a_freed_slot_is_handed_on_is_made_up_for_by_the_sweep() 
     world = World()
     world.store.put(*(a_slot(number) for number in range(5)))  # of slices that do not exist
     waiting = queued(world, 1)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert handed_on_to(world, waiting) is None
     world.clock.advance(world.settings.limits.orders_arrive_within + MINUTE)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert handed_on_to(world, waiting) is not None
     assert len(slots(world)) == 1
 
@@ -264,7 +264,7 @@ def test_a_slot_that_was_handed_on_and_not_used_in_time_is_withdrawn_by_the_swee
     first, second = queued(world, 1), queued(world, 2)
     ends(world, busy)
     world.clock.advance(world.settings.limits.orders_arrive_within + MINUTE)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert world.records[first.name].slots == frozenset()
     assert world.records[first.name].next_reconcile_at is not None
     assert handed_on_to(world, second) is not None
@@ -276,7 +276,7 @@ def test_a_slot_in_use_is_never_withdrawn() -> None:
     records = running(world)
     world.clock.advance(world.settings.limits.orders_arrive_within + MINUTE)
     before = slots(world)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert slots(world) == before
     assert {world.records[record.name].current.slot for record in records} == {*before}
 
@@ -287,10 +287,10 @@ def test_slots_that_a_raised_limit_adds_are_handed_on_by_the_sweep() -> None:
     waiting = queued(world, 1)
     world.store.put(ConcurrencyLimiter(cluster=CLUSTER, limit=5, changed_at=world.clock.now(), shortages={}))
     world.store.put_settings(settings(limits=replace(settings().limits, operations=6)))
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert handed_on_to(world, waiting) is None
     world.clock.advance(5 * MINUTE)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert handed_on_to(world, waiting) is not None
 
 

@@ -45,7 +45,7 @@ def due(world: World, at: datetime | None) -> None:
 
 
 def checked(world: World) -> bool:
-    return CLUSTER in sweep(world.deps).checked
+    return sweep(CLUSTER, world.deps).checked is not None
 
 
 def without_workload(world: World, jobset: LiveWorkload) -> None:
@@ -54,10 +54,11 @@ def without_workload(world: World, jobset: LiveWorkload) -> None:
 
 def test_a_sweep_that_has_nothing_to_do_says_so(world: World) -> None:
     serving(world)
-    sweep(world.deps)
-    swept = sweep(world.deps)
-    assert (swept.requested, swept.asked, swept.checked, swept.failures) == (0, 0, {}, ())
-    assert [count.cluster for count in swept.counts] == [CLUSTER]
+    sweep(CLUSTER, world.deps)
+    swept = sweep(CLUSTER, world.deps)
+    assert (swept.requested, swept.asked, swept.checked, swept.failures) == (0, 0, None, ())
+    assert swept.count is not None
+    assert swept.count.cluster == CLUSTER
 
 
 @pytest.mark.parametrize(("after", "is_checked"), [(-SECOND, True), (timedelta(0), True), (SECOND, False)])
@@ -90,10 +91,10 @@ def test_a_sweep_asks_for_lists_of_what_is_not_as_on_record_with_its_own_time_an
     for families in ([Family.HOSTS], [Family.WORKLOADS, Family.DEMAND], []):
         world.store.put(differs(world, *families))
         before = len(world.publisher.questions)
-        assert sweep(world.deps).asked == len(families)
+        assert sweep(CLUSTER, world.deps).asked == len(families)
         asked = [question for _, question in world.publisher.questions[before:]]
         assert asked == [ListQuestion(family=family, asked_at=world.clock.now()) for family in families]
-        assert sweep(world.deps).asked == 0, "it was asked moments ago"
+        assert sweep(CLUSTER, world.deps).asked == 0, "it was asked moments ago"
 
 
 def test_a_jobset_without_a_record_gets_one_in_whose_demand_its_slices_are(world: World) -> None:
@@ -112,7 +113,7 @@ def test_a_ready_slice_whose_pool_is_gone_is_looked_at(world: World) -> None:
     world.backend.vanish(record.pool)
     due(world, None)
     requested(world)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert requested(world) == {record.maker}
     assert world.record(jobset).next_reconcile_at is not None
 
@@ -120,20 +121,20 @@ def test_a_ready_slice_whose_pool_is_gone_is_looked_at(world: World) -> None:
 def test_a_jobset_whose_slice_went_while_no_sweep_came_through_is_told_after_the_next_check(world: World) -> None:
     """It was told to be READY, so that no report of it is due, and the change is too old to be looked for."""
     record = world.record(serving(world))
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     world.publish(hosts_changed(slice_id=record.maker, attempt=record.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
     world.clock.advance(2 * MINUTE)
     due(world, None)
-    sweep(world.deps)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
+    sweep(CLUSTER, world.deps)
     (*_, (_, told)) = world.publisher.reports
     assert told.report.reason is ReportReason.WAITING
 
 
 def test_what_was_found_is_requested_although_others_write_the_jobset_that_was_told_wrong(world: World) -> None:
     lost, orphan = (world.record(serving(world, name)) for name in ("llama", "gemma"))
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     world.publish(hosts_changed(slice_id=lost.maker, attempt=lost.attempt, usable=0, joined=0, sequence=10_000))
     world.deliver()
     world.clock.advance(2 * MINUTE)
@@ -142,7 +143,7 @@ def test_what_was_found_is_requested_although_others_write_the_jobset_that_was_t
     requested(world)
     told_wrong = key(WorkloadRecord, CLUSTER, lost.owner.uid)
     world.store.meanwhile(*[partial(touch, world, told_wrong)] * 50)
-    swept = sweep(world.deps)
+    swept = sweep(CLUSTER, world.deps)
     assert (swept.failures, swept.recovered) == ((), 1)
     assert orphan.maker in requested(world)
 
@@ -155,8 +156,9 @@ def test_a_check_goes_on_past_a_slice_that_others_write_and_comes_again_soon(wor
     due(world, None)
     requested(world)
     world.store.meanwhile(*[partial(touch, world, key_of(lost[stale]))] * 50)
-    swept = sweep(world.deps)
-    (found,) = swept.checked.values()
+    swept = sweep(CLUSTER, world.deps)
+    found = swept.checked
+    assert found is not None
     other = lost[1 - stale]
     assert (swept.failures, found.complete, [before.name for before, _ in found.mended]) == ((), False, [other.name])
     assert world.store.slices(CLUSTER, [other.id])[other.id].value.next_reconcile_at is not None
@@ -170,7 +172,8 @@ def test_a_slice_whose_record_comes_back_during_a_check_is_no_orphan(world: Worl
     world.store.remove_document(key_of(record))
     due(world, None)
     world.store.meanwhile(*[partial(world.store.put_document, key_of(record), there)] * 50)
-    (found,) = sweep(world.deps).checked.values()
+    found = sweep(CLUSTER, world.deps).checked
+    assert found is not None
     assert (found.orphans, found.complete) == (0, False)
 
 
@@ -180,7 +183,7 @@ def test_a_check_during_which_the_relay_is_heard_fails_nothing_and_comes_again(w
     due(world, None)
     beat = heartbeat(world)
     world.store.meanwhile(*[partial(touch, world, key_of(beat))] * 50)
-    swept = sweep(world.deps)
+    swept = sweep(CLUSTER, world.deps)
     assert (swept.failures, swept.recovered) == ((), 1)
     assert checked(world)
 
@@ -200,23 +203,23 @@ def test_what_agrees_is_not_looked_at(world: World) -> None:
 def test_a_creation_that_still_runs_is_not_looked_at_and_one_that_ended_is(world: World) -> None:
     jobset = being_created(world, slices=1)
     requested(world)
-    assert sweep(world.deps).requested == 0
+    assert sweep(CLUSTER, world.deps).requested == 0
     assert requested(world) == set()
     world.operations_end()
-    assert sweep(world.deps).requested == 1
+    assert sweep(CLUSTER, world.deps).requested == 1
     assert requested(world) == {world.record(jobset).maker}
 
 
 def failing(world: World) -> Swept:
     world.backend.unreadable[CLUSTER] = Temporary("later")
-    return sweep(world.deps)
+    return sweep(CLUSTER, world.deps)
 
 
 def test_what_failed_is_counted_as_nothing(world: World) -> None:
     being_created(world, slices=1)
     due(world, None)
     swept = failing(world)
-    assert (swept.requested, swept.asked, swept.checked) == (0, 0, {})
+    assert (swept.requested, swept.asked, swept.checked) == (0, 0, None)
     assert {failure.about for failure in swept.failures} == {"slots", "inventory check"}
 
 
@@ -253,6 +256,6 @@ def test_a_check_reads_nothing_by_name_that_it_has_or_that_is_settled(world: Wor
     assert world.record(lost).reason not in SERVED
     due(world, None)
     asked = AskedStore(world.store)
-    assert CLUSTER in sweep(replace(world.deps, store=cast("Any", asked))).checked
+    assert sweep(CLUSTER, replace(world.deps, store=cast("Any", asked))).checked is not None
     assert asked.slices_read == [record.maker]  # for the report of its JobSet
     assert {*asked.workloads_read} == {lost.ref.owner.uid}

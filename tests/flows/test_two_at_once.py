@@ -94,7 +94,7 @@ def a_job_comes_to_anothers_hosts(gemma: Live, deps: ReconcileDeps) -> None:
 
 
 def the_inventory_is_checked(_: Live, deps: ReconcileDeps) -> None:
-    sweep(deps)
+    sweep(CLUSTER, deps)
 
 
 def a_pool_is_adopted(gemma: Live, deps: ReconcileDeps) -> None:

@@ -192,12 +192,12 @@ def test_the_slot_of_a_slice_that_no_claim_has_is_its_own_until_its_deletion_has
     world.clock.advance(world.settings.limits.orders_arrive_within)
     world.store.put(with_fields(slice_, next_reconcile_at=None))
     taken_requests(world)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert (slots(world), slice_.name in taken_requests(world)) == ({slice_.current.slot: claim.name}, False)
 
     world.backend.finish(slice_.pool)
     world.backend.ended.clear()
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert slice_.name in taken_requests(world)
     reconcile(CLUSTER, slice_.name, world.deps, ENDED)
     assert (slice_.name in world.records, slots(world)) == (False, {})
@@ -209,7 +209,7 @@ def test_a_pool_of_a_claim_that_has_another_one_gets_a_record_of_its_own_and_is_
     claim = world.record(jobset)
     stands(world, with_fields(claim, attempt=7))
     world.clock.advance(INVENTORY_CHECK_EVERY)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     stray = world.records[slice_id(claim.maker, 7)]
     assert (stray.attempt, stray.pool, stray.wanted) == (7, claim.pool_of(7), False)
     assert (CLUSTER, stray.name) in world.publisher.requests
@@ -223,7 +223,7 @@ def test_the_lost_record_of_a_claim_is_made_anew_with_the_slices_that_it_had_and
     claim, slice_ = failed(world)
     world.store.remove_document(key_of(claim))
     world.clock.advance(INVENTORY_CHECK_EVERY)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     found = world.records[claim.name]
     assert (found.attempt, had(found), found.current.create_requested_at) == (2, (slice_.attempt,), None)
 

@@ -30,7 +30,7 @@ def test_the_slots_of_other_slices_are_settled_beside_a_record_that_cannot_be_re
     world.operations_end()
     requested(world)
 
-    assert sweep(world.deps).failures == ()
+    assert sweep(CLUSTER, world.deps).failures == ()
     assert requested(world) == {sound.maker}
     assert str(key_of(unreadable)) in world.store.unreadable
 
@@ -66,7 +66,7 @@ def test_the_pool_of_a_record_that_cannot_be_read_is_not_adopted(world: World) -
     before = world.store.document(key_of(unreadable))
     world.clock.advance(INVENTORY_CHECK_EVERY)
 
-    swept = sweep(world.deps)
+    swept = sweep(CLUSTER, world.deps)
 
     assert (swept.recovered, swept.failures) == (0, ())
     assert world.store.document(key_of(unreadable)) == before
@@ -92,7 +92,7 @@ def test_an_orphan_of_a_jobset_whose_record_cannot_be_read_is_adopted_and_the_ch
     world.store.remove_document(key_of(other))
     world.clock.advance(INVENTORY_CHECK_EVERY)
 
-    swept = sweep(world.deps)
+    swept = sweep(CLUSTER, world.deps)
 
     assert (swept.recovered, swept.failures) == (2, ())
     assert set(world.records) == {orphan.name, other.name}
@@ -139,7 +139,7 @@ def test_an_unreadable_heartbeat_is_replaced_by_the_next_one(world: World) -> No
     serving(world)
     place = key(type(world.store.heartbeat(CLUSTER).value), CLUSTER)  # type: ignore[union-attr]  # it was sent
     world.store.put_document(place, {"schema": 99})
-    assert sweep(world.deps).failures == ()
+    assert sweep(CLUSTER, world.deps).failures == ()
     world.settle(minutes=1)
     stored = world.store.heartbeat(CLUSTER)
     assert stored is not None

@@ -18,6 +18,7 @@ from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.slices import ClusterId, slice_id
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.ports.errors import Temporary
+from tpu_slices.wire.cluster_settings import settings_key
 from tpu_slices.wire.messages import VERSION, Message, encode_fact, encode_reconcile_request
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +73,7 @@ def test_leaders_that_waited_long_before_their_message_came_buy_nothing(publishe
     late = an_event("facts-demo", encode_fact(leaders_wait(0)), publishTime=f"2026-03-01T{published}Z")
     handlers.handle_receive(late, world.deps)
     [slice_] = world.records
-    handlers.handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(CLUSTER, slice_)), world.deps)
+    handlers.handle_reconcile(an_event("requests-demo", encode_reconcile_request(CLUSTER, slice_)), world.deps)
     assert bool(world.pools) is bought
 
 
@@ -100,7 +101,7 @@ def test_a_reconcile_request_becomes_a_node_pool() -> None:
     world = World()
     handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
     request_reconcile = encode_reconcile_request(CLUSTER, next(iter(world.records)))
-    handlers.handle_reconcile(an_event("reconcile-requests", request_reconcile), world.deps)
+    handlers.handle_reconcile(an_event("requests-demo", request_reconcile), world.deps)
     assert len(world.pools) == 1
 
 
@@ -136,6 +137,7 @@ def test_an_ended_step_of_a_slice_on_compute_engine_leads_to_the_next_one() -> N
     world.cluster_lives()
     world.deliver()
     world.store.put_settings(self_managed(cluster=ClusterId("beside")))
+    world.store.put_document(settings_key(ClusterId("ahead")), {"path": "nowhere"})
     world.operations_end()
     record = world.record(jobset)
     handlers.handle_reconcile(an_event("cloud-operations", an_ended_step(record.pool)), world.deps)
@@ -180,6 +182,15 @@ def test_a_message_that_can_never_be_handled_is_kept_and_acknowledged(event: Eve
     rejection = world.store.rejections["17"]
     assert why in rejection.error
     assert world.records == {}
+
+
+def test_a_request_that_came_by_the_topic_of_another_cluster_is_kept_and_acknowledged() -> None:
+    world = World()
+    handlers.handle_receive(an_event("facts-demo", encode_fact(leaders_wait(0))), world.deps)
+    request = encode_reconcile_request(CLUSTER, next(iter(world.records)))
+    handlers.handle_reconcile(an_event("requests-other", request), world.deps)
+    assert world.store.rejections["17"].error == 'cluster: "demo" is not that of the topic requests-other'
+    assert world.pools == []
 
 
 def test_a_temporary_error_leaves_the_message_to_redelivery() -> None:

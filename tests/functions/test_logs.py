@@ -59,8 +59,8 @@ def the_way_to_a_pool(world: World) -> None:
     noted(lambda _: None)([message])
     handlers.handle_receive(an_event("facts-demo", message), world.deps)
     for cluster, slice_ in world.publisher.take_requests():
-        handlers.handle_reconcile(an_event("reconcile-requests", encode_reconcile_request(cluster, slice_)), world.deps)
-    handlers.handle_sweep(an_event("sweep-ticks", message), world.deps)
+        handlers.handle_reconcile(an_event("requests-demo", encode_reconcile_request(cluster, slice_)), world.deps)
+    handlers.handle_sweep(an_event("ticks-demo", message), world.deps)
 
 
 def test_a_jobset_has_one_trace_from_relay_to_node_pool(lines: Lines) -> None:

@@ -33,7 +33,7 @@ def reconcile_by_handler(cluster: ClusterId, slice_: ClaimId, deps: ReconcileDep
         request = encode_answer(cluster, SliceId(slice_), told.answer)
     else:
         request = encode_reconcile_request(cluster, slice_)
-    handle_reconcile(an_event("reconcile-requests", request), deps)
+    handle_reconcile(an_event("requests-demo", request), deps)
     return ()
 
 
@@ -114,9 +114,10 @@ def test_a_pool_that_is_found_was_not_awaited(world: World, lines: Lines) -> Non
 
 
 def swept(world: World, lines: Lines, event: LogEvent) -> list[dict[str, Any]]:
-    """Return the lines of an event that one sweep logs."""
+    """Return the lines of an event that one sweep of each cluster logs."""
     lines()
-    handle_sweep(an_event("sweep-ticks", Message(b"{}", {})), world.deps)
+    for cluster in world.store.clusters():
+        handle_sweep(an_event(f"ticks-{cluster}", Message(b"{}", {})), world.deps)
     return [line for line in lines() if line["event"] == event]
 
 

@@ -83,7 +83,7 @@ def test_reconcile_keeps_no_token(how: str, trouble: str, capsys: pytest.Capture
         world.backend.refuses_joins = LATE
     elif trouble != "none":
         world.backend.trouble(Trouble[trouble.upper()], Verb.JOIN)
-    raised = handled(an_event("reconcile-requests", BROKEN[how](REQUEST)), world, handlers.handle_reconcile)
+    raised = handled(an_event("requests-demo", BROKEN[how](REQUEST)), world, handlers.handle_reconcile)
     assert TOKEN not in raised + kept(world) + capsys.readouterr().out
     assert bool(world.backend.joins) is (how == "whole" and trouble == "none")
 

@@ -16,7 +16,7 @@ import pytest
 from google.protobuf.json_format import ParseError
 
 from infra.local import messaging
-from tests.infra.evaluation import PROJECT, as_answered, evaluated, prepared, terraform
+from tests.infra.evaluation import CLUSTERS, PROJECT, as_answered, evaluated, prepared, terraform
 from tests.infra.provider_schema import EXTRACT
 from tests.infra.sources import ROOT, attributes, blocks, resource
 from tests.infra.test_log_metrics import COUNTED
@@ -40,6 +40,8 @@ SINGLE = {"The sweep does not run": "sweep", "A relay logs errors": "relay"}
 """The alerts that are resources of their own."""
 LONGEST = 8_192
 """Cloud Monitoring's limit of a documentation, in characters; in bytes it is 10,240."""
+ABSENT = {"sweep.completed", "clusters.searched"}
+"""The lines whose absence asks for somebody."""
 CHANNEL = "projects/other-project/notificationChannels/7"
 
 
@@ -54,7 +56,7 @@ def found(folder: Path) -> dict[str, Any]:
         folder,
         {
             name: f"local.{name}"
-            for name in ("alerts", "runbook", "dashboard", "unacked_age", "log_metrics", "channels")
+            for name in ("alerts", "runbook", "dashboard", "unacked_age", "log_metrics", "channels", "ticked")
         },
         notification_channels=json.dumps([CHANNEL]),
     )
@@ -89,16 +91,26 @@ def test_a_paragraph_tells_what_to_look_at_and_what_to_do_and_fits_into_a_notifi
 def test_every_line_that_is_counted_and_asks_for_somebody_has_an_alert(found: dict[str, Any]) -> None:
     used = metrics([each["filter"] for each in conditions(found)])
     of_lines = {metric.removeprefix(OF_LINES) for metric in used if metric.startswith(OF_LINES)}
-    assert of_lines & COUNTED == COUNTED - {"sweep.completed"}
+    assert of_lines & COUNTED == COUNTED - ABSENT
     assert of_lines - COUNTED <= MEASURED_METRICS
     assert {metric for metric in used if not metric.startswith(OF_LINES)} == GOOGLES
 
 
-def test_the_sweeps_alert_is_on_its_lines_and_takes_no_data_and_zeros() -> None:
+def test_each_schedule_has_an_alert_on_the_lines_that_follow_its_ticks(found: dict[str, Any]) -> None:
+    assert {name: each["seconds"] for name, each in found["ticked"].items()} == {
+        **{f"ticks-{cluster}": 900 for cluster in CLUSTERS},
+        "project-ticks": 3600,
+    }
+    for name, each in found["ticked"].items():
+        of_cluster = f' AND metric.label.cluster="{name.removeprefix("ticks-")}"' if name != "project-ticks" else ""
+        event = "sweep.completed" if of_cluster else "clusters.searched"
+        assert each["lines"] == f'{found["log_metrics"]}/{event}"{of_cluster}'
+
+
+def test_the_sweeps_alert_takes_no_data_and_zeros() -> None:
     policy = resource("google_monitoring_alert_policy", "sweep")
-    absent, none = (next(attributes(condition, "filter")) for condition in policy["conditions"])
-    assert absent == none
-    assert absent.replace('\\"', '"') == '${local.log_metrics}/sweep.completed"'
+    assert policy["for_each"] == "${local.ticked}"
+    assert [next(attributes(condition, "filter")) for condition in policy["conditions"]] == ["${each.value.lines}"] * 2
 
 
 def test_the_dashboard_shows_every_line_that_asks_for_somebody_and_only_metrics_that_there_are(
@@ -106,7 +118,7 @@ def test_the_dashboard_shows_every_line_that_asks_for_somebody_and_only_metrics_
 ) -> None:
     shown = metrics(list(attributes(found["dashboard"], "filter")))
     of_lines = {metric.removeprefix(OF_LINES) for metric in shown if metric.startswith(OF_LINES)}
-    assert of_lines & COUNTED == COUNTED - {"sweep.completed"}
+    assert of_lines & COUNTED == COUNTED - ABSENT
     phases = set(MEASURED_METRICS) - {
         "cluster.counted/held_seconds",
         "cluster.counted/idle_percent",

@@ -149,11 +149,12 @@ def test_each_relay_is_a_principal_of_its_own(folder: Path) -> None:
 
 
 def test_a_relay_is_granted_the_topic_and_the_subscriptions_of_its_cluster_alone() -> None:
-    topics = {name for name in messaging.read().topics if "{cluster}" in name}
     pulled = {row.name for row in messaging.read().subscriptions if "{cluster}" in row.name and row.function is None}
-    assert (topics, pulled) == ({"facts-{cluster}"}, {"relay-{cluster}", "questions-{cluster}"})
-    for kind in ("google_pubsub_topic_iam_member", "google_pubsub_subscription_iam_member"):
-        assert resource(kind, "relay")["member"] == "${local.relays[each.value.cluster]}"
+    assert pulled == {"relay-{cluster}", "questions-{cluster}"}
+    published, consumed = (resource(f"google_pubsub_{kind}_iam_member", "relay") for kind in ("topic", "subscription"))
+    assert published["topic"].replace('\\"', '"') == '${google_pubsub_topic.topic["facts-${each.key}"].id}'
+    assert published["member"] == "${local.relays[each.key]}"
+    assert consumed["member"] == "${local.relays[each.value.cluster]}"
 
 
 def test_names_in_a_project_with_clusters_are_this_provisioners_own_and_not_too_long(folder: Path) -> None:

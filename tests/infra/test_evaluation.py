@@ -6,6 +6,7 @@ Every `for_each` depends on files and variables alone: the instances of each res
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tests.infra.evaluation import (
     conditions,
     evaluated,
     instances,
+    planning,
     prepared,
     terraform,
     write_cluster,
@@ -47,14 +49,14 @@ def test_the_files_are_formatted() -> None:
 
 
 def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: Path) -> None:
-    found = evaluated(folder, {"topics": "keys(local.topics)", "rows": "local.subscriptions"})
+    queries = {"topics": "keys(local.topics)", "rows": "local.subscriptions", "schedules": "local.schedules"}
+    found = evaluated(folder, queries)
 
     assert found["topics"] == sorted({name for cluster in CLUSTERS for name in MESSAGING.of_cluster(cluster).topics})
     assert {name: {**row, "cluster": None} for name, row in found["rows"].items()} == {
         name: {
             "cluster": None,
             "topic": row.topic,
-            "filter": row.filter,
             "function": row.function,
             "ack_deadline_seconds": row.ack_deadline_seconds,
             "minimum_backoff": f"{row.minimum_backoff_seconds}s",
@@ -63,6 +65,11 @@ def test_the_cloud_has_the_topics_and_subscriptions_of_the_local_stack(folder: P
             "max_delivery_attempts": row.max_delivery_attempts,
         }
         for name, row in rows().items()
+    }
+    assert {name: {**row, "cluster": None} for name, row in found["schedules"].items()} == {
+        row.name: {"cluster": None, "topic": row.topic, "cron": row.cron, "data": row.data}
+        for cluster in CLUSTERS
+        for row in MESSAGING.of_cluster(cluster).schedules
     }
 
 
@@ -87,7 +94,13 @@ def test_a_functions_timeout_is_the_ack_deadline_of_its_subscriptions(folder: Pa
 def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     found = instances(folder)
 
-    assert found["google_pubsub_topic_iam_member.relay"] == ["facts-blue", "facts-red"]
+    assert found["google_pubsub_topic_iam_member.relay"] == ["blue", "red"]
+    assert found["google_pubsub_topic_iam_member.function"] == sorted(
+        f"{function}/{what}-{cluster}"
+        for function in MESSAGING.functions
+        for what in ("questions", "requests", "updates")
+        for cluster in CLUSTERS
+    )
     assert found["google_pubsub_subscription_iam_member.relay"] == [
         *("questions-blue", "questions-red"),
         *("relay-blue", "relay-red"),
@@ -111,7 +124,42 @@ def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     ]
     assert found["google_compute_resource_policy.workload"] == []
     assert found["google_service_account_iam_member.nodes"] == ["nodes@shop-project.iam.gserviceaccount.com"]
-    assert found["google_cloud_scheduler_job.schedule"] == [schedule.name for schedule in MESSAGING.schedules]
+    scheduled = {row.name for cluster in CLUSTERS for row in MESSAGING.of_cluster(cluster).schedules}
+    assert scheduled == {"project-ticks", *(f"ticks-{cluster}" for cluster in CLUSTERS)}
+    assert found["google_cloud_scheduler_job.schedule"] == sorted(scheduled)
+
+
+MADE = """
+resource "terraform_data" "topic" {
+  for_each = local.topics
+}
+resource "terraform_data" "subscription" {
+  for_each = local.subscriptions
+}
+resource "terraform_data" "schedule" {
+  for_each = local.schedules
+}
+"""
+"""What is made by the same rows as in the cloud, by a provider that is part of Terraform."""
+
+
+def test_what_an_earlier_table_had_is_not_left_behind(folder: Path) -> None:
+    (folder / "main.tf").write_text(MADE)
+    table, values = folder.parent / "messaging.yaml", {"region": "us-central1", "firestore_location": "nam5"}
+    given = [f"-var={name}={value}" for name, value in {"project": PROJECT, **values}.items()]
+    now = table.read_text()
+    table.write_text(re.sub(r"\b(requests|ticks)-\{cluster\}", r"all-\1", now))
+    terraform(folder, "init", "-no-color")
+    terraform(folder, "apply", "-no-color", "-auto-approve", *given)
+    table.write_text(now)
+    said = planning(folder, "-no-color", *given)
+    assert re.findall(r"# terraform_data\.(\S+) will be destroyed", said) == [
+        'schedule["all-ticks"]',
+        'subscription["reconcile-all-requests"]',
+        'subscription["sweep-all-ticks"]',
+        'topic["all-requests"]',
+        'topic["all-ticks"]',
+    ]
 
 
 def test_reconcile_may_act_as_every_allowed_service_account_but_patterns(folder: Path) -> None:
@@ -129,9 +177,21 @@ def test_reconcile_may_act_as_every_allowed_service_account_but_patterns(folder:
     ]
 
 
-def test_each_relay_gets_the_updates_of_its_own_cluster_only(folder: Path) -> None:
-    found = evaluated(folder, {"filter": 'local.subscriptions["relay-blue"].filter'})
-    assert found["filter"] == 'attributes.cluster = "blue"'
+def test_each_relay_gets_what_is_of_its_own_cluster_only(folder: Path) -> None:
+    topics = {name: f'local.subscriptions["{name}-blue"].topic' for name in ("relay", "questions")}
+    assert evaluated(folder, topics) == {"relay": "updates-blue", "questions": "questions-blue"}
+
+
+def test_what_is_of_a_cluster_goes_with_its_file_and_nothing_else_does(folder: Path) -> None:
+    """Terraform deletes each instance that a plan has no more, and each that an earlier table had."""
+    kinds = ("google_pubsub_", "google_cloud_scheduler_")
+    of_sinks = {f"google_pubsub_topic_iam_member.{name}" for name in ("operations", "compute_operations")}
+    found = instances(folder)
+    before = {kind: keys for kind, keys in found.items() if kind.startswith(kinds) and kind not in of_sinks}
+    (folder.parent / "clusters" / PROJECT / "red.yaml").unlink()
+    after = instances(folder)
+    for kind, keys in before.items():
+        assert after[kind] == [key for key in keys if not re.search(r"\bred$", key)], kind
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ CLUSTER = {"cluster": "EXTRACT(jsonPayload.cluster)"}
 
 def test_every_error_of_the_functions_is_counted_and_so_are_the_sweeps() -> None:
     errors = {event for event, (severity, by) in DOCUMENTED.items() if "ERROR" in severity and by & FUNCTIONS}
-    assert errors | {LogEvent.SWEEP_COMPLETED.value} == COUNTED
+    assert errors | {LogEvent.SWEEP_COMPLETED.value, LogEvent.CLUSTERS_SEARCHED.value} == COUNTED
     assert EVENT["for_each"] == "${local.counted_events}"
 
 
@@ -67,7 +67,7 @@ def test_a_silent_relay_is_counted_by_its_cluster_once_a_sweep(lines: Lines) -> 
     world = World()
     for _ in range(6):
         world.clock.advance(MINUTE)
-        handle_sweep(an_event("sweep-ticks", Message(b"{}", {})), world.deps)
+        handle_sweep(an_event("ticks-demo", Message(b"{}", {})), world.deps)
     counted = [line for line in lines() if line["event"] == LogEvent.RELAY_SILENT and line["event"] in COUNTED]
     assert [line["cluster"] for line in counted] == ["demo"] * 3
 

@@ -14,8 +14,9 @@ from infra.local.functions import AS_DEPLOYED
 from relay.settings import Settings as RelaySettings
 from tests.infra.relay.manifests import the
 from tests.infra.sources import FILES, ROOT, TERRAFORM, attributes, blocks, local, resource
-from tpu_slices.adapters import pubsub
 from tpu_slices.app.settings import Settings, SettingsError
+from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.wire.topics import Topic
 
 MESSAGING = messaging.read()
 FUNCTIONS: Mapping[str, Mapping[str, Any]] = local("functions")
@@ -127,7 +128,7 @@ def test_a_push_names_the_topic_in_its_path_and_the_service_as_its_audience() ->
 
 def test_every_topic_has_a_publisher_and_a_subscription() -> None:
     functions = {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]}
-    relays = {topic for topic in MESSAGING.topics if "{cluster}" in topic}
+    relays = {"facts-{cluster}"}
     schedules = {schedule.topic for schedule in MESSAGING.schedules}
     dead_letters = {row.dead_letter_topic for row in MESSAGING.subscriptions if row.dead_letter_topic}
     sink = set(re.findall(r'topic\["([-a-z]+)"\]', json.dumps(FILES["log_sink.tf"]).replace("\\", "")))
@@ -139,15 +140,14 @@ def test_every_topic_has_a_publisher_and_a_subscription() -> None:
 
 def test_functions_publish_to_the_publishers_topics_and_the_relay_to_its_own() -> None:
     assert {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]} == {
-        pubsub.RECONCILE_REQUESTS,
-        pubsub.SLICE_UPDATES,
-        pubsub.RELAY_QUESTIONS,
+        topic.of(ClusterId("{cluster}")) for topic in (Topic.REQUESTS, Topic.UPDATES, Topic.QUESTIONS)
     }
     settings = RelaySettings.read({"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project"})
     of_cluster = MESSAGING.of_cluster("demo")
     assert settings.topic.rpartition("/")[2] in of_cluster.topics
     pulled = {each.rpartition("/")[2] for each in settings.subscriptions}
     assert pulled == {row.name for row in of_cluster.subscriptions if row.name.endswith("-demo") and not row.function}
+    assert {row.topic for row in of_cluster.subscriptions if row.name in pulled} == {"updates-demo", "questions-demo"}
 
 
 def test_only_reconcile_may_change_a_cluster_or_act_as_its_nodes() -> None:

@@ -51,7 +51,7 @@ class Seconds:
         if self.passed % self.relay == 0:
             world.cluster_lives()
         if self.passed % SWEEP == SWEEP - 1:
-            sweep(world.deps)
+            sweep(world.settings.cluster, world.deps)
         world.deliver()
         world.clock.advance(SECOND)
         self.passed += 1

@@ -115,7 +115,7 @@ def test_jobsets_that_were_deleted_unheard_are_found_by_one_sweep_after_the_othe
     for _ in range(13):
         world.cluster_lives()
         world.deliver()
-        sweep(world.deps)
+        sweep(CLUSTER, world.deps)
         assert len(asked_about(world)) <= 1_200
         world.clock.advance(MINUTE)
     assert {record.state for record in world.store.jobset_records(CLUSTER)} == {WorkloadState.MISSING}

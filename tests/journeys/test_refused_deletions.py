@@ -45,7 +45,7 @@ def test_a_refused_deletion_that_also_has_to_wait_for_a_slot_keeps_its_reason() 
         world.deliver()
         assert len(world.store.slots(CLUSTER)) == 5
         world.clock.advance(MINUTE)
-        sweep(world.deps)
+        sweep(CLUSTER, world.deps)
     awaited = world.record(jobset).slot_awaited
     assert awaited is not None
     assert awaited.operation is PoolOperation.DELETE

@@ -183,7 +183,7 @@ def test_as_many_operations_begin_as_the_settings_allow_until_gke_refuses_one() 
 def _limit_after(world: World, minutes: int) -> int:
     for _ in range(minutes):
         world.clock.advance(MINUTE)
-        sweep(world.deps)
+        sweep(CLUSTER, world.deps)
     stored = world.store.limiter(CLUSTER)
     assert stored is not None
     return stored.value.limit

@@ -81,9 +81,7 @@ STORIES = {
 
 
 def swept(world: World) -> None:
-    handle_sweep(
-        Event(id="tick", source="//pubsub.googleapis.com/projects/p/topics/sweep-ticks", data=TICK), world.deps
-    )
+    handle_sweep(Event(id="tick", source="//pubsub.googleapis.com/projects/p/topics/ticks-demo", data=TICK), world.deps)
 
 
 TICK = {"message": {"data": "e30=", "attributes": {}, "messageId": "1", "publishTime": "2026-03-01T12:00:00Z"}}

@@ -106,7 +106,7 @@ def test_the_relays_topic_and_subscriptions_are_created() -> None:
     assert settings.topic.removeprefix("projects/demo-project/topics/") in topics
     names = [each.removeprefix("projects/demo-project/subscriptions/") for each in settings.subscriptions]
     pulled = [(subscriptions[name]["topic"], subscriptions[name].get("function")) for name in names]
-    assert pulled == [("slice-updates", None), ("relay-questions", None)]
+    assert pulled == [("updates-{cluster}", None), ("questions-{cluster}", None)]
 
 
 @pytest.mark.parametrize(

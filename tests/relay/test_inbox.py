@@ -10,6 +10,7 @@ from relay import translate
 from relay.inbox import Inbox
 from relay.objects import Leader
 from tests.builders import MINUTE, NOW, a_jobset, a_record
+from tests.conftest import Lines
 from tests.relay.node_groups import objects as node_groups
 from tests.relay.objects import Json, jobset, pod
 from tests.relay.test_events import update
@@ -213,9 +214,12 @@ def test_a_report_that_is_newer_by_its_number_or_by_its_time_is_shown(setup: Set
     assert event["lastTimestamp"] == f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_an_update_for_another_cluster_is_ignored(setup: Setup) -> None:
+def test_an_update_for_another_cluster_is_rejected(setup: Setup, lines: Lines) -> None:
     assert setup.handle(encode_update(ClusterId("other"), update())) == ["ack"]
     assert setup.cluster.events == []
+    [line] = lines()
+    assert (line["event"], line["severity"]) == ("message.rejected", "ERROR")
+    assert line["error"] == 'cluster: "other" is not that of the subscription, demo'
 
 
 def test_an_echo_comes_back_with_the_relays_own_time(setup: Setup) -> None:

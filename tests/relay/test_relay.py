@@ -60,8 +60,8 @@ class Stage:
     def __post_init__(self) -> None:
         for topic, subscription in (
             ("facts-demo", "facts"),
-            ("slice-updates", "relay-demo"),
-            ("relay-questions", "questions-demo"),
+            ("updates-demo", "relay-demo"),
+            ("questions-demo", "questions-demo"),
         ):
             path = f"projects/{self.project}/topics/{topic}"
             self.topics.create_topic(name=path)

@@ -295,7 +295,7 @@ def test_an_edited_slice_stops_neither_another_nor_the_sweep(field: str) -> None
     world.store.edit_slice(CLUSTER, record.id, **{field: "2026-03-01T12:00:00"})
     with pytest.raises(Permanent, match=f"SliceRecord: {field}: must be a time with its zone"):
         reconcile(CLUSTER, record.name, world.deps)
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert world.record(other).phase is not Phase.QUEUED
 
 

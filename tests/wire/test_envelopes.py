@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 
 from tpu_slices.domain.model.facts import SlicesWanted
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
+from tpu_slices.wire.envelopes import Incoming, incoming
 from tpu_slices.wire.messages import decode_fact
 
 EVENTS = Path(__file__).parents[1] / "events"
@@ -107,20 +107,3 @@ def test_a_message_may_have_no_attributes() -> None:
 def test_a_malformed_event_is_an_error_that_names_the_field(data: object, message: str) -> None:
     with pytest.raises(Permanent, match=message):
         incoming(SOURCE, data)
-
-
-def test_the_cluster_is_part_of_the_topics_name() -> None:
-    assert cluster_of("facts-demo") == "demo"
-    assert cluster_of("facts-my-facts-2") == "my-facts-2"
-
-
-@pytest.mark.parametrize("name", ["prod.eu", "Prod", "-prod", "1prod", "p" * 64])
-def test_a_cluster_whose_documents_could_be_anothers_is_an_error(name: str) -> None:
-    with pytest.raises(Permanent, match="is not the ID of a cluster"):
-        cluster_of(f"facts-{name}")
-
-
-@pytest.mark.parametrize("topic", ["reconcile-requests", "facts-", "old-facts-demo"])
-def test_another_topic_is_an_error(topic: str) -> None:
-    with pytest.raises(Permanent, match="is not a topic for facts"):
-        cluster_of(topic)

@@ -11,12 +11,13 @@ from typing import Any
 import click
 import yaml
 
-from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
+from tpu_slices_cli.examination import MAKE_TOPICS
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.settings_file import SettingsFile, read_settings
 
-EDITED = 1
+EDITED, UNSERVED = 1, 3
 
 
 @click.command(name="configure", short_help="Check and write the settings of clusters.")
@@ -35,7 +36,10 @@ def configure_command(session: Session, files: tuple[Path, ...], *, dry_run: boo
     console since it was last configured is not overwritten. Existing slices keep the pool settings that they were
     created with.
 
-    Exit codes: 0 success, 1 a document was edited elsewhere, 2 a file is invalid.
+    A cluster whose topics or subscriptions are missing would have slices on record that nobody makes: it is not
+    configured before the build has made them.
+
+    Exit codes: 0 success, 1 a document was edited elsewhere, 2 a file is invalid, 3 topics are missing.
     """  # noqa: D301 - click keeps the line breaks after this mark
     for checked in [read_settings(path) for path in files]:
         _configure(checked, session, dry_run=dry_run, overwrite=overwrite, yes=yes)
@@ -53,6 +57,8 @@ def _configure(file: SettingsFile, session: Session, *, dry_run: bool, overwrite
         echo(f"{name} is up to date.")
         return
     _show(written.document or {}, file.document, name, str(file.path))
+    if not dry_run:
+        _demand_topics(file, session)
     if dry_run or not confirmed(f"Write {name}?", yes=yes):
         echo("Nothing was changed.")
         return
@@ -62,6 +68,24 @@ def _configure(file: SettingsFile, session: Session, *, dry_run: bool, overwrite
         echo(f"{name} was changed by somebody else at the same time. Run the command again.", err=True)
         sys.exit(EDITED)
     echo(f"{name} is configured. Refused slices are reconciled again within 5 minutes.")
+
+
+def _demand_topics(file: SettingsFile, session: Session) -> None:
+    """End the command if the cluster has not all of its topics and subscriptions; go on if that is not known.
+
+    The local stack makes them as soon as it sees that a cluster is configured.
+    """
+    if session.settings.emulated:
+        return
+    try:
+        missing = session.messaging.missing(file.cluster)
+    except (Permanent, Temporary) as unknown:
+        echo(f"Whether {file.cluster} has its topics and subscriptions is not known: {unknown}", err=True)
+        return
+    if missing:
+        echo(f"{file.cluster} is not served yet, and nothing was written. Missing: {', '.join(missing)}.", err=True)
+        echo(MAKE_TOPICS.format(cluster=file.cluster), err=True)
+        sys.exit(UNSERVED)
 
 
 def _show(before: Mapping[str, Any], after: Mapping[str, Any], old: str, new: str) -> None:

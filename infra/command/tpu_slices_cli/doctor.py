@@ -25,6 +25,9 @@ from tpu_slices_cli.examination import (
     queries,
     records,
     report,
+    schedule,
+    topics,
+    well,
     wrong,
 )
 from tpu_slices_cli.screen import echo
@@ -40,7 +43,7 @@ LOOK_EVERY = 2.0  # seconds
 @click.option("--patience", default=150, show_default=True, metavar="SECONDS", help="How long to wait for answers.")
 @click.pass_context
 def doctor_command(context: click.Context, cluster: str | None, patience: int) -> None:
-    """Check every part by one round trip: records and their indexes, each relay, receive, reconcile, the sweep, clocks.
+    """Check every part by one round trip: records and indexes, topics, each relay, receive, reconcile, sweep, clocks.
 
     Also the way of updates, which become Events, and whether lines of the log are counted, of which alerts come.
     Nothing is created or deleted by it. What is wrong is printed with the command that shows more; then the exit code
@@ -51,11 +54,15 @@ def doctor_command(context: click.Context, cluster: str | None, patience: int) -
     clusters = [ClusterId(cluster)] if cluster else list(deps.store.clusters())
     found = {"records": [_records(deps.store, clusters, deps.clock.now())]}
     _print("records", found["records"])
-    asked = {each: round_trip.ask(each, deps) for each in clusters if _is_configured(each, found, session)}
+    connected: dict[ClusterId, list[Finding]] = {}
+    for each in clusters:
+        if _is_configured(each, found, session) and (of_topics := _topics(each, found, session)) is not None:
+            connected[each] = of_topics
+    asked = {each: round_trip.ask(each, deps) for each in connected}
     until = deps.clock.now() + timedelta(seconds=patience)
     for each, asked_at in asked.items():
         subject = f"cluster {each}"
-        found[subject] = _examined(each, asked_at, until, session)
+        found[subject] = connected[each] + _examined(each, asked_at, until, session)
         _print(subject, found[subject])
     if of_alerts := _alerts(until, session):
         found["alerts"] = of_alerts
@@ -84,6 +91,26 @@ def _is_configured(cluster: ClusterId, found: dict[str, list[Finding]], session:
     return False
 
 
+def _topics(cluster: ClusterId, found: dict[str, list[Finding]], session: Session) -> list[Finding] | None:
+    """Return what is found of a cluster's topics; None: some are missing, which is added to what is found."""
+    try:
+        finding = topics(cluster, session.messaging.missing(cluster))
+    except (Permanent, Temporary) as unknown:
+        return [well(f"Whether its topics and subscriptions are there is not known: {unknown}")]
+    if finding.is_well:
+        return [finding]
+    _print(f"cluster {cluster}", [finding])
+    found[f"cluster {cluster}"] = [finding]
+    return None
+
+
+def _schedule(seen: Seen, session: Session) -> Finding:
+    try:
+        return schedule(seen, session.messaging.schedule(seen.cluster))
+    except (Permanent, Temporary) as unknown:
+        return well(f"Whether there are ticks for it is not known: {unknown}")
+
+
 def _records(store: SliceStore, clusters: Sequence[ClusterId], now: datetime) -> Finding:
     """Make every query once, for one cluster: the same index serves all."""
     made = queries(store, clusters[0] if clusters else ClusterId("none"), now)
@@ -103,9 +130,10 @@ def _examined(cluster: ClusterId, asked_at: datetime, until: datetime, session: 
         stored = session.deps.store.heartbeat(cluster)
         heartbeat = stored.value if stored else RelayHeartbeat.of(cluster)
         project = session.settings.project
-        found = examine(Seen(project=project, cluster=cluster, asked_at=asked_at, now=now, heartbeat=heartbeat))
+        seen = Seen(project=project, cluster=cluster, asked_at=asked_at, now=now, heartbeat=heartbeat)
+        found = examine(seen)
         if now >= until or all(finding.is_well for finding in found):
-            return found
+            return found if seen.swept else [*found, _schedule(seen, session)]
         sleep(LOOK_EVERY)
 
 

@@ -16,6 +16,7 @@ from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, relay_silence
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore
+from tpu_slices.wire.topics import Topic
 from tpu_slices_cli.text import Step
 
 _AGAIN = Step("`slices doctor` again: what comes later may have failed for what came before.")
@@ -28,6 +29,7 @@ _FIRST = Step(
 )
 _LOOK = Step("Nothing has to be done. `slices list` has the slices, `slices explain WORKLOAD` why one waits.")
 
+MAKE_TOPICS = "Write infra/clusters/PROJECT/{cluster}.yaml, if it is not there, and submit the build, which makes them."
 LINES_WITHIN = timedelta(minutes=10)
 """A line that was written within this time tells that lines are counted: the sweep writes one a minute."""
 CLOCKS_AGREE = timedelta(seconds=10)
@@ -59,6 +61,11 @@ class Seen:
     asked_at: datetime
     now: datetime
     heartbeat: RelayHeartbeat
+
+    @property
+    def swept(self) -> bool:
+        """Whether the sweep did what it was asked to."""
+        return self.heartbeat.next_inventory_check_at is not None
 
     @property
     def trip(self) -> RoundTrip | None:
@@ -140,6 +147,29 @@ def records(made: int, failed: Mapping[str, str]) -> Finding:
     )
 
 
+def topics(cluster: ClusterId, missing: Sequence[str]) -> Finding:
+    """Return what of a cluster's topics and subscriptions is missing."""
+    if not missing:
+        return well("Its topics are there, and a subscription to each.")
+    return wrong(
+        f"Nobody serves it. Missing: {', '.join(missing)}. What they carry is lost, and the build makes them.",
+        MAKE_TOPICS.format(cluster=cluster),
+    )
+
+
+def schedule(seen: Seen, state: str | None) -> Finding:
+    """Return what Cloud Scheduler says of the ticks of a cluster that was not swept: the state of its job."""
+    job = Topic.TICKS.of(seen.cluster)
+    match state:
+        case None:
+            return wrong(f"There is no job {job} in Cloud Scheduler.", MAKE_TOPICS.format(cluster=seen.cluster))
+        case "ENABLED":
+            return well(f"The job {job} of Cloud Scheduler is enabled.")
+        case _:
+            how = f"gcloud scheduler jobs resume {job} --location REGION --project {seen.project}"
+            return wrong(f"The job {job} of Cloud Scheduler is {state}.", how)
+
+
 def alerts(project: str, *, counted: bool | None, why: str = "") -> Finding:
     """Return whether alerts on lines can come: whether a sweep's line was counted; None: `why` it is not known."""
     match counted:
@@ -198,7 +228,10 @@ def _relay(seen: Seen) -> Finding:
         return wrong(relay_silence(silent, seen.now), relay, _warnings(seen, "receive"))
     if seen.heartbeat.received_at is None:
         return wrong("The relay was never heard.", relay, _warnings(seen, "receive"))
-    subscription, ago = f"questions-{seen.cluster}", (seen.now - seen.heartbeat.received_at).total_seconds()
+    subscription, ago = (
+        Topic.QUESTIONS.subscription(seen.cluster),
+        (seen.now - seen.heartbeat.received_at).total_seconds(),
+    )
     return wrong(
         f"The relay, heard {ago:.0f} s ago, does not answer: it has ended, cannot pull {subscription}, or is of an "
         "earlier release.",
@@ -224,11 +257,11 @@ def _updates(seen: Seen) -> Iterator[Finding]:
         return
     if seen.trip is None:
         return
-    subscription = f"relay-{seen.cluster}"
+    subscription = Topic.UPDATES.subscription(seen.cluster)
     about = f"{subscription} --project {seen.project}"
     yield wrong(
-        f"No update came to the relay, so there are no Events: it cannot pull {subscription}, whose filter may pass "
-        "none, or is of an earlier release.",
+        f"No update came to the relay, so there are no Events: it cannot pull {subscription}, which may be of another "
+        "topic, or is of an earlier release.",
         "kubectl logs deployment/relay --namespace tpu-slice-provisioner --tail 50",
         f"gcloud pubsub subscriptions describe {about}",
         f"gcloud pubsub subscriptions get-iam-policy {about}",
@@ -236,7 +269,7 @@ def _updates(seen: Seen) -> Iterator[Finding]:
 
 
 def _sweep(seen: Seen) -> Finding:
-    if seen.heartbeat.next_inventory_check_at is not None:
+    if seen.swept:
         return well("The sweep ran, and listed the cluster's slices in Google Cloud.")
     return wrong(
         "The sweep, which runs each minute, has not compared the records with Google Cloud since it was asked to.",

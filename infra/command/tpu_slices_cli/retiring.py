@@ -46,6 +46,7 @@ def retire_command(session: Session, cluster: str, message: str, interval: float
         return
     echo(f"{id_} is forgotten: {session.written.forget(id_)} documents are deleted.")
     echo(f"Next: delete infra/clusters/PROJECT/{id_}.yaml and, in the cluster, the namespace tpu-slice-provisioner.")
+    echo("Then submit the build: it deletes the cluster's topics, subscriptions and schedule.")
 
 
 def _ended(session: Session, settings: ClusterSettings, message: str, interval: float, *, yes: bool) -> bool:

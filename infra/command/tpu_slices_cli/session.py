@@ -13,6 +13,7 @@ from tpu_slices.app.settings import Settings, SettingsError
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogLines
+from tpu_slices.ports.messaging import Messaging
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.operator import operator
 from tpu_slices_cli.screen import log_to_standard_error
@@ -44,6 +45,10 @@ class Session:
     @cached_property
     def lines(self) -> LogLines | None:
         return wiring.build_log_lines(self.settings)
+
+    @cached_property
+    def messaging(self) -> Messaging:
+        return wiring.build_messaging(self.settings)
 
     @cached_property
     def operator(self) -> str:

@@ -64,7 +64,7 @@ class System:
         self.relay_is_earlier = False
         """Whether its heartbeats have no digests, and it knows no ListQuestion."""
         self.passes_updates = True
-        """Whether the filter of the relay's subscription to updates passes what is for it."""
+        """Whether the relay's subscription to updates is one to its cluster's topic."""
         self.crashes = 0
         self._facts: deque[tuple[datetime, Fact]] = deque()
         """With the times at which they were published."""
@@ -214,7 +214,7 @@ class System:
         return [*reconcile_in_turn(self.settings.cluster, slice_id(*named), self.deps, told)]
 
     def _sweep(self) -> object:
-        return sweep(self.deps)
+        return sweep(self.settings.cluster, self.deps)
 
     def _survive(self, step: Callable[[], object]) -> bool:
         try:

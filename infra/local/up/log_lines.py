@@ -18,7 +18,7 @@ _EMULATORS, _PLANE = {"pubsub", "firestore"}, {"etcd", "kube-apiserver", "kube-c
 _CONTROLLERS = {each.part for each in CONTROLLERS}
 _QUIET = frozenset(_EMULATORS | _PLANE | _CONTROLLERS)
 """Verbose parts, of which only errors are shown."""
-_ROUTINE = frozenset({"sweep.completed", "cluster.counted", "inventory.checked", "Heartbeat"})
+_ROUTINE = frozenset({"sweep.completed", "clusters.searched", "cluster.counted", "inventory.checked", "Heartbeat"})
 """Messages logged every minute, or every few, that lead to no action."""
 _TROUBLE = re.compile(r"\bSEVERE\b|OutOfMemory|BindException|^F\d{4} |^panic: |^Traceback ")
 _FIRST = ("cluster", "owner", "slice", "kind", "phase", "reason", "message")

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from infra.local import borrowed, live_stack, messaging
+from infra.local import borrowed, live_stack
 from infra.local.addresses import Addresses
 from infra.local.borrowed import NotBorrowed
 from infra.local.cluster_choice import Asked, Borrowed
+from infra.local.clusters import create_all
 from infra.local.live_target import Live
 from infra.local.plan import Plan, planned
 from infra.local.relay_account import open_account
@@ -144,7 +145,6 @@ def afterwards(stack: Stack, seeded: Callable[[Addresses], None]) -> dict[str, C
     The embedded API server has lost its objects, and has other certificates: its clients that keep nothing begin anew.
     """
     addresses = stack.addresses
-    table = messaging.read().of_cluster(addresses.cluster_id)
 
     def restart_clients() -> None:
         for child in stack.processes.children():
@@ -152,7 +152,7 @@ def afterwards(stack: Stack, seeded: Callable[[Addresses], None]) -> dict[str, C
                 child.process.kill()
 
     return {
-        "pubsub": lambda: messaging.create(table, addresses),
+        "pubsub": lambda: create_all(addresses),
         "firestore": lambda: seeded(addresses),
         "cluster": restart_clients,
         **dict.fromkeys(("etcd", "kube-apiserver", "proxy"), lambda: reopen_account(addresses)),

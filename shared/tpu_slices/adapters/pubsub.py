@@ -28,10 +28,8 @@ from tpu_slices.wire.messages import (
     encode_report,
     encode_update,
 )
+from tpu_slices.wire.topics import Topic
 
-RECONCILE_REQUESTS = "reconcile-requests"
-SLICE_UPDATES = "slice-updates"
-RELAY_QUESTIONS = "relay-questions"
 PATIENCE = 20.0
 """Seconds within which Pub/Sub must accept all messages of a call."""
 GATHERED = 0.001
@@ -56,7 +54,7 @@ class PubSubClient(Protocol):
 
 
 class PubSubPublisher:
-    """The port `Publisher` on the topics of one project."""
+    """The port `Publisher` on the topics that each cluster has in one project."""
 
     def __init__(self, publisher: PubSubClient, project: str, patience: float = PATIENCE) -> None:
         self._publisher = publisher
@@ -72,38 +70,41 @@ class PubSubPublisher:
         ended: bool = False,
     ) -> None:
         requests = (encode_reconcile_request(cluster, slice_, waiting, ended=ended) for slice_ in slices)
-        self._publish(RECONCILE_REQUESTS, requests)
+        self._publish(Topic.REQUESTS, cluster, requests)
 
     def pass_on(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
-        self._publish(RECONCILE_REQUESTS, [encode_answer(cluster, slice_, answer)])
+        self._publish(Topic.REQUESTS, cluster, [encode_answer(cluster, slice_, answer)])
 
     def request_echo(self, cluster: ClusterId, asked_at: datetime) -> None:
-        self._publish(RECONCILE_REQUESTS, [encode_echo_request(cluster, asked_at)])
+        self._publish(Topic.REQUESTS, cluster, [encode_echo_request(cluster, asked_at)])
 
     def request_join(self, cluster: ClusterId, token: JoinToken) -> None:
-        self._publish(RECONCILE_REQUESTS, [encode_join_request(cluster, token)])
+        self._publish(Topic.REQUESTS, cluster, [encode_join_request(cluster, token)])
 
     def announce(self, cluster: ClusterId, updates: Collection[SliceUpdate]) -> None:
-        self._publish(SLICE_UPDATES, (encode_update(cluster, update) for update in updates))
+        self._publish(Topic.UPDATES, cluster, (encode_update(cluster, update) for update in updates))
 
     def announce_workloads(self, cluster: ClusterId, updates: Collection[WorkloadUpdate]) -> None:
-        self._publish(SLICE_UPDATES, (encode_report(cluster, update) for update in updates))
+        self._publish(Topic.UPDATES, cluster, (encode_report(cluster, update) for update in updates))
 
     def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
-        self._publish(SLICE_UPDATES, [encode_node_group(cluster, update)])
+        self._publish(Topic.UPDATES, cluster, [encode_node_group(cluster, update)])
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
-        self._publish(SLICE_UPDATES, [encode_question(cluster, EchoQuestion(asked_at=asked_at, by_updates=True))])
+        self._publish(
+            Topic.UPDATES, cluster, [encode_question(cluster, EchoQuestion(asked_at=asked_at, by_updates=True))]
+        )
 
     def ask(self, cluster: ClusterId, questions: Collection[AnyQuestion]) -> None:
-        self._publish(RELAY_QUESTIONS, (encode_question(cluster, question) for question in questions))
+        self._publish(Topic.QUESTIONS, cluster, (encode_question(cluster, question) for question in questions))
 
-    def _publish(self, topic: str, messages: Iterable[Message]) -> None:
+    def _publish(self, topic: Topic, cluster: ClusterId, messages: Iterable[Message]) -> None:
+        name = topic.of(cluster)
         try:
             encoded = list(messages)
         except ValueError as error:
-            raise Permanent(f"{topic}: {error}") from error
-        publish(self._publisher, f"projects/{self._project}/topics/{topic}", encoded, self._patience)
+            raise Permanent(f"{name}: {error}") from error
+        publish(self._publisher, f"projects/{self._project}/topics/{name}", encoded, self._patience)
 
 
 def connect_publisher(patience: float = PATIENCE) -> PubSubClient:

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,7 +19,7 @@ import structlog
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import slice_id
+from tpu_slices.domain.model.slices import ClusterId, slice_id
 from tpu_slices.domain.reconciling.outcomes import cancellation_refused
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, relay_silence
@@ -31,14 +31,15 @@ from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile_in_turn
 from tpu_slices.flows.report import Reported
 from tpu_slices.flows.round_trip import echo_reconciled
-from tpu_slices.flows.sweep import Swept, sweep
+from tpu_slices.flows.sweep import Swept, forgotten, sweep
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire import reports
 from tpu_slices.wire.bounds import ERROR_CHARACTERS
-from tpu_slices.wire.envelopes import Incoming, cluster_of, incoming
+from tpu_slices.wire.envelopes import Incoming, incoming
 from tpu_slices.wire.messages import (
+    AnyRequest,
     EchoRequest,
     JoinRequest,
     ReconcileRequest,
@@ -49,10 +50,10 @@ from tpu_slices.wire.messages import (
 )
 from tpu_slices.wire.operations import EndedOperation, ended_operation
 from tpu_slices.wire.secrets import redacted
+from tpu_slices.wire.topics import OPERATIONS, PROJECT_TICKS, Topic
 
 log = structlog.stdlib.get_logger()
 
-OPERATIONS_TOPIC = "cloud-operations"
 ID_LOGGED = 100  # characters
 MOST_NAMED = 20
 """Pools in one line of the log."""
@@ -71,7 +72,7 @@ def handle_receive(event: Event, deps: IntakeDeps) -> None:
     """Record a fact of the topic `facts-{cluster}`."""
 
     def serve(message: Incoming) -> None:
-        cluster = cluster_of(message.topic)
+        cluster = Topic.FACTS.cluster(message.topic)
         fact = decode_fact(message.data, message.attributes)
         decided = receive(fact, cluster, deps, message.published_at)
         log.info(LogEvent.FACT_RECEIVED, kind=type(fact).__name__, cluster=cluster, **about(fact))
@@ -84,11 +85,11 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
     """Reconcile the slice of a reconcile request, or the one whose operation ended according to an audit log."""
 
     def serve(message: Incoming) -> None:
-        if message.topic == OPERATIONS_TOPIC:
+        if message.topic == OPERATIONS:
             if (ended := ended_operation(message.data)) is not None:
                 _follow(ended, deps)
             return
-        match decode_reconcile_request(message.data, message.attributes):
+        match _request(message):
             case ReconcileRequest(cluster, slice_, answer, waiting, has_ended):
                 told = Told(ended=has_ended, answer=answer, waiting=waiting, slots=waiting is not None)
                 _log_each(reconcile_in_turn(cluster, slice_, deps, told))
@@ -101,15 +102,27 @@ def handle_reconcile(event: Event, deps: ReconcileDeps) -> None:
 
 
 def handle_sweep(event: Event, deps: ReconcileDeps) -> None:
-    """Sweep; the content of the tick is not read.
+    """Sweep the cluster of the topic `ticks-{cluster}`, or look for what is of none; the tick's content is not read.
 
-    What fails for one cluster is logged and counted, and the tick is acknowledged: the next one is a minute away.
+    What fails in a sweep is logged and counted, and the tick is acknowledged: the next one is a minute away.
     """
 
-    def serve(_: Incoming) -> None:
-        _log_sweep(sweep(deps), deps.clock.now())
+    def serve(message: Incoming) -> None:
+        if message.topic == PROJECT_TICKS:
+            _log_search(forgotten(deps))
+        else:
+            _log_sweep(sweep(Topic.TICKS.cluster(message.topic), deps), deps.clock.now())
 
     _answer(event, serve, deps)
+
+
+def _request(message: Incoming) -> AnyRequest:
+    """Return the request of a message; Permanent: it came by the topic of another cluster than it is about."""
+    own = Topic.REQUESTS.cluster(message.topic)
+    request = decode_reconcile_request(message.data, message.attributes)
+    if request.cluster != own:
+        raise Permanent(f'cluster: "{request.cluster}" is not that of the topic {message.topic}')
+    return request
 
 
 def _follow(ended: EndedOperation, deps: ReconcileDeps) -> None:
@@ -123,22 +136,39 @@ def _clusters_of(ended: EndedOperation, deps: ReconcileDeps) -> Iterable[Cluster
     """Return the settings of each cluster that an operation may be of: only one of them has a record of the slice."""
     if ended.cluster_path is not None:
         return deps.store.settings_at(ended.cluster_path)
-    known = (deps.store.settings(cluster) for cluster in deps.store.clusters())
+    known = (_settings(cluster, deps) for cluster in deps.store.clusters())
     return [settings for settings in known if settings is not None and ended.may_be_of(settings)]
 
 
+def _settings(cluster: ClusterId, deps: ReconcileDeps) -> ClusterSettings | None:
+    """Return the settings of one cluster of many; None: they cannot be read, of which its sweep tells."""
+    with suppress(Permanent):
+        return deps.store.settings(cluster)
+    return None
+
+
+def _log_search(found: Mapping[ClusterId, int]) -> None:
+    log.info(LogEvent.CLUSTERS_SEARCHED, forgotten=len(found))
+    for cluster, slices in found.items():
+        log.error(LogEvent.SETTINGS_MISSING, cluster=cluster, slices=slices)
+
+
 def _log_sweep(swept: Swept, now: datetime) -> None:
+    cluster = swept.cluster
+    if not swept.is_known:
+        log.warning(LogEvent.SWEEP_SKIPPED, cluster=cluster)
     log.info(
         LogEvent.SWEEP_COMPLETED,
+        cluster=cluster,
         requested=swept.requested,
         asked=swept.asked,
         adopted=swept.recovered,
         failed=len(swept.failures),
     )
-    for count in swept.counts:
+    if (count := swept.count) is not None:
         named = {"paid_slice": count.paid_slice} if count.paid_slice else {}
-        log.info(LogEvent.CLUSTER_COUNTED, cluster=count.cluster, **count.numbers, **named)
-    for cluster, found in swept.checked.items():
+        log.info(LogEvent.CLUSTER_COUNTED, cluster=cluster, **count.numbers, **named)
+    if (found := swept.checked) is not None:
         counts = {"orphans": found.orphans, "ownerless": found.ownerless}
         log.info(LogEvent.INVENTORY_CHECKED, cluster=cluster, complete=found.complete, **counts)
         if found.unproven:
@@ -147,12 +177,10 @@ def _log_sweep(swept: Swept, now: datetime) -> None:
             log.error(LogEvent.ORPHANS_DEFERRED, cluster=cluster, left_out=found.left_out)
     for reported in swept.reported:
         _log_report(reported)
-    for silence in swept.silences:
-        _log_silence(silence, now)
-    for cluster in swept.refusing:
+    if swept.silence is not None:
+        _log_silence(swept.silence, now)
+    if swept.refuses:
         log.error(LogEvent.PODS_REFUSED, cluster=cluster, message=PODS_REFUSED)
-    for cluster, slices in swept.without_settings.items():
-        log.error(LogEvent.SETTINGS_MISSING, cluster=cluster, slices=slices)
     for failure in swept.failures:
         bug = failure.error if failure.is_bug else None
         log.error(LogEvent.SWEEP_FAILED, cluster=failure.cluster, error=str(failure), exc_info=bug)

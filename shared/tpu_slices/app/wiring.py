@@ -11,6 +11,7 @@ from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.log_events import LogLines
+from tpu_slices.ports.messaging import Messaging
 from tpu_slices.ports.store import SettingsStore
 
 
@@ -43,9 +44,21 @@ def build_settings_store(settings: Settings) -> SettingsStore:
 
 def build_log_lines(settings: Settings) -> LogLines | None:
     """Return what reads the metrics of log lines; None: the functions run here, and write their lines elsewhere."""
-    from tpu_slices.adapters import cloud_logging
+    from tpu_slices.adapters import cloud_logging, rest
 
-    return None if settings.emulated else cloud_logging.CloudLogging(cloud_logging.connect(), settings.project)
+    return None if settings.emulated else cloud_logging.CloudLogging(rest.connect(), settings.project)
+
+
+def build_messaging(settings: Settings) -> Messaging:
+    """Return what looks at the topics and schedules of clusters. Temporary: there are no credentials."""
+    from tpu_slices.adapters import messaging, rest
+
+    def state(job: str) -> str | None:
+        if settings.emulated:
+            return messaging.RUNS  # by the local stack itself
+        return messaging.CloudScheduler(rest.connect(), settings.project).state(job)
+
+    return messaging.DeployedMessaging(*messaging.connect(), settings.project, state)
 
 
 def _gke_backend(settings: Settings) -> Backend:

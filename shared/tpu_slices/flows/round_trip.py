@@ -1,7 +1,7 @@
 """One round trip through every part, for `slices doctor`: each one leaves a mark in `heartbeats`.
 
-    ask -> relay-questions -> relay -> facts-{cluster} -> receive -> reconcile-requests -> reconcile
-    ask -> slice-updates   -> relay -> facts-{cluster} -> receive
+    ask -> questions-{cluster} -> relay -> facts-{cluster} -> receive -> requests-{cluster} -> reconcile
+    ask -> updates-{cluster}   -> relay -> facts-{cluster} -> receive
 
 The sweep is asked for an inventory check, which lists the cluster's node pools in GKE. Nothing is created or deleted by
 any of this.
@@ -36,7 +36,7 @@ def ask(cluster: ClusterId, deps: IntakeDeps) -> datetime:
 
 
 def echo_received(echo: Echo, cluster: ClusterId, deps: IntakeDeps) -> None:
-    """Record that the relay's answer was received, and send it on, unless the question came by `slice-updates`."""
+    """Record that the relay's answer was received, and send it on, unless the question came by `updates-{cluster}`."""
     if echo.by_updates:
         change_heartbeat(lambda known, _: replace(known, updates_tried_at=echo.asked_at), cluster, deps)
         return

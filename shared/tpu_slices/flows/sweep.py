@@ -1,4 +1,4 @@
-"""The sweep, each minute: a table of duties, done for each cluster."""
+"""The sweep of a cluster, each minute: a table of duties."""
 
 from __future__ import annotations
 
@@ -33,34 +33,32 @@ from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.lists import ask_for_lists, ask_under_new_settings
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
-from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import READ_FIRST, Change, Stored, Together
 
-MINUTES_BETWEEN_SEARCHES = 15
-"""Of an hour: how often slices of clusters without settings are looked for, with a read for each cluster."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """What a sweep did, for the log."""
+    """What a sweep of a cluster did, for the log."""
 
-    requested: int
-    asked: int
-    checked: Mapping[ClusterId, InventoryFindings]
-    """What the inventory checks found that were due."""
-    counts: tuple[ClusterCount, ...]
-    reported: tuple[Reported, ...]
-    silences: tuple[RelaySilence, ...]
-    refusing: tuple[ClusterId, ...]
-    """The clusters where no pod with chips can be created, as their relays say."""
-    without_settings: Mapping[ClusterId, int]
-    """How many slices are on record of each cluster that has no settings: nobody looks at them. Searched at times."""
-    failures: tuple[Failure, ...]
+    cluster: ClusterId
+    is_known: bool = True
+    """Whether it has settings, without which nothing is done, or that could not be read."""
+    requested: int = 0
+    asked: int = 0
+    checked: InventoryFindings | None = None
+    """What the inventory check found, if it was due."""
+    count: ClusterCount | None = None
+    reported: tuple[Reported, ...] = ()
+    silence: RelaySilence | None = None
+    refuses: bool = False
+    """Whether no pod with chips can be created, as the relay says."""
+    failures: tuple[Failure, ...] = ()
 
     @property
     def recovered(self) -> int:
-        return sum(len(found.recovered) for found in self.checked.values())
+        return len(self.checked.recovered) if self.checked is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class Did:
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """One thing that a sweep does for each cluster. `about`: what was not done if it fails."""
+    """One thing that a sweep does for its cluster. `about`: what was not done if it fails."""
 
     about: str
     do: Callable[[SweptCluster], Did]
@@ -103,8 +101,8 @@ class Duty:
         return of.failures.attempt(of.cluster, step, Did(), self.about)
 
 
-def sweep(deps: ReconcileDeps) -> Swept:
-    """Do the duties for each cluster that has settings, and report.
+def sweep(cluster: ClusterId, deps: ReconcileDeps) -> Swept:
+    """Do the duties for a cluster, if it has settings, and report.
 
     | before reports                                                 | after them                                   |
     |----------------------------------------------------------------|----------------------------------------------|
@@ -116,42 +114,32 @@ def sweep(deps: ReconcileDeps) -> Swept:
     |                                                                | ask for lists, if records differ from what   |
     |                                                                | the relay sees                               |
 
-    Reports go round all clusters. Whatever is raised for one cluster is that cluster's failure: the others are swept.
-    GKE is asked last, since a cluster that does not answer costs time.
+    Whatever is raised for one duty is that duty's failure: the others are done. GKE is asked last: it may answer late.
     """
     failures = Failures()
-    read = {
-        cluster: failures.attempt(cluster, partial(deps.store.together, cluster, READ_FIRST), None)
-        for cluster in deps.store.clusters()
-    }
-    known = {
-        cluster: SweptCluster(each.settings, each, deps, failures)
-        for cluster, each in read.items()
-        if each is not None and each.settings is not None
-    }
-    before = _done(known, BEFORE_REPORTS)
-    reported = report_due([*known], deps, failures, {cluster: each.read for cluster, each in known.items()})
-    did = [*before, *_done(known, AFTER_REPORTS)]
+    read = failures.attempt(cluster, partial(deps.store.together, cluster, READ_FIRST), None)
+    if read is None or read.settings is None:
+        return Swept(cluster=cluster, is_known=read is None, failures=tuple(failures.found))
+    swept = SweptCluster(read.settings, read, deps, failures)
+    before = [duty.done(swept) for duty in BEFORE_REPORTS]
+    reported = report_due([cluster], deps, failures, {cluster: read})
+    did = [*before, *(duty.done(swept) for duty in AFTER_REPORTS)]
     return Swept(
-        requested=sum(each.requested for _, each in did),
-        asked=sum(each.asked for _, each in did),
-        checked={cluster: each.checked for cluster, each in did if each.checked is not None},
-        counts=tuple(each.count for _, each in did if each.count is not None),
+        cluster=cluster,
+        requested=sum(each.requested for each in did),
+        asked=sum(each.asked for each in did),
+        checked=next((each.checked for each in did if each.checked is not None), None),
+        count=next((each.count for each in did if each.count is not None), None),
         reported=tuple(reported),
-        silences=tuple(each.silence for _, each in did if each.silence is not None),
-        refusing=tuple(cluster for cluster, each in known.items() if _refuses(each.read.heartbeat, deps)),
-        without_settings=failures.attempt(None, partial(_without_settings, read.keys(), deps), {}),
+        silence=next((each.silence for each in did if each.silence is not None), None),
+        refuses=_refuses(read.heartbeat, deps),
         failures=tuple(failures.found),
     )
 
 
-def _done(known: Mapping[ClusterId, SweptCluster], duties: Iterable[Duty]) -> list[tuple[ClusterId, Did]]:
-    return [(cluster, duty.done(each)) for duty in duties for cluster, each in known.items()]
-
-
-def _without_settings(known: Collection[ClusterId], deps: ReconcileDeps) -> dict[ClusterId, int]:
-    if deps.clock.now().minute % MINUTES_BETWEEN_SEARCHES:
-        return {}
+def forgotten(deps: IntakeDeps) -> Mapping[ClusterId, int]:
+    """Return how many slices are on record of each cluster that has no settings: it is not swept."""
+    known = {*deps.store.clusters()}
     unknown = [cluster for cluster in deps.store.clusters_with_slices() if cluster not in known]
     return {cluster: deps.store.slice_count(cluster) for cluster in unknown}
 

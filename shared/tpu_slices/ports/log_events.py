@@ -37,7 +37,9 @@ class LogEvent(StrEnum):
     JOIN_REFUSED = "join.refused"  # hosts could not be given it: it is asked for again
     # the sweep
     SWEEP_COMPLETED = "sweep.completed"
-    SWEEP_FAILED = "sweep.failed"  # for one cluster or workload: the others were swept
+    SWEEP_FAILED = "sweep.failed"  # one part, or one workload: the others were looked at
+    SWEEP_SKIPPED = "sweep.skipped"  # of a cluster without settings
+    CLUSTERS_SEARCHED = "clusters.searched"  # for slices of clusters without settings
     CLUSTER_COUNTED = "cluster.counted"  # how many slices and chips a cluster has, and how
     INVENTORY_CHECKED = "inventory.checked"  # the pools that GKE has, compared with the records
     RELAY_SILENT = "relay.silent"  # with each sweep, while no heartbeat arrives

@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.ports.errors import Permanent
 
 _SOURCE = re.compile(r"//pubsub\.googleapis\.com/projects/[^/]+/topics/([^/]+)")
-_FACTS = "facts-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +44,6 @@ def incoming(source: str, data: object) -> Incoming:
         topic=topic[1],
         published_at=_time(_text(message, "publishTime")),
     )
-
-
-def cluster_of(topic: str) -> ClusterId:
-    """Return the cluster of a topic `facts-{cluster}`, where only its relay publishes; raise Permanent for others."""
-    if not topic.startswith(_FACTS) or topic == _FACTS:
-        raise Permanent(f'topic: "{topic}" is not a topic for facts, {_FACTS}CLUSTER')
-    try:
-        return cluster_id(topic.removeprefix(_FACTS))
-    except ValueError as error:
-        raise Permanent(f"topic: {error}") from error
 
 
 def _mapping(value: object, field: str) -> Mapping[object, object]:

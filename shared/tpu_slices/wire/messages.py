@@ -1,4 +1,4 @@
-"""Facts, reconcile requests, updates and questions as Pub/Sub messages: JSON data, and attributes to filter by."""
+"""Facts, reconcile requests, updates and questions as Pub/Sub messages: JSON data, and what it is as attributes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Message:
     attributes: Mapping[str, str]
     """`kind`, `version`; if there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`.
 
-    `by` is "updates" if a question comes by `slice-updates`.
+    `by` is "updates" if a question comes by `updates-{cluster}`.
     """
 
 
@@ -96,7 +96,7 @@ def _by_name(*kinds: type[Any]) -> Mapping[str, type[Any]]:
 
 
 _FACTS = Adapters(_by_name(*get_args(Fact)))
-_RECONCILE_REQUESTS = Adapters(_by_name(*get_args(AnyRequest)))
+_REQUESTS = Adapters(_by_name(*get_args(AnyRequest)))
 _FOR_THE_RELAY = Adapters(_by_name(*get_args(Update), *get_args(AnyQuestion)))
 _ALL = Adapters(_by_name(*get_args(Fact), *get_args(AnyRequest), *get_args(Update), *get_args(AnyQuestion)))
 _PARTS = Adapters(_by_name(TemplateRequest, WaitingLeader))
@@ -137,8 +137,8 @@ def encode_join_request(cluster: ClusterId, token: JoinToken) -> Message:
 
 
 def decode_reconcile_request(data: bytes, attributes: Mapping[str, str]) -> AnyRequest:
-    """Return the request of a message of the topic `reconcile-requests`; raise Permanent like `decode_fact`."""
-    request: AnyRequest = _decode(data, attributes, _RECONCILE_REQUESTS)
+    """Return the request of a message of a `requests-{cluster}` topic; raise Permanent like `decode_fact`."""
+    request: AnyRequest = _decode(data, attributes, _REQUESTS)
     return request
 
 
@@ -167,7 +167,7 @@ def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:
 
 
 def decode_update(data: bytes, attributes: Mapping[str, str]) -> Update | AnyQuestion:
-    """Return the value of a message of `slice-updates` or `relay-questions`; raise Permanent like `decode_fact`."""
+    """Return what a message for a cluster's relay says, an update or a question; raise Permanent like `decode_fact`."""
     update: Update | AnyQuestion = _decode(data, attributes, _FOR_THE_RELAY)
     return update
 

@@ -17,6 +17,8 @@ REQUEST_LOG_BYTES = 1_000
 """Assumed: what Cloud Run itself logs of a call."""
 INSTANCE_GIB = 0.5
 """infra/terraform/functions.tf"""
+JOBS = 2
+"""The tick of a cluster and that of the project (infra/messaging.yaml)."""
 GIB = 1 << 30
 
 
@@ -58,7 +60,7 @@ def units(month: Mapping[str, float]) -> dict[str, float]:
         "function GiB-seconds": calls * CALL_SECONDS * INSTANCE_GIB,
         "Pub/Sub GiB": month[counters.BILLED_BYTES] / GIB,
         "Logging GiB": (month[counters.LOG_BYTES] + calls * REQUEST_LOG_BYTES) / GIB,
-        "Scheduler jobs": 1,
+        "Scheduler jobs": JOBS,
     }
 
 

@@ -54,6 +54,7 @@ from tpu_slices.wire.messages import (
     encode_report,
     encode_update,
 )
+from tpu_slices.wire.topics import Topic
 from tpu_slices_simulator.fakes.gke import FakeOperation
 
 LEAST_BYTES = 1_000
@@ -179,19 +180,21 @@ class MeteredWorld(World):
         return self.counts + kept
 
     def _receive(self, fact: Fact, published_at: datetime) -> None:
-        self._push(f"facts-{CLUSTER}", encode_fact(fact), published_at)
+        self._push(Topic.FACTS.of(CLUSTER), encode_fact(fact), published_at)
 
     def _reconcile(self, cluster: ClusterId, slice_: ClaimId | SliceId) -> None:
-        self._push("reconcile-requests", encode_reconcile_request(cluster, slice_, self.publisher.waiting.get(slice_)))
+        self._push(
+            Topic.REQUESTS.of(cluster), encode_reconcile_request(cluster, slice_, self.publisher.waiting.get(slice_))
+        )
 
     def _reconcile_with(self, cluster: ClusterId, slice_: SliceId, answer: HostsChanged) -> None:
-        self._push("reconcile-requests", encode_answer(cluster, slice_, answer))
+        self._push(Topic.REQUESTS.of(cluster), encode_answer(cluster, slice_, answer))
 
     def _sweep(self) -> None:
-        """Publish what is scheduled each minute."""
+        """Publish what is scheduled for this minute."""
         for schedule in self._ticks:
-            assert schedule.cron == "* * * * *", f"{schedule.name} is not due each minute"
-            self._push(schedule.topic, Message(schedule.data.encode(), {}))
+            if self.clock.now().minute % schedule.minutes == 0:
+                self._push(schedule.topic, Message(schedule.data.encode(), {}))
 
     def _push(self, topic: str, message: Message, published_at: datetime | None = None) -> None:
         """Deliver a message as Pub/Sub pushes it to the topic's function."""

@@ -134,7 +134,7 @@ def test_many_namespaces_that_do_not_know_yet_that_capacity_is_short_hide_anothe
         reconcile(CLUSTER, slice_, world.deps)
     world.clock.advance(MINUTE)
     assert handed_on_to(world, other) is None
-    sweep(world.deps)
+    sweep(CLUSTER, world.deps)
     assert handed_on_to(world, other) is not None
 
 
@@ -156,7 +156,7 @@ def test_one_capacity_pool_among_many_that_are_short_is_found(able: str, *, told
         for _, slice_ in world.publisher.take_requests():
             reconcile(CLUSTER, slice_, world.deps)
         world.clock.advance(MINUTE / 4)
-        sweep(world.deps)
+        sweep(CLUSTER, world.deps)
     assert handed_on_to(world, other) is not None or world.records[other.name].current.slot is not None
 
 

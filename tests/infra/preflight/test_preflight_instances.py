@@ -9,7 +9,7 @@ import pytest
 
 from infra.preflight.answers import Answer, Denied, Found, Missing
 from infra.preflight.findings import Finding, Severity
-from infra.preflight.instances import ALONE, QUOTA, SCALED, SERVICE, THOUSANDTHS, instance_findings, together, wanted
+from infra.preflight.instances import FUNCTIONS, QUOTA, SERVICE, THOUSANDTHS, instance_findings, together, wanted
 from infra.preflight.quotas import path_of
 from tests.infra.sources import TERRAFORM, local, resource
 
@@ -34,12 +34,12 @@ def found(max_instances: int, answer: Answer) -> list[Finding]:
     [
         (10, 9, Severity.ERROR),
         (10, 10, Severity.NOTE),
-        (10, 20, Severity.NOTE),
-        (10, 21, None),
+        (10, 29, Severity.NOTE),
+        (10, 30, None),
         (20, 19, Severity.ERROR),
         (20, 20, Severity.NOTE),
-        (20, 40, Severity.NOTE),
-        (20, 41, None),
+        (20, 59, Severity.NOTE),
+        (20, 60, None),
         (1, 0, Severity.ERROR),
         (1, 1, Severity.NOTE),
         (1, 3, None),
@@ -52,7 +52,7 @@ def test_more_than_one_function_may_have_is_an_error_and_more_than_all_may_have_
     assert [each.severity for each in findings] == ([] if severity is None else [severity])
 
 
-@pytest.mark.parametrize(("cpus", "fits"), [(20, 9), (9, 4), (3, 1), (20.5, 9)])
+@pytest.mark.parametrize(("cpus", "fits"), [(20, 6), (9, 3), (3, 1), (20.5, 6)])
 def test_what_is_told_to_fit_fits_with_nothing_to_tell(cpus: float, fits: int) -> None:
     quota = told(("us-central1", str(int(cpus * 1000))))
     [finding] = found(30, quota)
@@ -95,7 +95,7 @@ def test_a_quota_that_may_not_be_read_is_told_and_is_no_error() -> None:
 def test_a_quota_that_cloud_quotas_does_not_know_is_told_as_not_known() -> None:
     [finding] = found(10, Missing())
     assert finding.severity is Severity.NOTE
-    assert "It is not known whether us-central1 has CPUs for max_instances = 10, which are 21" in finding.message
+    assert "It is not known whether us-central1 has CPUs for max_instances = 10, which are 30" in finding.message
 
 
 def test_it_is_a_quota_of_cloud_run() -> None:
@@ -131,8 +131,7 @@ def test_a_root_without_the_variable_is_no_such_root(tmp_path: Path) -> None:
 
 def test_the_functions_have_the_instances_and_the_cpus_that_are_counted() -> None:
     instances = [function["max_instances"] for function in local("functions").values()]
-    assert (instances.count("${var.max_instances}"), instances.count(ALONE)) == (SCALED, 1)
-    assert len(instances) == SCALED + 1
-    assert together(10) == 21
+    assert instances == ["${var.max_instances}"] * FUNCTIONS
+    assert together(10) == 30
     [config] = resource("google_cloudfunctions2_function", "function")["service_config"]
     assert int(config["available_cpu"]) * 1000 == THOUSANDTHS

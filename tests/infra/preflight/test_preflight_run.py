@@ -45,7 +45,7 @@ def test_more_instances_than_the_region_has_cpus_for_are_told_with_what_fits(
     cloud.documents[path] = {"dimensionsInfos": rows}
     told = report(preflight.check(api, ASKED, folder))
     assert "ERROR    Cloud Run's quota of us-central1 has 8 CPUs" in told
-    assert "max_instances = 3 # in infra/terraform/terraform.tfvars" in told
+    assert "max_instances = 2 # in infra/terraform/terraform.tfvars" in told
 
 
 def test_what_clusters_share_is_asked_once(api: Api, cloud: Cloud, folder: Path) -> None:

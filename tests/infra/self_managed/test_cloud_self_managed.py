@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 def test_it_has_topic_subscription_relay_and_note_as_every_cluster(folder: Path) -> None:
     found = instances(folder)
     assert "own" in evaluated(folder, {"topics": "[for row in local.topics : row.cluster]"})["topics"]
-    assert found["google_pubsub_topic_iam_member.relay"] == ["facts-blue", "facts-own", "facts-red"]
+    assert found["google_pubsub_topic_iam_member.relay"] == ["blue", "own", "red"]
     assert found["google_pubsub_subscription_iam_member.relay"] == [
         *("questions-blue", "questions-own", "questions-red"),
         *("relay-blue", "relay-own", "relay-red"),

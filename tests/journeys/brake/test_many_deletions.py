@@ -48,7 +48,7 @@ def kept(world: World) -> int:
 
 def reconciled_by_the_function(cluster: ClusterId, slice_: ClaimId, deps: ReconcileDeps, told: Told) -> tuple[()]:
     request = encode_reconcile_request(cluster, slice_, told.waiting)
-    handle_reconcile(an_event("reconcile-requests", request), deps)
+    handle_reconcile(an_event("requests-demo", request), deps)
     return ()
 
 

@@ -34,7 +34,8 @@ def unproven(world: World) -> tuple[str, ...]:
     beat = world.store.heartbeat(CLUSTER)
     assert beat is not None
     world.store.put(replace(beat.value, next_inventory_check_at=None))
-    checked = sweep(world.deps).checked[CLUSTER]
+    checked = sweep(CLUSTER, world.deps).checked
+    assert checked is not None
     world.deliver()
     return checked.unproven
 

@@ -24,7 +24,7 @@ from tpu_standins.patience import PATIENCE_SECONDS
 TABLE = messaging.read().of_cluster("demo")
 
 A_ROW = """
-    topic: reconcile-requests
+    topic: requests-demo
     ack_deadline_seconds: 60
     minimum_backoff_seconds: 1
     maximum_backoff_seconds: 60
@@ -32,7 +32,7 @@ A_ROW = """
 
 
 def a_table(row: str) -> Messaging:
-    return messaging.parsed(f"topics: [reconcile-requests]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
+    return messaging.parsed(f"topics: [requests-demo]\nsubscriptions:\n  some:{row}\nschedules: {{}}\n")
 
 
 def addresses(pubsub: str, project: str, functions: str = "http://127.0.0.1:1") -> Addresses:
@@ -64,9 +64,10 @@ def test_every_topic_is_read_by_someone() -> None:
 def test_each_function_has_its_topics() -> None:
     assert {(each.function, each.topic) for each in TABLE.subscriptions if each.function} == {
         ("receive", "facts-demo"),
-        ("reconcile", "reconcile-requests"),
+        ("reconcile", "requests-demo"),
         ("reconcile", "cloud-operations"),
-        ("sweep", "sweep-ticks"),
+        ("sweep", "ticks-demo"),
+        ("sweep", "project-ticks"),
     }
 
 
@@ -82,6 +83,16 @@ def test_nothing_is_given_up_silently() -> None:
     assert {each.topic for each in TABLE.subscriptions if not each.dead_letter_topic} == {"dead-letters"}
 
 
+def test_a_cluster_is_ticked_for_each_minute_and_the_project_each_quarter_of_an_hour() -> None:
+    assert {each.topic: each.minutes for each in TABLE.schedules} == {"ticks-demo": 1, "project-ticks": 15}
+
+
+@pytest.mark.parametrize("cron", ["0 * * * *", "* 1 * * *", "*/0 * * * *", "each minute"])
+def test_a_schedule_that_is_not_one_of_minutes_is_not_guessed(cron: str) -> None:
+    with pytest.raises(ValueError, match="neither each minute nor each few minutes"):
+        assert messaging.Schedule(name="a", topic="b", cron=cron, data="c").minutes
+
+
 def test_a_schedule_carries_data() -> None:
     """Without data, functions-framework would respond with 400."""
     assert all(each.data for each in TABLE.schedules)
@@ -91,7 +102,7 @@ def test_a_schedule_carries_data() -> None:
     ("row", "error"),
     [
         (A_ROW + "    colour: blue\n", "colour"),
-        (A_ROW.replace("reconcile-requests", "winks"), "winks"),
+        (A_ROW.replace("requests-demo", "winks"), "winks"),
         (A_ROW + "    max_delivery_attempts: 5\n", "go together"),
         (A_ROW.replace("    ack_deadline_seconds: 60\n", ""), "ack_deadline_seconds"),
     ],

@@ -51,7 +51,7 @@ def publish(stack: Stack, topic: str, data: str) -> None:
 
 @pytest.mark.parametrize(
     ("topic", "function"),
-    [("facts-demo", "receive"), ("reconcile-requests", "reconcile"), ("cloud-operations", "reconcile")],
+    [("facts-demo", "receive"), ("requests-demo", "reconcile"), ("cloud-operations", "reconcile")],
 )
 def test_a_message_reaches_its_function_which_learns_the_topic(
     stack: Stack, database: firestore.Client, topic: str, function: str
@@ -61,7 +61,12 @@ def test_a_message_reaches_its_function_which_learns_the_topic(
 
 
 def test_the_sweep_ticks_by_itself(database: firestore.Client) -> None:
-    until(lambda: ("sweep", "sweep-ticks", "{}") in seen(database), "a tick")
+    until(lambda: ("sweep", "ticks-demo", "{}") in seen(database), "a tick")
+
+
+def test_a_further_cluster_ticks_once_it_is_configured(database: firestore.Client) -> None:
+    database.document("clusters/second").set({"settings": "sample"})
+    until(lambda: ("sweep", "ticks-second", "{}") in seen(database), "a tick of the further cluster")
 
 
 def test_every_part_runs_and_has_its_log(stack: Stack) -> None:

@@ -66,7 +66,7 @@ class EchoQuestion:
 
     asked_at: datetime
     by_updates: bool = False
-    """It comes by `slice-updates`, as what becomes Events does, instead of by `relay-questions`."""
+    """It comes by `updates-{cluster}`, as what becomes Events does, instead of by `questions-{cluster}`."""
 
 
 FactQuestion = ListQuestion | RepeatQuestion | HostsQuestion

@@ -99,7 +99,7 @@ class RelayHeartbeat:
     """The version of the settings under which the relay told all demand, or was asked to tell it again."""
     round_trip: RoundTrip | None = None
     updates_tried_at: datetime | None = None
-    """The `asked_at` of the last EchoQuestion by `slice-updates` whose answer was received; None: of none."""
+    """The `asked_at` of the last EchoQuestion by `updates-{cluster}` whose answer was received; None: of none."""
 
     @property
     def demand_confirmed_at(self) -> datetime | None:

@@ -39,7 +39,7 @@ def _gke() -> ClusterManagerClient:
 def receive(event: CloudEvent) -> None:
     """Pass the message on."""
     data = base64.b64decode(event.data["message"]["data"])
-    _publisher().publish(f"projects/{PROJECT}/topics/reconcile-requests", data).result()
+    _publisher().publish(f"projects/{PROJECT}/topics/requests-{os.environ['CLUSTER']}", data).result()
 
 
 @functions_framework.cloud_event
