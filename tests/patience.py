@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from tpu_slices.adapters import compute, compute_api, compute_joining, firestore_settings, pubsub
+from tpu_slices.adapters import firestore_settings, pubsub
+from tpu_slices.adapters.compute import api as compute_api
+from tpu_slices.adapters.compute import backend as compute
+from tpu_slices.adapters.compute import joining as compute_joining
 from tpu_slices.adapters.firestore_reads import FirestoreReads
 from tpu_slices.adapters.gke import backend as gke
 from tpu_standins.patience import PATIENCE_SECONDS

@@ -12,7 +12,7 @@ from google.auth.exceptions import RefreshError
 from google.cloud.compute_v1.types import Error, Errors
 
 from tests.adapters.test_cloud_errors import TEXTS
-from tpu_slices.adapters.compute_errors import FAILED_CALLS, PASSING, failure, refusal, told, worst
+from tpu_slices.adapters.compute.errors import FAILED_CALLS, PASSING, failure, refusal, told, worst
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.ports.errors import Temporary
 

@@ -17,7 +17,7 @@ from tests.adapters.compute_stories import ORDER, ORDERS, order
 from tests.adapters.test_gke_requests import RENEW
 from tests.builders import MINUTE, NOW
 from tpu_slices.adapters.cloud_errors import CannotBeMade
-from tpu_slices.adapters.compute_requests import (
+from tpu_slices.adapters.compute.requests import (
     GROUPS,
     POLICIES,
     TEMPLATES,

@@ -20,7 +20,7 @@ from google.cloud.compute_v1.types import (
 )
 
 from tests.adapters.compute_stories import ORDER
-from tpu_slices.adapters.compute_states import Operations, Parts, observed
+from tpu_slices.adapters.compute.states import Operations, Parts, observed
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,

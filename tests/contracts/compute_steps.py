@@ -9,7 +9,7 @@ from typing import Any
 from tests.adapters.compute_stories import TPU7X, story
 from tests.contracts.local_compute import LocalCompute
 from tests.contracts.test_backend import started
-from tpu_slices.adapters.compute_requests import part_names
+from tpu_slices.adapters.compute.requests import part_names
 from tpu_slices.domain.model.observations import Absent, Begun, Deleting, Observation
 from tpu_slices.domain.model.slices import InstanceRequest
 from tpu_slices.ports.backend import PoolOrder

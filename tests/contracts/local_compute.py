@@ -14,8 +14,8 @@ from google.cloud.compute_v1 import InstanceGroupManager, InstancesClient
 
 from tests.adapters.compute_stories import COMPUTE, PATH, ZONE
 from tests.builders import NOW, self_managed
-from tpu_slices.adapters.compute import ComputeBackend
-from tpu_slices.adapters.compute_api import clients_by
+from tpu_slices.adapters.compute.api import clients_by
+from tpu_slices.adapters.compute.backend import ComputeBackend
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import Owner, PoolName
 from tpu_slices.domain.planning.tpu_operator import PartNames, operator_names

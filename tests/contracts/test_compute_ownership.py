@@ -21,8 +21,8 @@ from tests.contracts.compute_steps import (
 )
 from tests.contracts.local_compute import LocalCompute
 from tests.contracts.test_backend import refused, started
-from tpu_slices.adapters.compute import ComputeBackend
-from tpu_slices.adapters.compute_api import clients
+from tpu_slices.adapters.compute.api import clients
+from tpu_slices.adapters.compute.backend import ComputeBackend
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,

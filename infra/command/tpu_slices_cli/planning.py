@@ -72,7 +72,7 @@ class Planned:
     @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
         """Return what is requested from Compute Engine, step by step."""
-        from tpu_slices.adapters import compute_requests  # noqa: PLC0415 - its client takes a second to load
+        from tpu_slices.adapters.compute import requests as compute_requests  # noqa: PLC0415 - its client takes a second to load
 
         return compute_requests.as_rest(self.order)
 

@@ -68,6 +68,6 @@ def _gke_backend(settings: Settings) -> Backend:
 
 
 def _compute_backend(settings: Settings, clock: Clock) -> Backend:
-    from tpu_slices.adapters import compute, compute_api
+    from tpu_slices.adapters.compute import api, backend
 
-    return compute.ComputeBackend(compute_api.clients(settings.compute_emulator), clock)
+    return backend.ComputeBackend(api.clients(settings.compute_emulator), clock)

@@ -25,7 +25,7 @@ from google.cloud.compute_v1.types import (
     ResourcePolicy,
 )
 
-from tpu_slices.adapters.compute_requests import template_place
+from tpu_slices.adapters.compute.requests import template_place
 
 _READ: Mapping[str, Any] = MappingProxyType(
     {

@@ -8,7 +8,7 @@ from datetime import timedelta
 from google.api_core import exceptions as google
 from google.cloud.compute_v1.types import Instance, InstanceGroupManager, Items, Metadata
 
-from tpu_slices.adapters.compute_api import CHANGE, Clients, Reads, location
+from tpu_slices.adapters.compute.api import CHANGE, Clients, Reads, location
 from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused, Started
 from tpu_slices.domain.planning.joining import changed_items
 from tpu_slices.ports.clock import Clock

@@ -16,8 +16,8 @@ from google.cloud.compute_v1.types import (
     ResourcePolicy,
 )
 
-from tpu_slices.adapters import compute_errors
-from tpu_slices.adapters.compute_requests import GROUPS, POLICIES, TEMPLATES
+from tpu_slices.adapters.compute import errors as compute_errors
+from tpu_slices.adapters.compute.requests import GROUPS, POLICIES, TEMPLATES
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,

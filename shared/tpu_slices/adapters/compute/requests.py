@@ -39,7 +39,7 @@ from google.cloud.compute_v1.types import (
 
 from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.adapters.cloud_errors import WITHOUT_SPEC, CannotBeMade
-from tpu_slices.adapters.compute_metadata import host_items, template_items
+from tpu_slices.adapters.compute.metadata import host_items, template_items
 from tpu_slices.domain.model.clusters import ComputeSettings
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, InstanceRequest, SliceSpec

@@ -5,12 +5,12 @@ from __future__ import annotations
 from google.api_core import exceptions as google
 from google.cloud.compute_v1.types import InstanceGroupManager, InstanceTemplate, Operation
 
-from tpu_slices.adapters import compute_errors
 from tpu_slices.adapters.cloud_errors import CannotBeMade
-from tpu_slices.adapters.compute_api import CHANGE, Clients, Reads, location
-from tpu_slices.adapters.compute_errors import FAILED_CALLS
-from tpu_slices.adapters.compute_joining import change_metadata
-from tpu_slices.adapters.compute_requests import (
+from tpu_slices.adapters.compute import errors as compute_errors
+from tpu_slices.adapters.compute.api import CHANGE, Clients, Reads, location
+from tpu_slices.adapters.compute.errors import FAILED_CALLS
+from tpu_slices.adapters.compute.joining import change_metadata
+from tpu_slices.adapters.compute.requests import (
     GROUPS,
     POLICIES,
     TEMPLATES,
@@ -25,7 +25,7 @@ from tpu_slices.adapters.compute_requests import (
     request_id,
     template_request,
 )
-from tpu_slices.adapters.compute_states import Operations, Parts, ended, lacking, observed, unproven, verb_of
+from tpu_slices.adapters.compute.states import Operations, Parts, ended, lacking, observed, unproven, verb_of
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import (

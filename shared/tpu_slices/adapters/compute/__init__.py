@@ -1,0 +1,1 @@
+"""Slices as managed instance groups of Compute Engine."""
