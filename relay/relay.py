@@ -51,7 +51,7 @@ from relay.objects import (
 )
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.node_groups import NodesExpected
-from tpu_slices.domain.model.questions import FactQuestion
+from tpu_slices.domain.model.questions import FactQuestion, Question
 from tpu_slices.domain.model.slices import ClaimId, WorkloadJob
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -71,9 +71,9 @@ LAST_LOOKUPS = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that facts will answer."""
+    """A question that facts will answer, or that is answered beside them."""
 
-    question: FactQuestion
+    question: FactQuestion | Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Relay:
         """Put an event on the queue; wait while it is full."""
         self._events.put(event)
 
-    def ask(self, question: FactQuestion) -> None:
+    def ask(self, question: FactQuestion | Question) -> None:
         self.put(Asked(question))
 
     def expect(self, expected: NodesExpected) -> None:
