@@ -10,8 +10,9 @@ this renewal, the last one, told already.
 | another one                                          | once the pause after the last one is over; the next pause  |
 |                                                      | is twice as long, up to `renew_at_most`                    |
 | demand of Jobs that were told before, but not since  | with the renewal; as more leaders come, once an eighth of  |
-| the last renewal                                     | the time from the renewal to the last of them has passed,  |
-|                                                      | at least `gather`, at most `regather`                      |
+| the last renewal                                     | the pause has passed since the last of them, or of the     |
+|                                                      | time from the renewal to that, if this is longer; at least |
+|                                                      | `gather`, at most `regather`                               |
 | the same after quiet                                 | as a renewal after quiet                                   |
 
 Quiet: nothing of this was told for longer than two pauses, and longer than `quiet`. What waits is told in the end as it
@@ -61,7 +62,7 @@ class Pace:
         """Return when demand of Jobs that were told before the last renewal may join it."""
         if self.renewed_at is None or self.joined_at is None:
             return now
-        share = (self.joined_at - self.renewed_at) / SHARE
+        share = max(self.pause, self.joined_at - self.renewed_at) / SHARE
         return max(now, self.joined_at + min(max(share, self.timing.gather), self.timing.regather))
 
     def joined(self, now: datetime) -> Pace:
