@@ -3,11 +3,14 @@
 | fact            | published                                                         | a lost one is made up for by |
 |-----------------|-------------------------------------------------------------------|------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the digest of demand         |
-|                 | do; on request; every `repeat` if volumes are part of it          |                              |
+|                 | do; with those leaders that were not told as they are; all of     |                              |
+|                 | them on request, and every `repeat` if volumes are part of it;    |                              |
+|                 | what was told before is held back (`relay.telling.pacing`)        |                              |
 | WorkloadChanged | if a workload changes its state or is not there; within `introduce` | the digest of workloads, and |
 |                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
 |                 | `repeat` while hosts of an ended one exist and are not closing,   | the object of a TPUNodeGroup,|
-|                 | or its object waits for its slice to be GONE                      | wait to be released          |
+|                 | or its object waits for its slice to be GONE; held back likewise, | wait to be released          |
+|                 | unless it ends the use of slices (`relay.telling.states`)         |                              |
 | SliceDeclared   | as WorkloadChanged, of a TPUNodeGroup that stands                 | the digest of workloads      |
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | the digest of hosts          |
 |                 | being so, or has a new occupant; `vacated` after occupants left;  |                              |
@@ -15,7 +18,7 @@
 |                 | closed, when the answer says all at once                          |                              |
 | Listed          | on request, but not within `introduce` of the start               | the next request             |
 | Heartbeat       | when all watches have begun, as the first one; then every `beat`, | the next one                 |
-|                 | with the digest of each family                                    |                              |
+|                 | with the digest of each family, of what was told                  |                              |
 
 What must be looked up at the API server rests meanwhile, with all that is about the same workload or pool, so that
 their order is kept; everything else goes on.
@@ -51,7 +54,7 @@ from relay.lookups.threads import Due, LookedUp
 from relay.lookups.users import PodsOn, answers
 from relay.messages import end_of, list_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
-from relay.telling.workloads import Telling
+from relay.telling.workloads import HeldBack, Telling
 from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
@@ -235,6 +238,10 @@ class FactQueue:
             lambda subject, at: isinstance(subject, State) or (isinstance(subject, Demand) and at <= soon), now
         )
         return self.due(now)
+
+    def held_back(self, now: datetime) -> list[HeldBack]:
+        """Return the active workloads that change too often to be told of at once."""
+        return self._telling.held_back(now)
 
     def next_due(self) -> datetime | None:
         """Return when `due` will next return facts, if nothing changes and the watches stay alive."""

@@ -49,6 +49,7 @@ from relay.objects import (
     WatchEvent,
     Workload,
 )
+from relay.telling.workloads import HeldBack
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import FactQuestion, Question
@@ -133,6 +134,9 @@ class Relay:
 
     def lacks_chips(self, slice_id: ClaimId) -> bool:
         return self._read(lambda queue: queue.cache.lacks_chips(slice_id))
+
+    def held_back(self) -> list[HeldBack]:
+        return self._read(lambda queue: queue.held_back(self._now()))
 
     def groups_not_held(self) -> tuple[Workload, ...]:
         return self._read(lambda queue: not_held(queue.cache))

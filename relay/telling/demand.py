@@ -99,10 +99,13 @@ class DemandTold:
         if (told := self._told.get(uid)) is not None:
             told.renewal += 1
 
-    def is_repeated(self, uid: WorkloadUid, place: Place) -> bool:
-        """Return whether the last renewal told of a Job."""
-        told = self._told.get(uid)
-        return told is not None and told.renewals.get(place) == told.renewal
+    def is_replaced(self, workload: Workload, place: Place) -> bool:
+        """Return whether the last renewal told of a Job that waits now, though its workload did not change since."""
+        told = self._told.get(workload.ref.owner.uid)
+        return told is not None and (told.renewals.get(place), told.basis.generation) == (
+            told.renewal,
+            workload.ref.generation,
+        )
 
     def came(self, uid: WorkloadUid, place: Place) -> None:
         """Record that the leader of a Job came to hosts, and no other one of it waits."""

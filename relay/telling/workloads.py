@@ -60,7 +60,7 @@ class Telling:
             self._agenda.schedule(State(uid), now)
         elif to_tell is ToTell.RENEWAL:
             self._hold(State(uid), self._pace(uid).renewal_due(now))
-        if before is not None and changed:
+        if before is not None and (changed or before.ref.generation != workload.ref.generation):
             self._paces[uid] = self._pace(uid).changed(now)
         self._gather(workload, now)
 
@@ -70,7 +70,7 @@ class Telling:
         if workload is None:
             return
         uid = workload.ref.owner.uid
-        if self._demand.is_repeated(uid, leader.place):
+        if self._demand.is_replaced(workload, leader.place):
             self._paces[uid] = self._pace(uid).changed(now)
         self._gather(workload, now)
 

@@ -378,3 +378,20 @@ def test_a_workload_that_is_gone_leaves_nothing(flapping: Flapping) -> None:
     telling = queue._telling
     assert (telling._paces, telling._held, telling._asked) == ({}, {}, set())
     assert (telling._states._told, telling._demand._told) == ({}, {})
+
+
+def test_demand_with_volumes_is_repeated_each_five_minutes_and_not_with_each_event_of_its_jobset() -> None:
+    watched = Watched()
+    volume = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
+    spec: dict[str, Any] = {"replicatedJobs": [replicated_job(replicas=3)]}
+    watched.see(jobset(spec=spec), *(pod(index, spec=volume) for index in range(2)))
+    watched.pass_time(1)
+    assert demand(watched.due_facts()) == [[0, 1]]
+    told: list[tuple[int, list[int]]] = []
+    for second in range(1, 601):
+        if second == 7:
+            watched.see(pod(2, spec=volume))
+        watched.see(jobset(version=20 + second, spec=spec))
+        watched.pass_time(1)
+        told += [(second, part) for part in demand(watched.due_facts())]
+    assert told == [(7, [2]), (300, [0, 1, 2]), (600, [0, 1, 2])]
