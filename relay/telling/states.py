@@ -61,8 +61,6 @@ class _Told:
     """Of a LeaderWorkerSet: the groups that the functions may take for its own."""
     used: bool = False
     """Whether the functions may take it for active at a later generation."""
-    answered: bool = False
-    """Whether a question was answered since, so that it is not known what the functions know."""
 
 
 class StatesTold:
@@ -101,11 +99,12 @@ class StatesTold:
                 if told.most_groups is not None:
                     told.most_groups = max(told.most_groups, each.job_index + 1)
 
-    def answered(self, uid: WorkloadUid) -> None:
-        """Record that somebody else answers a question about a workload, by what the API server says then."""
-        if (told := self._told.get(uid)) is not None:
-            told.used = told.answered = True
-            told.most_groups = told.most_groups and ANY_GROUP
+    def answered(self, workload: Workload) -> None:
+        """Record that a question about a workload is answered by what the API server says: this, or what is next."""
+        if (told := self._told.get(workload.ref.owner.uid)) is not None:
+            told.form = told.form._replace(state=workload.state, groups=workload.ref.groups)
+            told.generation, told.used = workload.ref.generation, True
+            told.most_groups = None if told.most_groups is None else ANY_GROUP
 
     def lapsed(self, uid: WorkloadUid) -> None:
         """Record that a workload may not be told of any more."""
@@ -121,9 +120,9 @@ class StatesTold:
         return uid in self._told
 
     def standing(self, uid: WorkloadUid) -> int | None:
-        """Return the standing that was told of a workload that lives; None: none was, or it is not known."""
+        """Return the standing that was told of a workload that lives; None: none was."""
         told = self._told.get(uid)
-        if told is None or told.answered or told.form.state.ended:
+        if told is None or told.form.state.ended:
             return None
         return standing(uid, told.form.state, told.form.queue, told.form.parse_error, told.form.groups)
 

@@ -111,7 +111,8 @@ class Telling:
 
     def answered(self, uid: WorkloadUid) -> None:
         """Record that a question about a workload is answered by what the API server says."""
-        self._states.answered(uid)
+        if (workload := self._cache.workload(uid)) is not None:
+            self._states.answered(workload)
 
     def hosts_told(self, facts: Iterable[Fact]) -> None:
         """Record who is told to be on hosts."""

@@ -82,7 +82,7 @@ def test_an_end_of_use_is_told_from_what_may_wait(before: StatesTold, now: Workl
 )
 def test_what_a_question_was_answered_about_is_told_again(before: Workload, now: Workload) -> None:
     states = told(before)
-    states.answered(before.ref.owner.uid)
+    states.answered(before)
     assert states.to_tell(now) is ToTell.END
 
 
