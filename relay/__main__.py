@@ -35,6 +35,7 @@ from relay.node_groups.evictor import Evictor
 from relay.node_groups.keeper import NodeGroupKeeper
 from relay.node_groups.labeler import NodeLabeler
 from relay.node_patcher import NodePatcher
+from relay.notices.held_back import HeldBackTold
 from relay.notices.legacy_provisioner import TPU_OPERATOR, TPU_PROVISIONER, LegacyProvisionerCheck
 from relay.notices.pinning import PinningCheck
 from relay.notices.unserved import OwnersTold
@@ -73,6 +74,7 @@ class Process:
         queue = FactQueue(settings.cluster, pinning=lambda: self._pinning.seen)
         self._relay = Relay(queue, now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
+        self._held_back = HeldBackTold(self._relay.held_back, calls, now)
         patience = Patience(settings.watch_silence, time.monotonic)
         sources = cluster.sources(api, hosts_in=settings.hosts_in)
         self._owners = OwnersTold(calls, now, self._health, settings.vendor)
@@ -104,6 +106,7 @@ class Process:
         parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_looks]
         parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
         parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run, self._pinning.run]
+        parts.append(self._held_back.run)
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -144,6 +147,7 @@ class Process:
             self._labeler.stop,
             self._legacy_check.stop,
             self._pinning.stop,
+            self._held_back.stop,
             self._owners.stop,
             *(watch.stop for watch in self._watches),
         ):

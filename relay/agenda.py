@@ -31,9 +31,13 @@ LONGEST_PAUSE = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The relay's delays and intervals; `relay.fact_queue` has the table of what they apply to."""
+    """The relay's delays and intervals; `relay.fact_queue` and `relay.telling.pacing` have what they apply to."""
 
     gather: timedelta = timedelta(seconds=1)
+    regather: timedelta = timedelta(seconds=30)
+    renew: timedelta = timedelta(seconds=1)
+    renew_at_most: timedelta = timedelta(minutes=5)
+    quiet: timedelta = timedelta(minutes=1)
     introduce: timedelta = timedelta(seconds=5)
     count_every: timedelta = timedelta(seconds=15)
     repeat: timedelta = timedelta(minutes=5)

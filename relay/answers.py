@@ -37,7 +37,8 @@ class Workloads(Protocol):
 class Asked(Protocol):
     """The cluster as the relay sees it."""
 
-    def ask(self, question: FactQuestion) -> None: ...
+    def ask(self, question: FactQuestion | Question) -> None:
+        """Pass on a question that facts will answer, or one about a workload that is answered beside them."""
 
     def expect(self, expected: NodesExpected) -> None: ...
 
@@ -46,6 +47,7 @@ def answers(question: AnyQuestion, view: Asked, workloads: Workloads, tokens: To
     """Return the facts that answer a question at once; raise as `answer` does."""
     match question:
         case Question(owner=owner):
+            view.ask(question)
             return [answer(owner, workloads)]
         case EchoQuestion(asked_at=asked_at, by_updates=by_updates):
             return [Echo(asked_at=asked_at, at=now, by_updates=by_updates)]

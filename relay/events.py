@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from relay.objects import Leader, Reference
-from tpu_slices.domain.model.reasons import OwnerReason, Phase, Reason, ReportReason
+from tpu_slices.domain.model.reasons import OwnerReason, Phase, Reason, ReportReason, WorkloadReason
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
@@ -133,6 +133,25 @@ def not_served(owner: Reference, why: str, at: datetime, since: datetime) -> Map
         "type": "Warning",
         "reason": OwnerReason.NOT_SERVED.value,
         "message": shortened(f"{owner.kind} {owner.name} gets no slice: {why}", MOST_CHARACTERS),
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+        "reportingInstance": owner.uid,
+        "firstTimestamp": _text(since),
+        "lastTimestamp": _text(at),
+        "count": 1,
+    }
+
+
+def held_back(owner: Owner, message: str, at: datetime, since: datetime) -> Mapping[str, Any]:
+    """Return the v1 Event that says why a workload waits that changes too often: one per workload, as `not_served`."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{owner.name[:MOST_OF_A_NAME]}.{owner.uid}.held-back", "namespace": owner.namespace},
+        "involvedObject": _reference(owner),
+        "type": "Warning",
+        "reason": WorkloadReason.HELD_BACK.value,
+        "message": shortened(message, MOST_CHARACTERS),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": owner.uid,

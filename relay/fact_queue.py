@@ -3,11 +3,14 @@
 | fact            | published                                                         | a lost one is made up for by |
 |-----------------|-------------------------------------------------------------------|------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the digest of demand         |
-|                 | do; on request; every `repeat` if volumes are part of it          |                              |
+|                 | do; with those leaders that were not told as they are; all of     |                              |
+|                 | them on request, and every `repeat` if volumes are part of it;    |                              |
+|                 | what was told before is held back (`relay.telling.pacing`)        |                              |
 | WorkloadChanged | if a workload changes its state or is not there; within `introduce` | the digest of workloads, and |
 |                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
 |                 | `repeat` while hosts of an ended one exist and are not closing,   | the object of a TPUNodeGroup,|
-|                 | or its object waits for its slice to be GONE                      | wait to be released          |
+|                 | or its object waits for its slice to be GONE; held back likewise, | wait to be released          |
+|                 | unless it ends the use of slices (`relay.telling.states`)         |                              |
 | SliceDeclared   | as WorkloadChanged, of a TPUNodeGroup that stands                 | the digest of workloads      |
 | HostsChanged    | at once if a pool is new, becomes complete or closed, or stops    | the digest of hosts          |
 |                 | being so, or has a new occupant; `vacated` after occupants left;  |                              |
@@ -15,7 +18,7 @@
 |                 | closed, when the answer says all at once                          |                              |
 | Listed          | on request, but not within `introduce` of the start               | the next request             |
 | Heartbeat       | when all watches have begun, as the first one; then every `beat`, | the next one                 |
-|                 | with the digest of each family                                    |                              |
+|                 | with the digest of each family, of what was told                  |                              |
 
 What must be looked up at the API server rests meanwhile, with all that is about the same workload or pool, so that
 their order is kept; everything else goes on.
@@ -43,17 +46,17 @@ from relay.agenda import (
     Timing,
     WatchProgress,
 )
-from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_volumes
-from relay.demand_told import DemandTold
+from relay.cluster_cache import ClusterCache
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.hosts.closing import Closing, Reply, pool_key
 from relay.lookups.looking import Looking, pods_on
-from relay.lookups.threads import Due, LookedUp, Mounted
+from relay.lookups.threads import Due, LookedUp
 from relay.lookups.users import PodsOn, answers
-from relay.messages import end_of, list_of, parts_of, state_of
+from relay.messages import end_of, list_of
 from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
-from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, SlicesWanted, WorkloadChanged, WorkloadState
-from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, RepeatQuestion
+from relay.telling.workloads import HeldBack, Telling
+from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
 
@@ -74,9 +77,9 @@ class FactQueue:
         self._agenda = Agenda()
         self._looking = Looking(self.cache, self._agenda, timing)
         self._ends: list[WorkloadChanged] = []
-        self._demand_told = DemandTold(cluster)
         self._published = PublishedCounts(timing.count_every, timing.vacated)
         self.closing = Closing(timing)
+        self._telling = Telling(cluster, self.cache, self._agenda, timing, self.closing.closes)
         self._watches = WatchProgress(timing.blind_after)
         self._beaten = False
         self._tells_all_at = NEVER
@@ -108,9 +111,11 @@ class FactQueue:
         """Record that a watch failed. Until its next sign of life it is not known that nobody is on hosts."""
         self._watches.failed(kind)
 
-    def ask(self, question: FactQuestion, now: datetime) -> None:
-        """Record a question that is answered by facts."""
+    def ask(self, question: FactQuestion | Question, now: datetime) -> None:
+        """Record a question that is answered by facts, or, about one workload, beside them."""
         match question:
+            case Question(owner=owner):
+                self._telling.answered(owner.uid)
             case ListQuestion(family=family, asked_at=asked_at):
                 self._agenda.schedule(List(family, asked_at), now)
             case RepeatQuestion(family=family, keys=keys):
@@ -122,9 +127,7 @@ class FactQueue:
     def _repeat(self, family: Family, key: str, now: datetime) -> None:
         """Schedule the facts about one key of a family."""
         if family is not Family.HOSTS:
-            self._demand_told.forget(uid := WorkloadUid(key))
-            self._agenda.schedule(State(uid), now)
-            self._agenda.schedule(Demand(uid), now)
+            self._telling.ask(WorkloadUid(key), now)
         elif (named := PoolKey.named(key)) and (pool := self._pool(named, None)):
             self._agenda.schedule(Hosts(pool), now)
 
@@ -133,8 +136,8 @@ class FactQueue:
         if pool is None:
             return
         self.closing.ask(pool, question, self.cache.hosts.of(pool), now)
-        if (maker := self.cache.maker(pool)) is not None and maker.state is WorkloadState.ACTIVE:
-            self._agenda.schedule(State(maker.ref.owner.uid), now)
+        if (maker := self.cache.maker(pool)) is not None:
+            self._telling.confirm_active(maker, now)
         self._recount([pool], now)
 
     def evicted(self, pool: Pool, now: datetime) -> None:
@@ -169,11 +172,11 @@ class FactQueue:
         """Record that an object is gone; `last`, `deleted_at`: its final state and version, if a watch deleted it."""
         match gone := self.cache.drop(kind, identity):
             case Workload():
-                self._demand_told.forget(gone.ref.owner.uid)
+                self._telling.lost(gone.ref.owner.uid)
                 self._ends.append(end_of(last or gone, deleted_at))
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
-                self._follow_end_of_waiting(gone)
+                self._telling.stopped_waiting(gone, None)
                 self._looking.left([gone], now)
                 self._recount(self.cache.pools_at(gone.node), now)
             case Host():
@@ -203,11 +206,14 @@ class FactQueue:
         self._agenda.resume(subject)
         if again_at is not None:
             self._agenda.schedule(subject, again_at)
+            if isinstance(subject, Demand):
+                self._telling.repeat_demand(subject, again_at)
 
     def looked(self, due: Due, found: LookedUp, now: datetime) -> None:
         """Record who is on the hosts of a pool, and tell it; an answer that could not be proven is tried again."""
         assert isinstance(due.unknown, PodsOn)
         pool = due.unknown.pool
+        self._telling.hosts_told(found.facts)
         for workload in self._looking.looked(pool, found.users, now):
             self._follow_workload(workload, None, now)
         if due.answers and not found.answers:
@@ -233,43 +239,29 @@ class FactQueue:
         )
         return self.due(now)
 
+    def held_back(self, now: datetime) -> list[HeldBack]:
+        """Return the active workloads that change too often to be told of at once."""
+        return self._telling.held_back(now)
+
     def next_due(self) -> datetime | None:
         """Return when `due` will next return facts, if nothing changes and the watches stay alive."""
         return self._agenda.next_due()
 
-    def _gather(self, jobset: Workload, now: datetime) -> None:
-        """Schedule a workload's demand: after `gather`, so that more leaders can join, or at once if all wait."""
-        demand = Demand(jobset.ref.owner.uid)
-        if (scheduled := self._agenda.get(demand)) is not None and scheduled <= now:
-            return
-        awaited = self.cache.awaits(jobset)
-        if awaited is not Awaited.NONE:
-            self._agenda.schedule(demand, now if awaited is Awaited.ALL else now + self._timing.gather)
-
     def _follow_workload(self, jobset: Workload, before: Workload | None, now: datetime) -> None:
-        if before is None or jobset.told != before.told:
-            introduced = before is None and jobset.demand_tells_all
-            self._agenda.schedule(State(jobset.ref.owner.uid), now + self._timing.introduce if introduced else now)
-        self._gather(jobset, now)
+        self._telling.saw(jobset, before, now)
         if before is None or jobset.occupancy != before.occupancy:
             self._recount(self.cache.pools_of(jobset.name), now)
 
     def _follow_leader(self, leader: Leader, before: Leader | None, now: datetime) -> None:
-        jobset = self.cache.workload_of(leader)
-        if jobset is not None and leader.waiting and not (before and before.waiting):
-            self._gather(jobset, now)
+        if leader.waiting and not (before and before.waiting):
+            self._telling.came_to_wait(leader, now)
         if before is not None and before.waiting and not leader.waiting:
-            self._follow_end_of_waiting(before)
+            self._telling.stopped_waiting(before, leader)
         if before is not None and before.node != leader.node:
             self._looking.left([before], now)
         if leader != before:
             stays = self._looking.came(leader)
             self._recount(self.cache.pools_at(leader.node, before.node if before else None) | stays, now)
-
-    def _follow_end_of_waiting(self, leader: Leader) -> None:
-        jobset = self.cache.workload_of(leader)
-        if jobset is not None and leader.place not in self.cache.waiting(jobset.ref.owner.uid):
-            self._demand_told.ended(jobset.ref.owner.uid, leader.place)
 
     def _follow_host(self, host: Host, before: Host | None, now: datetime) -> None:
         self.closing.cordons.saw(host, now)
@@ -300,15 +292,13 @@ class FactQueue:
         """Schedule the state of the workload that a pool was made for if it is not active: its hosts are not needed."""
         jobset = self.cache.maker(pool)
         if jobset is not None and jobset.state is not WorkloadState.ACTIVE:
-            self._agenda.schedule(State(jobset.ref.owner.uid), now)
+            self._telling.repeat_state(jobset.ref.owner.uid, now)
 
     def _due_about(self, subject: Subject, now: datetime) -> Iterator[Due]:
         """Yield what is due about a subject: nothing if there is nothing to be said of it any more."""
         match subject:
-            case Demand(uid):
-                yield from self._demand(subject, uid, now)
-            case State(uid) | StillEnded(uid):
-                yield from (self._state if isinstance(subject, State) else self._still_ended)(subject, uid, now)
+            case Demand() | State() | StillEnded():
+                yield from self._telling.due(subject, now)
             case Hosts(pool):
                 yield from self._hosts(subject, pool, now)
             case Recount(pool):
@@ -333,52 +323,18 @@ class FactQueue:
             self._agenda.put(subject, self._tells_all_at)
             return
         digests = self._digests(subject.family)
+        self._telling.listed(subject.family)
         yield Due(subject, list_of(subject.family, digests, subject.asked_at, self._watches.sequence))
 
     def _digests(self, family: Family) -> Mapping[str, int]:
-        """Return the digests of a family by key: of workloads as they are seen, of the others as they were told."""
+        """Return the digests of a family by key: what was told, of workloads what is seen if all was told."""
         match family:
             case Family.WORKLOADS:
-                return dict[str, int](self.cache.live_standings().items())
+                return dict[str, int](self._telling.standings().items())
             case Family.DEMAND:
-                return dict[str, int](self._demand_told.digests(self.cache.waiting).items())
+                return dict[str, int](self._telling.demand_digests().items())
             case Family.HOSTS:
                 return {key_of(*pool): digest for pool, digest in self._published.digests.items()}
-
-    def _demand(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
-        jobset, waiting = self.cache.workload(uid), self.cache.waiting(uid)
-        if jobset is None or not waiting:
-            return
-        leaders, volumes = tuple(leaders_in_demand(jobset, waiting)), mounted_volumes(waiting)
-        if volumes:
-            self._agenda.put(subject, now + self._timing.repeat)
-        elif self._demand_told.is_told(jobset, leaders):
-            return
-        self._demand_told.tell(jobset, leaders)
-        if (self._agenda.get(State(uid)) or now) > now:
-            self._agenda.drop(State(uid))
-        ref, requests = jobset.ref, jobset.requests
-        facts = tuple(SlicesWanted(workload=ref, requests=requests, waiting=part) for part in parts_of(leaders))
-        yield Due(subject, facts, Mounted(volumes, now) if volumes else None)
-
-    def _state(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
-        jobset = self.cache.workload(uid)
-        if jobset is None or not jobset.tellable:
-            return
-        if jobset.state is not WorkloadState.ACTIVE:
-            self._agenda.schedule(StillEnded(uid), now + self._timing.repeat)
-        yield Due(subject, (state_of(jobset),))
-
-    def _still_ended(self, subject: Subject, uid: WorkloadUid, now: datetime) -> Iterator[Due]:
-        """Yield the state of a workload that is not active while hosts made for it are not being closed."""
-        jobset = self.cache.workload(uid)
-        if jobset is None or jobset.state is WorkloadState.ACTIVE:
-            return
-        pools = self.cache.made_for(jobset)
-        if jobset.held or any(not self.closing.closes(pool) for pool in pools):
-            yield from self._state(subject, uid, now)
-        elif pools:
-            self._agenda.schedule(subject, now + self._timing.repeat)
 
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
         count = self._count(pool, now)
@@ -391,5 +347,6 @@ class FactQueue:
         keys = self._published.published(pool, self.cache.key_of(pool) or reply.key, count, now)
         if keys:
             facts = tuple(reply.said(key, count.fact(key, self._watches.sequence)) for key in keys)
+            self._telling.hosts_told(facts)
             proven = not answers(facts) or bool(count.hosts.occupants)
             yield Due(subject, facts, None if proven else pods_on(pool, self.cache))

@@ -1,4 +1,7 @@
-"""Facts to be published: kept until Pub/Sub accepts them, the newest of each subject only."""
+"""Facts to be published: kept until Pub/Sub accepts them, the newest of each subject only.
+
+Demand is told by difference: of a workload's at one generation, what names Jobs that no later fact names is kept.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import structlog
 
 from relay.agenda import rising_pause
 from relay.health import Health
+from relay.objects import Place
 from tpu_slices.domain.model.facts import (
     Answer,
     Echo,
@@ -55,10 +59,24 @@ class _Held:
     messages: tuple[Message, ...]
     until: datetime | None
     """When they expire; None: never."""
+    demand: tuple[tuple[int, frozenset[Place]], ...] = ()
+    """Of each message with demand: the workload's generation, and the Jobs that it names."""
 
     @property
     def size(self) -> int:
         return sum(len(message.data) + A_MESSAGE for message in self.messages)
+
+    def after(self, earlier: _Held | None) -> _Held:
+        """Return these messages after those of earlier ones on the subject that they do not stand for."""
+        jobs = frozenset[Place]().union(*(each for _, each in self.demand))
+        generations = {generation for generation, _ in self.demand}
+        each = zip(earlier.messages, earlier.demand, strict=True) if earlier and earlier.demand else ()
+        kept = [(message, about) for message, about in each if about[0] in generations and not about[1] <= jobs]
+        if earlier is None or not kept:
+            return self
+        until = min(filter(None, (earlier.until, self.until)), default=None)
+        messages, demand = zip(*kept, strict=True)
+        return _Held((*messages, *self.messages), until, (*demand, *self.demand))
 
 
 class Outbox:
@@ -127,15 +145,12 @@ class Outbox:
         except ValueError as too_large:
             _log.error(LogEvent.FACT_DROPPED, kind=type(fact).__name__, error=str(too_large))
             return
-        earlier = fresh.pop(subject := subject_of(fact), None)
-        until = self._now() + DEMAND_TTL if isinstance(fact, _EXPIRES) else None
-        others = earlier.messages if earlier and isinstance(fact, SlicesWanted) else ()  # it may come in parts
-        fresh[subject] = _Held((*others, message), until)
+        subject, until = subject_of(fact), self._now() + DEMAND_TTL if isinstance(fact, _EXPIRES) else None
+        fresh[subject] = _Held((message,), until, _demand_of(fact)).after(fresh.pop(subject, None))
 
     def _hold(self, newer: Mapping[Hashable, _Held]) -> None:
         for subject, held in newer.items():
-            self._waiting.pop(subject, None)
-            self._waiting[subject] = held
+            self._waiting[subject] = held.after(self._waiting.pop(subject, None))
 
     def _drop_beyond_most(self) -> None:
         held = sum(each.size for each in self._waiting.values())
@@ -185,6 +200,13 @@ class Outbox:
         with self._changed:
             if self._changed.wait_for(lambda: self._closing, at_most * self._chance.uniform(0.5, 1)):
                 self._changed.wait(0.2)
+
+
+def _demand_of(fact: Fact) -> tuple[tuple[int, frozenset[Place]], ...]:
+    if not isinstance(fact, SlicesWanted):
+        return ()
+    jobs = frozenset(Place(each.replicated_job, each.job_index) for each in fact.waiting)
+    return ((fact.workload.generation, jobs),)
 
 
 def subject_of(fact: Fact) -> Hashable:

@@ -49,9 +49,10 @@ from relay.objects import (
     WatchEvent,
     Workload,
 )
+from relay.telling.workloads import HeldBack
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.node_groups import NodesExpected
-from tpu_slices.domain.model.questions import FactQuestion
+from tpu_slices.domain.model.questions import FactQuestion, Question
 from tpu_slices.domain.model.slices import ClaimId, WorkloadJob
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
@@ -71,9 +72,9 @@ LAST_LOOKUPS = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that facts will answer."""
+    """A question that facts will answer, or that is answered beside them."""
 
-    question: FactQuestion
+    question: FactQuestion | Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Relay:
         """Put an event on the queue; wait while it is full."""
         self._events.put(event)
 
-    def ask(self, question: FactQuestion) -> None:
+    def ask(self, question: FactQuestion | Question) -> None:
         self.put(Asked(question))
 
     def expect(self, expected: NodesExpected) -> None:
@@ -133,6 +134,9 @@ class Relay:
 
     def lacks_chips(self, slice_id: ClaimId) -> bool:
         return self._read(lambda queue: queue.cache.lacks_chips(slice_id))
+
+    def held_back(self) -> list[HeldBack]:
+        return self._read(lambda queue: queue.held_back(self._now()))
 
     def groups_not_held(self) -> tuple[Workload, ...]:
         return self._read(lambda queue: not_held(queue.cache))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tests.house.sources import ROOT, modules, text, tree
-from tpu_slices.domain.model.reasons import ClusterReason, OwnerReason, Phase, Reason, ReportReason
+from tpu_slices.domain.model.reasons import ClusterReason, OwnerReason, Phase, Reason, ReportReason, WorkloadReason
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.documents import COLLECTIONS
@@ -19,7 +19,7 @@ LOGGERS = {"log", "_log", "logger"}
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 HEADINGS = {"event", "reason", "phase", "document"}
 SETTINGS_AND_REJECTIONS = {"clusters", "accepted", "pauses", "rejected"}
-REASONS = [*Reason, *ReportReason, *ClusterReason, *OwnerReason]
+REASONS = [*Reason, *ReportReason, *ClusterReason, *OwnerReason, *WorkloadReason]
 
 
 def logged(name: str) -> Iterator[ast.Call]:

@@ -92,7 +92,7 @@ class FakeCluster:
 @dataclass
 class FakeClusterView:
     leader: Leader | None = None
-    asked: list[FactQuestion] = field(default_factory=list)
+    asked: list[FactQuestion | Question] = field(default_factory=list)
     expected: list[NodesExpected] = field(default_factory=list)
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
@@ -104,7 +104,7 @@ class FakeClusterView:
     def lacks_chips(self, _: ClaimId) -> bool:
         return False
 
-    def ask(self, question: FactQuestion) -> None:
+    def ask(self, question: FactQuestion | Question) -> None:
         self.asked.append(question)
 
 

@@ -199,20 +199,59 @@ def test_closing_gives_up_on_a_topic_that_fails() -> None:
         topic.wait_for(1)
 
 
-def demand(*indices: int, uid: str = "u-1") -> SlicesWanted:
+def demand(*indices: int, uid: str = "u-1", generation: int = 1) -> SlicesWanted:
     leaders = tuple(WaitingLeader(replicated_job="workers", job_index=index) for index in indices)
-    return SlicesWanted(workload=jobset(uid, WorkloadState.ACTIVE).workload, requests=(), waiting=leaders)
+    ref = replace(jobset(uid, WorkloadState.ACTIVE).workload, generation=generation)
+    return SlicesWanted(workload=ref, requests=(), waiting=leaders)
 
 
-def test_the_parts_of_one_demand_are_published_and_replaced_together() -> None:
+@pytest.mark.parametrize(
+    ("held", "later", "published"),
+    [
+        ([demand(0, 1), demand(2)], [demand(1)], [demand(0, 1), demand(2), demand(1)]),
+        ([demand(0, 1), demand(2)], [demand(0), demand(1, 3)], [demand(2), demand(0), demand(1, 3)]),
+        ([demand(0)], [demand(0, 1)], [demand(0, 1)]),
+        ([demand(0, 1)], [demand(1, generation=2)], [demand(1, generation=2)]),
+        ([demand(0)], [demand(0, uid="u-2")], [demand(0), demand(0, uid="u-2")]),
+    ],
+    ids=["a part is named again", "all of a part is", "more is named", "at a later generation", "of another workload"],
+)
+def test_of_demand_what_names_jobs_that_no_later_fact_of_its_generation_names_is_published(
+    held: list[Fact], later: list[Fact], published: list[Fact]
+) -> None:
     topic = FakeTopic()
     box = outbox(topic)
-    box.post([demand(0, 1), demand(2)])
-    box.post([demand(1), demand(0, uid="u-2")])
-    box.post([demand(3, uid="u-2"), demand(4, uid="u-2")])
-    assert box.held == 3
+    box.post(held)
+    box.post(later)
+    assert box.held == len(published)
     with running(box):
-        assert topic.wait_for(3) == [demand(1), demand(3, uid="u-2"), demand(4, uid="u-2")]
+        assert topic.wait_for(len(published)) == published
+
+
+def test_demand_that_is_sent_in_vain_is_kept_beside_what_was_told_meanwhile() -> None:
+    topic = FakeTopic(failures=1)
+    topic.free.clear()
+    box = outbox(topic)
+    with running(box):
+        box.post([demand(0), demand(1)])
+        assert topic.entered.wait(PATIENCE_SECONDS)
+        box.post([demand(1, 2)])
+        topic.free.set()
+        assert topic.wait_for(2) == [demand(0), demand(1, 2)]
+
+
+def test_demand_is_withdrawn_as_a_whole_with_what_was_told_first_of_it() -> None:
+    setup = Setup(FakeTopic())
+    asked: list[RepeatQuestion] = []
+    setup.box.demand_expired = asked.append
+    setup.box.post([demand(0)])
+    setup.now += timedelta(minutes=4)
+    setup.box.post([demand(1)])
+    setup.now += timedelta(minutes=3)
+    setup.box.post([beat()])
+    with running(setup.box):
+        assert setup.topic.wait_for(1) == [beat()]
+    assert asked == [RepeatQuestion(family=Family.DEMAND, keys=("u-1",))]
 
 
 def test_demand_that_was_not_published_in_time_is_withdrawn_and_what_still_holds_of_it_asked_for() -> None:
@@ -271,16 +310,16 @@ def test_a_topic_that_fails_for_long_makes_the_relay_unready_until_it_recovers()
     assert health.unready() == []
 
 
-def test_the_number_of_held_facts_does_not_grow_while_a_topic_is_unavailable() -> None:
+def test_the_number_of_held_facts_grows_with_jobs_alone_while_a_topic_is_unavailable() -> None:
     setup = Setup(FakeTopic())
     for minute in range(60):
         setup.now += timedelta(minutes=1)
         setup.box.post(
             [
                 beat(minute),
-                demand(minute),
+                demand(minute % 4),
                 hosts(minute % 4),
                 jobset("u-1", WorkloadState.ACTIVE),
             ]
         )
-    assert setup.box.held == 4
+    assert setup.box.held == 3 + 4

@@ -18,7 +18,7 @@ from relay.node_patches import needed_patches
 from relay.objects import HostPod, Kind, Known, NodePatch, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning
 from tpu_slices.domain.model.node_groups import NodesExpected
-from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion
+from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion, Question
 from tpu_slices.domain.model.slices import ClusterId, Owner
 from tpu_slices.ports.clock import Clock
 
@@ -102,7 +102,7 @@ class FakeRelay:
         """Return the facts that answer a question at once; others come with the next facts."""
         return answers(question, self, self._server, self._tokens, self._clock.now())
 
-    def ask(self, question: FactQuestion) -> None:
+    def ask(self, question: FactQuestion | Question) -> None:
         self.queue.ask(question, self._clock.now())
 
     def expect(self, expected: NodesExpected) -> None:

@@ -69,6 +69,8 @@ class LogEvent(StrEnum):
     LEGACY_PROVISIONER_UNKNOWN = "legacy_provisioner.unknown"
     OWNER_TOLD = "owner.told"  # that its pods request TPU chips, and get no slice
     OWNER_UNKNOWN = "owner.unknown"
+    HELD_BACK_TOLD = "held_back.told"  # that a workload changes too often, and waits for that
+    HELD_BACK_FAILED = "held_back.failed"
     PINNING_UNKNOWN = "pinning.unknown"  # by what pods are kept to the hosts that are meant for them
     # the relay itself
     PROBES_STARTED = "probes.started"

@@ -170,9 +170,10 @@ class Day:
 
     def entries(self) -> dict[str, int]:
         """Return the number of entries in each field of each part."""
-        queue = self.queue
+        queue, telling = self.queue, self.queue._telling
         parts = (
             *(queue, queue.cache, queue.cache.hosts, queue.closing, queue._published, queue.closing.cordons),
+            *(telling, telling._states, telling._demand),
             *(self.volumes, self.patcher, self.outbox),
         )
         return {

@@ -161,3 +161,9 @@ class OwnerReason(StrEnum):
     """Why the pods of an object get no slice; the reason of an Event on that object, which is no workload of ours."""
 
     NOT_SERVED = "NotServed"  # nothing here makes slices for its kind, or for its templates
+
+
+class WorkloadReason(StrEnum):
+    """Why the relay tells nothing of a workload yet; the reason of an Event on it."""
+
+    HELD_BACK = "HeldBack"  # it changes too often
