@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import Family, HostsChanged, Listed, Occupant, WorkloadState
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling import occupancy
 from tpu_slices.domain.reconciling.inventory import to_be_repeated
@@ -44,14 +45,14 @@ def hosts_changed(
     counted = decided(stored, changes, deps)
     if counted is not None:
         done = _save(counted, deps)
-        if due := {*_affected(changes, now)} - {counted.decision.record.name}:
+        if due := {*_affected(changes, now, deps)} - {counted.decision.record.name}:
             deps.publisher.request_reconcile(cluster, sorted(due))
         return done
     if changes:
         deps.store.commit(*changes)
     elif stored.value.next_reconcile_at is None:
         return None
-    looked_at = {*_affected(changes, now)}
+    looked_at = {*_affected(changes, now, deps)}
     if not any(isinstance(each.after, SliceRecord) for each in changes):
         looked_at.add(stored.value.name)
     if count is not None and count.can_wait:
@@ -113,15 +114,27 @@ def hosts_listed(fact: Listed, cluster: ClusterId, deps: IntakeDeps) -> bool:
     return not unlike
 
 
-def _affected(changes: Iterable[Change], now: datetime) -> Iterator[ClaimId | SliceId]:
-    """Yield the slices that changed and are due, and those of workloads that were resumed."""
+def _affected(changes: Iterable[Change], now: datetime, deps: IntakeDeps) -> Iterator[ClaimId | SliceId]:
+    """Yield the slices that changed and are due, and those that are concerned as their workload was resumed."""
     for change in changes:
         before, after = change.before and change.before.value, change.after
         if isinstance(after, SliceRecord):
             if after.next_reconcile_at is not None and after.next_reconcile_at <= now:
                 yield after.name
         elif isinstance(before, WorkloadRecord) and isinstance(after, WorkloadRecord) and after.state != before.state:
-            yield from after.demand
+            yield from concerned(after, deps)
+
+
+def concerned(workload: WorkloadRecord, deps: IntakeDeps) -> Collection[ClaimId]:
+    """Return the claims that a change of their workload concerns at once: of an end all, else those whose slices hear.
+
+    Of a suspension, those with a slice. The others are told once it has lasted (`flows.report`).
+    """
+    if workload.state.ended:
+        return workload.demand
+    heard = (each.value for each in deps.store.hearing(workload.cluster, workload.owner.uid))
+    active = workload.state is WorkloadState.ACTIVE
+    return [record.last_claim for record in heard if active or record.phase is not Phase.GONE]
 
 
 def _without_hosts(record: SliceRecord, sequence: int) -> HostsChanged:

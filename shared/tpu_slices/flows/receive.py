@@ -22,15 +22,13 @@ from tpu_slices.domain.model.facts import (
     SliceDeclared,
     SlicesWanted,
     WorkloadChanged,
-    WorkloadState,
 )
 from tpu_slices.domain.model.joining import JoinToken
-from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows.hosts import hosts_changed, with_free_name
+from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
 from tpu_slices.flows.outcomes import Reconciled
@@ -219,21 +217,9 @@ def _changed(
     now = deps.clock.now()
     if known is not None and demand.is_recorded(fact, known.value):
         if now - known.value.state_since <= DELIVERED_AGAIN:
-            deps.publisher.request_reconcile(cluster, sorted(_concerned(known.value, deps)))
+            deps.publisher.request_reconcile(cluster, sorted(concerned(known.value, deps)))
         return
     record = demand.changed(fact, known.value if known else None, now, cluster)
     if record is not None:
         deps.store.commit(Change(known, record))
-        deps.publisher.request_reconcile(cluster, sorted(_concerned(record, deps)))
-
-
-def _concerned(workload: WorkloadRecord, deps: IntakeDeps) -> Collection[ClaimId]:
-    """Return the claims that a change of their workload concerns at once: of an end all, else those whose slices hear.
-
-    Of a suspension, those with a slice. The others are told once it has lasted (`flows.report`).
-    """
-    if workload.state.ended:
-        return workload.demand
-    heard = (each.value for each in deps.store.hearing(workload.cluster, workload.owner.uid))
-    active = workload.state is WorkloadState.ACTIVE
-    return [record.last_claim for record in heard if active or record.phase is not Phase.GONE]
+        deps.publisher.request_reconcile(cluster, sorted(concerned(record, deps)))

@@ -25,7 +25,6 @@ from tpu_slices.domain.reporting.reports import (
     is_news,
     next_report,
     report,
-    suspension_lasts_at,
 )
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.failures import Failure, Failures
@@ -182,7 +181,7 @@ def _read(workload: WorkloadRecord, deps: IntakeDeps) -> _Read:
     | else: it has few, is over, or has   | all                                                      |
     | been suspended for long             |                                                          |
     """
-    if suspension_lasts_at(workload, deps.clock.now()) is not None:
+    if workload.suspension_lasts_at(deps.clock.now()) is not None:
         return _Read([each.value for each in deps.store.hearing(workload.cluster, workload.owner.uid)], NotRead())
     if workload.state is not WorkloadState.ACTIVE or len(workload.demand) <= FEW:
         return _read_all(workload, deps)
@@ -263,7 +262,8 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
     if not announced and not is_due and (made == workload.report or goes_without_saying(made, workload, now)):
         return None
-    planned = {} if workload.state is WorkloadState.SUSPENDED else workload.asked  # it may last longer than records do
+    lasts = workload.state is WorkloadState.SUSPENDED and workload.suspension_lasts_at(now) is None
+    planned = {} if lasts else workload.asked  # it may last longer than records are kept
     workload = _with_chips_awaited(replace(workload, asked=planned), slices.readable, now)
     after = replace(workload, report=made, next_report_at=next_report(made, workload, now))
     if announced:

@@ -42,8 +42,12 @@ class Tenants:
         return used
 
     def flips(self, jobset: LiveWorkload, seconds: int) -> Counts:
-        """Return what so many seconds use in each of which a JobSet is suspended or resumed."""
+        """Return what so many seconds use in each of which a JobSet is suspended or resumed.
+
+        No pod of it comes to a host meanwhile: controllers and scheduler take longer than that.
+        """
         world = self.world
+        world.cluster.schedules = False
         with world.used() as used:
             for _ in range(seconds):
                 (world.resumes if self._seconds % 2 else world.suspends)(jobset)

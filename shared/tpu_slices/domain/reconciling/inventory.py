@@ -376,8 +376,13 @@ def _earlier(record: SliceRecord, pools: Sequence[PoolSeen], records: Records) -
 
 
 def _contradicts(record: SliceRecord, jobset: WorkloadRecord | None, now: datetime) -> bool:
-    """Return whether a slice is settled although its JobSet is not active or its release was requested."""
-    due = record.next_reconcile_at
+    """Return whether a slice is settled although its JobSet is not active or its release was requested.
+
+    One that nothing was bought for may be, until a suspension has lasted.
+    """
+    due, bought = record.next_reconcile_at, record.current.create_requested_at is not None
+    if jobset is not None and not bought and jobset.suspension_lasts_at(now) is not None:
+        return record.release_requested
     if record.phase not in _SETTLED or (due is not None and due - now <= CHECK_AGAIN_AFTER):
         return False
     return record.release_requested or (jobset is not None and jobset.state is not WorkloadState.ACTIVE)

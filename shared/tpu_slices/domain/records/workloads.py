@@ -66,6 +66,9 @@ class ReportQueue:
     """No report was announced yet."""
 
 
+SUSPENSION_LASTS = timedelta(minutes=6)
+"""How long a workload has been suspended when its slices are released that nothing was bought for: longer than the
+relay holds back that it is resumed (`relay.telling`)."""
 RELEASE_LASTS = timedelta(minutes=10)
 """How long the slices of a workload that ended may take to go before it is reported."""
 
@@ -169,6 +172,11 @@ class WorkloadRecord:
         """Of the slices that leaders wait for: what is declared is part of no list of demand."""
         waiting = () if self.owner.kind.declares else self.in_demand
         return demand_digest({slice_: self.reach.get(slice_, Reach.OWN) for slice_ in waiting})
+
+    def suspension_lasts_at(self, now: datetime) -> datetime | None:
+        """Return when it will have been suspended for SUSPENSION_LASTS; None: it has been, or is not suspended."""
+        lasts_at = self.state_since + SUSPENSION_LASTS
+        return lasts_at if self.state is WorkloadState.SUSPENDED and now < lasts_at else None
 
     @property
     def awaits_chips(self) -> bool:

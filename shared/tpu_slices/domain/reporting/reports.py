@@ -28,9 +28,6 @@ from tpu_slices.domain.reporting.waits import (
 SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
-SUSPENSION_LASTS = timedelta(minutes=6)
-"""How long a workload has been suspended when its slices are released that nothing was bought for: longer than the
-relay holds back that it is resumed (`relay.telling`)."""
 CONFIRMED_WITHIN = timedelta(minutes=10)
 """Demand that was confirmed no longer before the relay fell silent is taken to last: it is within 5."""
 MOST_WAITS = 20
@@ -191,14 +188,8 @@ def next_report(made: Report, jobset: WorkloadRecord, now: datetime) -> datetime
     | PROVISIONING, WAITING, RELEASING,| when it is announced again                                      |
     | BLOCKED                          |                                                                 |
     """
-    lasts_at = suspension_lasts_at(jobset, now)
+    lasts_at = jobset.suspension_lasts_at(now)
     return lasts_at if lasts_at is not None and jobset.demand else _renewed(made, now)
-
-
-def suspension_lasts_at(jobset: WorkloadRecord, now: datetime) -> datetime | None:
-    """Return when a workload will have been suspended for SUSPENSION_LASTS; None: it has been, or is not suspended."""
-    lasts_at = jobset.state_since + SUSPENSION_LASTS
-    return lasts_at if jobset.state is WorkloadState.SUSPENDED and now < lasts_at else None
 
 
 def _renewed(made: Report, now: datetime) -> datetime | None:
