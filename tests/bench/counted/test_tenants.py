@@ -17,10 +17,13 @@ def messages(used: Counts) -> int:
 
 
 @pytest.mark.slow
-def test_flipping_the_suspension_of_a_thousand_slices_costs_two_messages_four_reads_and_two_commits_a_second() -> None:
+@pytest.mark.parametrize("slices", [100, pytest.param(1_000, marks=pytest.mark.real)])
+def test_flipping_the_suspension_of_many_slices_costs_two_messages_four_reads_and_two_commits_a_second(
+    slices: int,
+) -> None:
     """Each second; in all: with what the cluster costs that minute, and the inventory check of all slices."""
     tenants = Tenants()
-    used = tenants.flips(tenants.has("flips", 1_000), TEN_MINUTES)
+    used = tenants.flips(tenants.has("flips", slices), TEN_MINUTES)
     assert messages(used) <= 2 * TEN_MINUTES
     assert used[counters.READS] <= 4 * TEN_MINUTES
     assert used[counters.WRITES] <= 2 * TEN_MINUTES
