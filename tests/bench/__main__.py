@@ -16,6 +16,7 @@ from tests.bench import (
     path,
     reconciling,
     served_bursts,
+    sweeping,
     watching,
 )
 from tests.bench.measures import Measure
@@ -27,6 +28,7 @@ PARTS: Mapping[str, Callable[[], Iterator[Measure]]] = {
     "holding": holding.rows,
     "cold starts": cold_starts.rows,
     "reconciling": reconciling.rows,
+    "sweeping": sweeping.rows,
     "path": path.rows,
     "bursts on the stack": served_bursts.rows,
     "bursts": bursts.rows,

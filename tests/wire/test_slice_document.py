@@ -136,7 +136,7 @@ A_SLICE = {
     "wants": None,
     "offers": None,
     "hears": "demo uid-llama",
-    "tells": "demo uid-llama PROVISIONING HostsJoining",
+    "tells": "demo uid-llama PROVISIONING HostsJoining ",
     "join_asked": None,
     "let_go": "",
     "fits": False,

@@ -61,7 +61,7 @@ from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, Workload
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import news_of, tells, tells_of, told_of_all
+from tpu_slices.domain.records.matching import news_of, tells, told_alike, told_of_all
 from tpu_slices.domain.records.queues import chips_line
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
@@ -202,7 +202,7 @@ class FirestoreStore(FirestoreTurns):
     def told_alike(
         self, cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason], most: int
     ) -> tuple[Stored[SliceRecord], ...]:
-        return self._leading(SliceRecord, most, self._asked(TOLD_ALIKE, tells_of(cluster, workload, why)))
+        return self._leading(SliceRecord, most, self._asked(TOLD_OF_WORKLOAD, *told_alike(cluster, workload, why)))
 
     def awaiting_chips(self, cluster: ClusterId, start: str, most: int) -> tuple[Stored[WorkloadRecord], ...]:
         begin, end = chips_line(cluster, start), chips_line(cluster, "\uffff")

@@ -5,6 +5,7 @@ Tells who waits for chips when some are released: what is refused for a limit is
 
 from __future__ import annotations
 
+import string
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +14,7 @@ from datetime import timedelta
 from functools import partial
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.reasons import LIMITED, Phase
+from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.planning.policy import Held, Room
 from tpu_slices.domain.records.limiters import Budget
@@ -28,6 +29,7 @@ NAMESPACES = 50
 """The most namespaces that are looked through for workloads that wait."""
 WORKLOADS = 20
 """The most workloads of a namespace: those that have waited longest."""
+_FIRST_LETTERS = string.ascii_lowercase + string.digits
 MOST_TOLD = 100
 """The most slices that are told at once."""
 
@@ -86,9 +88,9 @@ def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str |
     longest first. `released_in`: None: some may have been, anywhere; then nobody is told where purchases are stopped.
     """
     cluster = settings.cluster
-    if settings.paused is not None or settings.retired is not None:
+    if settings.paused is not None or settings.retired is not None or not deps.store.awaiting_chips(cluster, "", 1):
         return 0
-    waiting = _waiting(cluster, deps)
+    waiting = _waiting(cluster, released_in, deps)
     if waiting and released_in is None:
         brake = deps.store.brake(cluster)
         waiting = {each: it for each, it in waiting.items() if brake is None or not brake.value.stops(each)}
@@ -97,6 +99,9 @@ def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str |
     behind = sorted(waiting, key=lambda namespace: (namespace <= (released_in or ""), namespace))
     held = {namespace: deps.store.chips_bought(cluster, namespace) for namespace in behind}
     room = Room(settings.policy, deps.store.chips_bought(cluster), held)
+    for each in deps.store.queued_slices(cluster, MOST_TOLD):
+        if each.reason in IN_LINE and each.spec is not None:  # perhaps told before: nothing is bought for it yet
+            room.takes(each.spec.chips, each.owner.namespace)
     known = {stored.value.owner.uid: stored for each in waiting.values() for stored in each}
     fits = who_fits([[stored.value for stored in waiting[namespace]] for namespace in behind], room)
     told = [claim for uid, most in fits.items() for claim in _slices(known[uid], most, deps)]
@@ -120,14 +125,22 @@ def who_fits(waiting: Iterable[Sequence[WorkloadRecord]], room: Room) -> Mapping
     return fits
 
 
-def _waiting(cluster: ClusterId, deps: IntakeDeps) -> Mapping[str, Sequence[Stored[WorkloadRecord]]]:
-    """Return the workloads that wait, by namespace."""
+def _waiting(
+    cluster: ClusterId, released_in: str | None, deps: IntakeDeps
+) -> Mapping[str, Sequence[Stored[WorkloadRecord]]]:
+    """Return the workloads that wait, by namespace: from that in which chips were released on, and round to it.
+
+    None: from any on, another one each minute.
+    """
     found: dict[str, Sequence[Stored[WorkloadRecord]]] = {}
-    start = ""
-    while len(found) < NAMESPACES and (page := deps.store.awaiting_chips(cluster, start, WORKLOADS)):
-        namespace = page[0].value.owner.namespace
-        found[namespace] = [stored for stored in page if stored.value.owner.namespace == namespace]
-        start = f"{namespace} "
+    any_ = _FIRST_LETTERS[deps.clock.now().minute % len(_FIRST_LETTERS)]
+    for start in (released_in or any_, ""):
+        while len(found) < NAMESPACES and (page := deps.store.awaiting_chips(cluster, start, WORKLOADS)):
+            namespace = page[0].value.owner.namespace
+            if namespace in found:
+                break
+            found[namespace] = [stored for stored in page if stored.value.owner.namespace == namespace]
+            start = f"{namespace} "  # noqa: PLW2901 - where the next one begins
     return found
 
 

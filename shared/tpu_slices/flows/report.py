@@ -11,7 +11,7 @@ from functools import cache, partial
 from types import MappingProxyType
 
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, ReportReason
+from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
@@ -186,12 +186,10 @@ def _read(workload: WorkloadRecord, deps: IntakeDeps) -> _Read:
     if workload.state is not WorkloadState.ACTIVE or len(workload.demand) <= FEW:
         return _read_all(workload, deps)
     alike = [*deps.store.alike(workload.cluster, workload.owner.uid, SAMPLE)]
-    more = {
-        (each.first[0].value.phase, each.first[0].value.reason): each.count - len(each.first)
-        for each in alike
-        if each.count > len(each.first)
-    }
-    return _Read([stored.value for each in alike for stored in each.first], NotRead(alike=more))
+    more: Counter[tuple[Phase, Reason]] = Counter()
+    for each in alike:
+        more[each.first[0].value.phase, each.first[0].value.reason] += each.count - len(each.first)
+    return _Read([stored.value for each in alike for stored in each.first], NotRead(alike=+more))
 
 
 def _read_all(workload: WorkloadRecord, deps: IntakeDeps) -> _Read:
@@ -297,8 +295,6 @@ def _postpone(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
 def with_announced(workload: WorkloadRecord, made: Report, now: datetime) -> WorkloadRecord:
     """Return the record of a JobSet whose report is announced now."""
     count = workload.announced_count + 1
-    if made.reason is ReportReason.READY:
-        workload = replace(workload, chips_awaited=None, chips_awaited_since=None)
     return replace(
         workload, report=made, next_report_at=next_report(made, workload, now), announced_at=now, announced_count=count
     )

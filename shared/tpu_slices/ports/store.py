@@ -192,7 +192,10 @@ class SliceStore(Protocol):
     def told_alike(
         self, cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason], most: int
     ) -> tuple[Stored[SliceRecord], ...]:
-        """Return slices of a workload's claims that are in a phase for a reason, in the order of their Jobs."""
+        """Return slices of a workload's claims that a limit refuses, for a reason, those of the fewest chips first.
+
+        Of the same size, they come in the order of their Jobs.
+        """
 
     def awaiting_chips(self, cluster: ClusterId, start: str, most: int) -> tuple[Stored[WorkloadRecord], ...]:
         """Return workloads that wait for chips, of the namespaces from `start` on.

@@ -76,7 +76,7 @@ class Room:
 
     def takes(self, chips: int, namespace: str) -> bool:
         """Return whether so many fit into the limits of a namespace and of the cluster, and take them if they do."""
-        limits = {each: left for each in (None, namespace) if (left := self._left[each]) is not None}
+        limits = {each: left for each in (None, namespace) if (left := self._left.get(each)) is not None}
         if any(left < chips for left in limits.values()):
             return False
         self._left |= {each: left - chips for each, left in limits.items()}

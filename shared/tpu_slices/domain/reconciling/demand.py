@@ -162,10 +162,13 @@ def wanted(
             updates[id_] = replace(asked, next_reconcile_at=now)
         elif (with_pods := _with_pods(slices[id_], spec)) is not slices[id_]:
             updates[id_] = replace(with_pods, next_reconcile_at=now)
+        if not isinstance(spec, Refusal) and (updates.get(id_) or slices[id_]).spec != spec:
+            del planned[id_]  # a pool may exist as it was planned before
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
     new = [id_ for id_ in updates if id_ not in slices]
     beyond = {id_: it for id_, it in reach.items() if it is not Reach.OWN}
-    return Demand(replace(record, demand=demand, reach=beyond, asked=planned).with_recorded(new), updates)
+    record = replace(record.with_recorded(new), demand=demand, reach=beyond, asked=planned)
+    return Demand(record, updates)
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:

@@ -5,7 +5,7 @@ A claim that waits for a slice and a slice that goes find each other; an event f
 
 from __future__ import annotations
 
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceSpec, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -77,13 +77,20 @@ def news_of(cluster: ClusterId, workload: WorkloadUid) -> str:
 def tells(record: SliceRecord) -> str | None:
     """Return by what a claim's slice is counted among its workload's: phase and reason; None: no claim has it.
 
-    The names of one workload sort between `told_of_all`.
+    And by the chips that are refused for a limit: those who need the fewest come first. The names of one workload sort
+    between `told_of_all`.
     """
-    return None if record.unclaimed else tells_of(record.cluster, record.owner.uid, (record.phase, record.reason))
+    if record.unclaimed:
+        return None
+    told, _ = told_alike(record.cluster, record.owner.uid, (record.phase, record.reason))
+    size = f"{record.spec.chips:06}" if record.reason in LIMITED and record.spec is not None else ""
+    return f"{told} {size}"
 
 
-def tells_of(cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason]) -> str:
-    return " ".join([news_of(cluster, workload), *why])
+def told_alike(cluster: ClusterId, workload: WorkloadUid, why: tuple[Phase, Reason]) -> tuple[str, str]:
+    """Return what slices of a workload tell that are in a phase for a reason, and what sorts behind all of these."""
+    told = " ".join([news_of(cluster, workload), *why])
+    return told, f"{told} \uffff"
 
 
 def told_of_all(cluster: ClusterId, workload: WorkloadUid) -> tuple[str, str]:

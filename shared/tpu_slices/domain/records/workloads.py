@@ -142,7 +142,8 @@ class WorkloadRecord:
     def with_recorded(self, claims: Collection[ClaimId]) -> Self:
         """Return the record once claims get their first records; what was not told of them stays unconfirmed."""
         demand = {**dict.fromkeys(claims), **self.demand}
-        return replace(self, demand=demand, claims_recorded=self.claims_recorded + len(claims))
+        asked = {claim: digest for claim, digest in self.asked.items() if claim not in claims}
+        return replace(self, demand=demand, asked=asked, claims_recorded=self.claims_recorded + len(claims))
 
     def demand_confirmed_at(self, slice_: ClaimId, listed_at: datetime | None) -> datetime | None:
         """Return when the demand for a slice was last confirmed: when it was told, or by a list since then.

@@ -184,12 +184,15 @@ def next_report(made: Report, jobset: WorkloadRecord, now: datetime) -> datetime
     | reason                           | next report                                                     |
     |----------------------------------|-----------------------------------------------------------------|
     | any, of one suspended lately     | once that has lasted: its slices without hosts are released     |
+    | any, while slices wait for chips | when it is announced again                                      |
     | READY, NOT_REQUESTED, RELEASED   | none                                                            |
     | PROVISIONING, WAITING, RELEASING,| when it is announced again                                      |
     | BLOCKED                          |                                                                 |
     """
     lasts_at = jobset.suspension_lasts_at(now)
-    return lasts_at if lasts_at is not None and jobset.demand else _renewed(made, now)
+    if lasts_at is not None and jobset.demand:
+        return lasts_at
+    return now + RENEW if jobset.awaits_chips else _renewed(made, now)
 
 
 def _renewed(made: Report, now: datetime) -> datetime | None:
