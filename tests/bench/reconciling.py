@@ -10,6 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,15 @@ STORED = (10, 100, 1000)
 
 def rows() -> Iterator[Measure]:
     """Yield the milliseconds of one reconciliation, with few and many slices on record."""
+    with emulated():
+        _measured(STORED[0])  # a young JVM is slow: not counted
+        for size in STORED:
+            yield measure(f"reconcile a settled slice of {size}", "ms", *_measured(size))
+
+
+@contextmanager
+def emulated() -> Iterator[None]:
+    """Let Firestore's emulator run, and clients connect to it."""
     tools = prerequisites.require(prerequisites.find(os.environ))
     with (
         tempfile.TemporaryDirectory() as scratch,
@@ -47,9 +57,7 @@ def rows() -> Iterator[Measure]:
         (port,) = free_ports(1)
         processes.wait_until_ready(*processes.start(emulators.firestore(tools, port, Path(scratch))))
         environment.setenv("FIRESTORE_EMULATOR_HOST", f"127.0.0.1:{port}")
-        _measured(STORED[0])  # a young JVM is slow: not counted
-        for size in STORED:
-            yield measure(f"reconcile a settled slice of {size}", "ms", *_measured(size))
+        yield
 
 
 def _measured(size: int) -> tuple[list[float], list[float]]:

@@ -5,20 +5,16 @@ The floor reads the same documents by Google's client alone. Slices are READY, 5
 
 from __future__ import annotations
 
-import os
-import tempfile
 import tracemalloc
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
-import pytest
 from google.cloud.firestore import Client
 
 from tests.bench.measures import Measure, cpu_seconds, measure
-from tests.bench.reconciling import order_of
+from tests.bench.reconciling import emulated, order_of
 from tests.builders import CLUSTER, NOW, a_job, a_jobset, a_record, settings, some_hosts
 from tpu_slices.adapters.firestore import FirestoreStore, connect
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -32,9 +28,6 @@ from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.publisher import FakePublisher
-from tpu_standins import emulators, prerequisites
-from tpu_standins.ports import free_ports
-from tpu_standins.processes import Processes
 
 STORED = (100, 1_000, 5_000)
 EACH = 50
@@ -46,15 +39,7 @@ MIB = 1 << 20
 
 def rows() -> Iterator[Measure]:
     """Yield the seconds of a processor that such a sweep takes, and the memory that it needs at once."""
-    tools = prerequisites.require(prerequisites.find(os.environ))
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        Processes(setpriv=tools.setpriv, logs=Path(scratch) / "logs", environment=os.environ) as processes,
-        pytest.MonkeyPatch.context() as environment,
-    ):
-        (port,) = free_ports(1)
-        processes.wait_until_ready(*processes.start(emulators.firestore(tools, port, Path(scratch))))
-        environment.setenv("FIRESTORE_EMULATOR_HOST", f"127.0.0.1:{port}")
+    with emulated():
         for size in STORED:
             client = connect(f"bench-{uuid.uuid4().hex[:8]}")
             step = _checking(client, size)

@@ -1,7 +1,8 @@
-"""Texts: how long they may be, and how durations are written."""
+"""Texts: how long they may be, by what number they are compared, and how durations are written."""
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime, timedelta
 
 MESSAGE_CHARACTERS = 1_000
@@ -12,6 +13,11 @@ _UNITS = {"day": 86_400, "hour": 3_600, "minute": 60}
 def shortened(text: str, most: int = MESSAGE_CHARACTERS) -> str:
     """Return the text, or its beginning with dots at the end."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def digest(text: str) -> int:
+    """Return a number of 48 bits by which texts are compared: Firestore adds such up without loss."""
+    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big")
 
 
 def clock(at: datetime, now: datetime) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -27,6 +26,7 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     claim_id,
 )
+from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, scatters, spec_for
 from tpu_slices.domain.records.claims import Refusal
@@ -95,15 +95,11 @@ def asked_by(fact: SlicesWanted, settings: ClusterSettings) -> Mapping[ClaimId, 
     requests = {each.replicated_job: repr(each) for each in fact.requests}
     beside = f"{settings.version} {chips_requested(fact.requests)}"
     return {
-        claim_id(job_of(settings.cluster, fact.workload, leader)): _digest(
+        claim_id(job_of(settings.cluster, fact.workload, leader)): digest(
             f"{beside} {requests[leader.replicated_job]} {leader}"
         )
         for leader in legitimate(fact)
     }
-
-
-def _digest(text: str) -> int:
-    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big")
 
 
 def as_before(asked_now: Mapping[ClaimId, int], known: WorkloadRecord | None) -> frozenset[ClaimId]:

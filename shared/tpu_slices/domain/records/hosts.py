@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import HostKey, Occupant
 from tpu_slices.domain.model.slices import ClaimId
+from tpu_slices.domain.model.texts import digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def digest_of(slice_id: ClaimId, attempt: int, hosts: Hosts) -> int:
     counts = f"{hosts.usable} {hosts.joined} {hosts.closed} {hosts.maintained} {hosts.sound}"
     counts += "".join(f" {each.key}={each.hosts}" for each in hosts.keys)
     text = f"{slice_id}/{attempt} {counts} {' '.join(pods)}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
+    return digest(text)
 
 
 def key_of(slice_id: ClaimId, attempt: int) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any, Self
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.texts import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,4 +27,4 @@ class Standing:
 def standing(uid: WorkloadUid, state: object, queue: object, template_error: object, groups: object) -> int:
     """Return a digest of what a workload's last WorkloadChanged said, as the relay and the record know it."""
     told = "\n".join("" if each is None else str(each) for each in (uid, state, queue, template_error, groups))
-    return int.from_bytes(hashlib.sha256(told.encode(errors="surrogatepass")).digest()[:6], "big") or 1
+    return digest(told) or 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,13 +10,14 @@ from typing import Self
 from tpu_slices.domain.model.facts import Pinning, Reach, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner
+from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.records.standings import standing
 
 
 def demand_digest(slices: Mapping[ClaimId, Reach]) -> int:
     """Return a digest of the slices of a workload that leaders wait for, with how far these reach; 0: none wait."""
     text = " ".join(sorted(it if reach is Reach.OWN else f"{it} {reach}" for it, reach in slices.items()))
-    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big") if text else 0
+    return digest(text) if text else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
