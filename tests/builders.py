@@ -188,8 +188,8 @@ def asked_to_close(at: datetime = NOW - MINUTE, number: int = 1, **changes: Any)
     return Asked(**{"number": number, "at": at, "close": True, **changes})
 
 
-def asked_to_open(at: datetime = NOW - MINUTE, number: int = 1) -> Asked:
-    return asked_to_close(at, number, close=False)
+def asked_to_open(at: datetime = NOW - MINUTE, number: int = 1, key: str = "") -> Asked:
+    return asked_to_close(at, number, close=False, key=key)
 
 
 def heard(**changes: Any) -> Known:

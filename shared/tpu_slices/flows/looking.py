@@ -114,7 +114,6 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
         held=chips.held,
         stopped=why_stopped,
-        pinned=heartbeat is not None and heartbeat.value.pins(now),
     )
     nothing = Observed(Absent())
     limits = slots.limiter_of(beside.limiter, settings, now) if creates else None

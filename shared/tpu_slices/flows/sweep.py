@@ -211,7 +211,7 @@ def _checks_inventory(of: SweptCluster) -> Did:
     if heartbeat.next_inventory_check_at is not None and heartbeat.next_inventory_check_at > now:
         return Did()
     active = {uid for uid, each in deps.store.live_standings(settings.cluster) if each.active}
-    findings = _compare(settings, active, deps, pinned=heartbeat.pins(now))
+    findings = _compare(settings, active, deps)
     repeated = ((Family.HOSTS, findings.unplaced), (Family.DEMAND, findings.unserved))
     questions = [
         RepeatQuestion(family=family, keys=tuple(keys[:QUESTIONS_PER_LIST])) for family, keys in repeated if keys
@@ -224,9 +224,7 @@ def _checks_inventory(of: SweptCluster) -> Did:
     return Did(checked=findings, asked=len(questions))
 
 
-def _compare(
-    settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps, *, pinned: bool
-) -> InventoryFindings:
+def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
     """Check the inventory and write the findings; return those that were written.
 
     What others wrote meanwhile is left to them: in a burst there is always such a record, and it holds up no other.
@@ -255,7 +253,6 @@ def _compare(
         slices={id_: stored.value for id_, stored in kept.items()},
         active=settled,
         unreadable=frozenset({*others.unreadable, *claims.unreadable, *gone.unreadable, *workloads.unreadable}),
-        pinned=pinned,
     )
     findings = check_inventory(records, pools, deps.clock.now())
     for placeholder in findings.placeholders:  # unless the workload itself was told meanwhile

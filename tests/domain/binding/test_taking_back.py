@@ -61,7 +61,8 @@ def bound(record: SliceRecord, found: Observation = OURS) -> Bound:
 
 # a slice that goes
 
-OPENED = (OpenHosts(1, 2),)
+KEY = let_go().key
+OPENED = (OpenHosts(1, 2, KEY),)
 OWN_ON_IT = with_fields(let_go(), hosts=some_hosts(occupants=(OWN,)))
 
 
@@ -138,7 +139,7 @@ def test_a_slice_that_is_gone_leaves_no_record_and_its_name_is_not_used_again() 
 def test_what_was_done_about_its_end_counts_no_more() -> None:
     record = let_go(operation="operation-1", slot=3, spared_until=NOW, refused="no", cancel_refused="no")
     after = bound(record).case.record.current
-    hosts = some_hosts(usable=0, closed=4, vacant_since=None, asked=asked_to_open(NOW, number=2), answered=1)
+    hosts = some_hosts(usable=0, closed=4, vacant_since=None, asked=asked_to_open(NOW, number=2, key=KEY), answered=1)
     assert after == replace(
         record.current, refused="", cancel_refused="", hosts=replace(hosts, vacant_since=after.hosts.vacant_since)
     )

@@ -413,18 +413,19 @@ OTHER: list[Row] = [
 ]  # fmt: skip
 
 CLOSED = some_hosts(usable=0, closed=4, asked=asked_to_close(), answered=1)
+KEY = requested().key
 GOES: dict[str, Any] = {"let_go": "nobody used it for 15 minutes", "phase": Phase.RELEASING, "hosts": CLOSED}
 """Of a claim whose slice goes."""
 GOING: list[Row] = [
     # a claim whose slice goes
     (
         "its slice goes, and its leader waits", requested(**GOES, **WAITS),
-        OURS, GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1, 2),),
+        OURS, GRANTED, Phase.PROVISIONING, Reason.HOSTS_JOINING, (OpenHosts(1, 2, KEY),),
     ),
     (
         "its slice goes, whose hosts are still open, and its leader waits",
         requested(**{**GOES, "hosts": replace(CLOSED, usable=4, closed=0)}, **WAITS),
-        OURS, GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, 2),),
+        OURS, GRANTED, Phase.READY, Reason.READY, (OpenHosts(1, 2, KEY),),
     ),
     (
         "its slice goes, and its Job came to it", requested(**{**GOES, "hosts": BY_OWN}),

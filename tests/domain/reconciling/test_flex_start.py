@@ -86,7 +86,7 @@ def test_an_empty_pool_that_nobody_waits_for_goes_and_stays_if_somebody_does_whi
     assert (after.actions, after.record.claim.failures) == ((CloseHosts(1, 1),), 0)
     back = decide(with_fields(after.record, **WAITS), Observed(OURS), NOW + MINUTE, settings(), heard())
     assert (back.record.attempt, back.record.reason, back.record.let_go) == (1, Reason.AWAITING_FLEX_START, "")
-    assert back.actions == (OpenHosts(1, 2),)
+    assert back.actions == (OpenHosts(1, 2, back.record.key),)
 
 
 def test_an_empty_pool_is_kept_while_a_leader_may_be_replaced_and_is_looked_at_when_that_is_over() -> None:

@@ -53,8 +53,8 @@ CREATING = Creating()
 BEING_MADE = ended(hosts=NO_HOSTS, seen=Seen(pool=CREATING, since=NOW, by=Witness.LOOK))
 
 
-def offered(record: SliceRecord, found: Observation = OURS, *, pinned: bool = True) -> bool:
-    known = heard(pinned=pinned, workloads=ENDED)
+def offered(record: SliceRecord, found: Observation = OURS) -> bool:
+    known = heard(workloads=ENDED)
     return is_offered(Situation(record, Observed(found), NOW, settings(), known))
 
 
@@ -65,7 +65,7 @@ def waiting(**changes: Any) -> SliceRecord:
 
 
 def served(claim: SliceRecord, slice_: SliceRecord | None = None, **known: Any) -> bool:
-    case = Situation(claim, Observed(OURS), NOW, settings(), heard(**{"pinned": True, **known}))
+    case = Situation(claim, Observed(OURS), NOW, settings(), heard(**known))
     return is_served_by(case, slice_ or ended())
 
 
@@ -116,11 +116,6 @@ def test_another_slice_serves_no_other_claim(record: SliceRecord, found: Observa
     assert not offered(record, found)
 
 
-def test_where_nothing_pins_pods_no_key_of_its_hosts_need_be_known() -> None:
-    assert offered(ended(hosts=replace(VACANT, keys=())), pinned=False)
-    assert served(waiting(spec=a_spec()), pinned=False)
-
-
 def test_the_slice_of_a_node_group_serves_no_other() -> None:
     record = ended()
     assert offers(replace(record, owner=replace(record.owner, kind=OwnerKind.TPU_NODE_GROUP))) is None
@@ -165,7 +160,7 @@ def test_another_claim_is_not_served(claim: SliceRecord) -> None:
 
 def test_a_claim_that_the_policy_does_not_allow_is_not_served() -> None:
     rules = settings(policy=Policy(namespaces={"research": Allowed(chips_per_slice=1)}))
-    assert not is_served_by(Situation(waiting(), Observed(OURS), NOW, rules, heard(pinned=True)), ended())
+    assert not is_served_by(Situation(waiting(), Observed(OURS), NOW, rules, heard()), ended())
 
 
 def test_the_claim_has_the_slice_and_the_one_that_had_it_gets_its_next_number() -> None:

@@ -36,8 +36,8 @@ def having(hosts: Hosts, **changes: Any) -> SliceRecord:
     return ready(hosts=hosts, spec=a_spec(key=KEY), demand_confirmed_at=NOW, **changes)
 
 
-def decided(record: SliceRecord, *, pinned: bool = True, after: timedelta = timedelta()) -> Decision:
-    known = heard(pinned=pinned)
+def decided(record: SliceRecord, *, after: timedelta = timedelta()) -> Decision:
+    known = heard()
     known = replace(known, relay=replace(known.relay, last_at=NOW + after))
     return decide(record, seen(OURS), NOW + after, settings(), known)
 
@@ -53,7 +53,7 @@ def decided(record: SliceRecord, *, pinned: bool = True, after: timedelta = time
 def test_hosts_get_the_key_of_the_claim_that_has_them(hosts: Hosts) -> None:
     decision = decided(having(hosts))
     assert decision.actions == (OpenHosts(1, 1, KEY),)
-    assert decision.record.current.hosts.asked == replace(asked_to_open(NOW), key=KEY)
+    assert decision.record.current.hosts.asked == asked_to_open(NOW, key=KEY)
 
 
 def test_hosts_that_nobody_of_the_claim_uses_are_closed_before_they_get_its_key() -> None:
@@ -97,10 +97,6 @@ def test_nothing_is_asked_of_hosts_whose_key_is_not_known_to_be_another(hosts: H
     assert decided(having(hosts)).actions == ()
 
 
-def test_nothing_is_asked_where_nothing_pins_pods() -> None:
-    assert decided(having(keyed(*WRONG)), pinned=False).actions == ()
-
-
 def test_a_claim_whose_pods_have_no_key_takes_hosts_as_they_are() -> None:
     unkeyed = ready(hosts=keyed(*WRONG), spec=a_spec(key=""), demand_confirmed_at=NOW)
     assert decided(unkeyed).actions == ()
@@ -132,7 +128,7 @@ def test_closed_hosts_are_opened_with_the_key() -> None:
 
 
 def test_a_key_that_was_asked_for_another_claim_is_asked_anew_at_once() -> None:
-    hosts = keyed(*WRONG, occupants=(OWN,), asked=replace(asked_to_open(NOW), key=OTHER), answered=1)
+    hosts = keyed(*WRONG, occupants=(OWN,), asked=asked_to_open(NOW, key=OTHER), answered=1)
     assert decided(having(hosts)).actions == (OpenHosts(1, 2, KEY),)
 
 
@@ -140,20 +136,18 @@ def test_hosts_of_a_slice_that_no_claim_has_are_opened_with_its_own_name_which_n
     closed = some_hosts(occupants=(GUEST,), closed=4, keys=WRONG, asked=asked_to_close(number=3))
     record = in_use(GUEST, hosts=closed)
     assert record.key == record.id
-    assert followed(record, known=replace(GRANTED, pinned=True)).actions == (OpenHosts(1, 4, record.id),)
+    assert followed(record, known=GRANTED).actions == (OpenHosts(1, 4, record.id),)
 
 
 def test_no_key_is_asked_for_while_the_pool_is_created_without_it() -> None:
     made = having(keyed(HostKey(KEY, 2), usable=2, joined=2))
-    assert decide(made, seen(Creating()), NOW, settings(), heard(pinned=True)).actions == ()
+    assert decide(made, seen(Creating()), NOW, settings(), heard()).actions == ()
 
 
-@pytest.mark.parametrize("pinned", [True, False])
-def test_the_inventory_check_finds_settled_slices_whose_hosts_carry_another_key(*, pinned: bool) -> None:
-    """The policy was off for a while, or a cluster has just got it: nothing else looks at a slice in use."""
+def test_the_inventory_check_finds_settled_slices_whose_hosts_carry_another_key() -> None:
     record = having(keyed(*WRONG, occupants=(OWN,)), create_requested_at=NOW, next_reconcile_at=None)
     own = a_jobset()
-    records = Records(workloads={own.owner.uid: own}, slices={record.id: record}, pinned=pinned)
+    records = Records(workloads={own.owner.uid: own}, slices={record.id: record})
     pool = PoolSeen(name=record.pool, slice_id=record.maker, attempt=1, job=record.job)
     mended = check_inventory(records, [pool], NOW).mended
-    assert [after.next_reconcile_at for _, after in mended] == ([NOW] if pinned else [])
+    assert [after.next_reconcile_at for _, after in mended] == [NOW]

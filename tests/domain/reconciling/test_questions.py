@@ -32,9 +32,9 @@ from tpu_slices.domain.records.hosts import MOST_BELIEVED
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 SECOND = timedelta(seconds=1)
-FREE = going()
+FREE, KEY = going(), ready().key
 CORDONED = some_hosts(
-    usable=3, closed=1, asked=asked_to_open(NOW - 20 * MINUTE), answered=1, vacant_since=NOW - 40 * MINUTE
+    usable=3, closed=1, asked=asked_to_open(NOW - 20 * MINUTE, key=KEY), answered=1, vacant_since=NOW - 40 * MINUTE
 )
 
 
@@ -68,7 +68,7 @@ def test_hosts_of_a_slice_that_is_let_go_are_closed_and_not_opened_before() -> N
 
 
 def test_a_slice_whose_hosts_are_closed_is_looked_at_until_they_are_open() -> None:
-    asked = replace(CORDONED, asked=asked_to_open(NOW - MINUTE / 2))
+    asked = replace(CORDONED, asked=asked_to_open(NOW - MINUTE / 2, key=KEY))
     decision = decide(ready(hosts=asked), seen(OURS), NOW, settings(), heard())
     assert not [each for each in decision.actions if isinstance(each, OpenHosts)]
     assert decision.record.next_reconcile_at == NOW + MINUTE
@@ -76,8 +76,8 @@ def test_a_slice_whose_hosts_are_closed_is_looked_at_until_they_are_open() -> No
 
 def test_a_slice_whose_hosts_were_asked_to_be_opened_is_looked_at_as_the_question_may_be_lost() -> None:
     decision = decide(ready(hosts=CORDONED), seen(OURS), NOW, settings(), heard())
-    assert decision.actions == (OpenHosts(1, 2),)
-    assert decision.record.current.hosts.asked == asked_to_open(NOW, number=2)
+    assert decision.actions == (OpenHosts(1, 2, KEY),)
+    assert decision.record.current.hosts.asked == asked_to_open(NOW, number=2, key=KEY)
     assert decision.record.next_reconcile_at == NOW + MINUTE
 
 
@@ -87,7 +87,7 @@ def test_numbers_go_on_when_a_slice_goes_is_needed_again_and_goes_again() -> Non
     assert ended.actions == (CloseHosts(1, 10),)
     needed = with_fields(ended.record, desire=Desire.PRESENT, demand_confirmed_at=NOW)
     back = decide(needed, seen(OURS), NOW, settings(), heard())
-    assert (back.record.attempt, back.actions) == (1, (OpenHosts(1, 11),))
+    assert (back.record.attempt, back.actions) == (1, (OpenHosts(1, 11, KEY),))
     again = decide(unneeded(back.record), seen(OURS), NOW, settings(), heard())
     assert again.actions == (CloseHosts(1, 12),)
 
@@ -158,13 +158,13 @@ def test_hosts_are_opened_by_a_question_above_all_by_which_they_may_have_been_cl
     closed = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=4, asked=asked_to_close(number=3)))
     after = followed(with_hosts(closed, **known))
     number = known.get("highest", 3) + 1
-    assert after.actions == (OpenHosts(1, number),)
-    assert after.attempt.hosts.asked == asked_to_open(NOW, number)
+    assert after.actions == (OpenHosts(1, number, closed.key),)
+    assert after.attempt.hosts.asked == asked_to_open(NOW, number, closed.key)
 
 
 def test_hosts_are_opened_after_a_question_that_may_close_them_yet() -> None:
     asked = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=0, asked=asked_to_close(NOW)))
-    assert followed(asked).actions == (OpenHosts(1, 2),)
+    assert followed(asked).actions == (OpenHosts(1, 2, asked.key),)
     assert followed(asked_on(asked), at=NOW + 2 * MINUTE).actions == (), "they are open"
 
 
@@ -185,8 +185,9 @@ def test_a_question_that_opens_hosts_is_not_answered_in_the_place_of_those_that_
 def test_hosts_that_somebody_else_may_have_closed_are_asked_to_be_opened_once_a_minute(
     ago: timedelta, *, again: bool
 ) -> None:
-    used = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=1, asked=asked_to_open(NOW - ago), answered=1))
-    assert followed(used).actions == ((OpenHosts(1, 2),) if again else ())
+    asked = asked_to_open(NOW - ago, key=in_use().key)
+    used = in_use(GUEST, hosts=some_hosts(occupants=(GUEST,), closed=1, asked=asked, answered=1))
+    assert followed(used).actions == ((OpenHosts(1, 2, used.key),) if again else ())
     assert followed(asked_on(used), at=NOW + SECOND / 2).actions == ()
 
 

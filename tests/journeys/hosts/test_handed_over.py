@@ -74,15 +74,18 @@ def test_a_job_that_waits_for_another_kind_gets_a_slice_of_its_own(other: str) -
     assert sorted(orders(world)) == [Verb.CREATE, Verb.CREATE, Verb.DELETE]
 
 
-def test_where_nothing_pins_pods_the_next_job_gets_it_without_a_key() -> None:
+def test_the_next_job_gets_it_with_its_key_though_it_is_not_known_that_pods_are_pinned() -> None:
+    """The policy counts at once; the relay tells of it with its next heartbeat."""
     world, llama = serving("llama")
-    world.cluster.scheduler.crosses, world.cluster.pinning = True, Pinning.NOTHING
+    world.cluster.pinning = Pinning.NOTHING
     world.settle(minutes=2)
     world.ends(llama)
     gemma = world.jobset_appears("gemma", request=a_request(exclusive_topology=NODE_POOL))
-    world.settle(minutes=20)
-    assert (gemma.bound, orders(world), keys(world)) == ({0}, [Verb.CREATE], {key(llama)})
-    assert world.record(gemma).maker == own_slice(llama)
+    world.settle(minutes=5)
+    assert (world.record(gemma).maker, keys(world)) == (own_slice(llama), {key(gemma)})
+    world.cluster.is_pinned_by(Pinning.POLICY)
+    world.steps()
+    assert (gemma.bound, orders(world)) == ({0}, [Verb.CREATE])
 
 
 def test_what_is_being_made_for_a_job_that_ends_is_the_next_ones() -> None:

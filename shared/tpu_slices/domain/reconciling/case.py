@@ -39,8 +39,6 @@ class Known:
     """The chips that all other pools hold; only needed if the settings limit them."""
     stopped: str | None = None
     """Why the releases of its JobSet are stopped."""
-    pinned: bool = False
-    """Whether pods are kept to hosts that carry their key."""
     limited: str | None = None
     """Why it is not bought while releases are stopped."""
     shortage: Shortage | None = None
@@ -112,11 +110,6 @@ class Situation:
         """Whether its Job waits while only others are on the hosts of the current pool, and will be."""
         lent = self.record.lent and not self.record.owner.kind.declares
         return lent and self.waiting and bool(self.users.present)
-
-    @property
-    def key(self) -> str:
-        """The key that its hosts ought to carry; empty: any will do."""
-        return self.record.key if self.known.pinned else ""
 
     @property
     def whole(self) -> bool:

@@ -134,7 +134,7 @@ def opening(attempt: int, hosts: Hosts, case: Situation) -> tuple[Hosts, tuple[C
 
     Nothing if that was asked lately: they may be closed by others. Hosts that change hands are closed first.
     """
-    asked, key, why = hosts.asked, case.key, changes_hands(case)
+    asked, key, why = hosts.asked, case.record.key, changes_hands(case)
     lately = asked is not None and case.now - asked.at < case.limits.requeue_after
     same = asked is not None and (asked.close, asked.key) == (False, key)
     if hosts.closing is None and ((same and lately) or not (hosts.closed or hosts.lacking(key))):
@@ -159,7 +159,7 @@ def keyed_until(case: Situation) -> datetime | None:
     hosts, why = case.record.current.hosts, changes_hands(case)
     if why is not None:
         return why.until or _next(case)
-    if case.record.goes or hosts.asked is None or not hosts.lacking(case.key):
+    if case.record.goes or hosts.asked is None or not hosts.lacking(case.record.key):
         return None
     return hosts.asked.at + case.limits.resync_after
 

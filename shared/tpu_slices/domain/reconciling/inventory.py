@@ -51,8 +51,6 @@ class Records:
     """Workloads that are active, have no demand, and SERVED slices alone: no more of their records is needed."""
     unreadable: frozenset[ClaimId | SliceId | WorkloadUid] = frozenset()
     """The records that exist and cannot be read, those of claims by these: nothing is concluded about them."""
-    pinned: bool = False
-    """Whether it is known that pods are pinned to slices."""
 
     def having(self) -> Mapping[ClaimId, SliceRecord]:
         """Return the slices that claims have, by these."""
@@ -201,8 +199,7 @@ def check_inventory(records: Records, pools: Sequence[PoolSeen], now: datetime) 
     | was told to be READY                              |                                                    |
     | a pool whose labels were replaced, of a settled   | reconciled again                                   |
     | record that knows it as ours                      |                                                    |
-    | a settled record whose hosts carry another key,   | reconciled again                                   |
-    | where pods are pinned                             |                                                    |
+    | a settled record whose hosts carry another key    | reconciled again                                   |
     | a pool whose record cannot be read                | none                                               |
     """
     workloads, slices, having = records.workloads, records.slices, records.having()
@@ -344,7 +341,7 @@ def _mend(
     missing = record.phase is Phase.READY and not ours
     unrecorded = bool(ours) and record.current.create_requested_at is None
     unexpected = bool(ours) and record.phase is Phase.GONE
-    unkeyed = records.pinned and record.current.hosts.lacking(record.key) > 0
+    unkeyed = record.current.hosts.lacking(record.key) > 0
     unlike = record.next_reconcile_at is None and (unkeyed or any(pool.job is None for pool in ours))
     changed = not record.unclaimed and (earlier, claim.tried) != (record.claim.earlier, record.claim.tried)
     if not (changed or missing or unrecorded or unexpected or unlike or _contradicts(record, jobset, now)):

@@ -7,8 +7,8 @@
 | that is about to be deleted                    | one that waits for such (`handed_over`): it is not deleted |
 | that goes, while one is about to be created    | that for which it would be (`handed_over`): none is        |
 
-A slice that was handed over is its claim's at once. Where pods are pinned its hosts carry another key: they are closed,
-and get the claim's once the relay has proven that nobody uses them (`changes_hands`).
+A slice that was handed over is its claim's at once. Its hosts carry another key: they are closed, and get the claim's
+once the relay has proven that nobody uses them (`changes_hands`).
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def is_offered(slice_: Situation) -> bool:
     | serves nobody (`matching.offers`)                                      | no           |
     | neither stands nor is being made; its labels were replaced             | no           |
     | has hosts, not all of which are sound                                  | no           |
-    | does not say which key its hosts carry, where pods are pinned          | no           |
+    | does not say which key its hosts carry                                 | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else                                                                   | yes          |
     """
@@ -203,7 +203,7 @@ def is_offered(slice_: Situation) -> bool:
         return False
     if not hosts.joined:
         return record.current.under_creation
-    return hosts.sound >= made_as.hosts and (bool(hosts.keys) or not slice_.known.pinned)
+    return hosts.sound >= made_as.hosts and bool(hosts.keys)
 
 
 def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
@@ -214,7 +214,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     | waits for another request, in another namespace or cluster, or for nothing  | no      |
     | had the slice itself, which it gets as `regained`                           | no      |
     | has no leader that was lately seen to wait                                  | no      |
-    | has no key for its hosts, where pods are pinned                             | no      |
+    | has no key for its hosts                                                    | no      |
     | asks for other values of what its request names, or at another place        | no      |
     | is refused, or not allowed; limits of chips do not count, as none is bought | no      |
     | else                                                                        | yes     |
@@ -224,7 +224,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
         return False
     if slice_.last_claim == claim.record.claimed_by:
         return False
-    if not claim.waiting or _values(spec) != _values(made_as) or (claim.known.pinned and not spec.key):
+    if not claim.waiting or _values(spec) != _values(made_as) or not spec.key:
         return False
     return refusal_of(claim.record, claim.settings, None) is None
 
@@ -247,10 +247,10 @@ def changes_hands(case: Situation) -> Assessment | None:
 
     Not if the claim's own Job is there: then its hosts get the key beside it.
     """
-    current, key = case.record.current, case.key
-    if case.record.goes or case.record.occupied or not current.hosts.joined:
+    record, current = case.record, case.record.current
+    if record.goes or record.occupied or not current.hosts.joined:
         return None
-    if current.hosts.lacking(key) < current.hosts.joined:
+    if current.hosts.lacking(record.key) < current.hosts.joined:
         return None
-    others = case.users_of(current.made_for).without_return_of(case.record.job)
+    others = case.users_of(current.made_for).without_return_of(record.job)
     return assess(current, Evidence(users=others, relay=case.known.relay), case.now, case.limits)

@@ -122,11 +122,6 @@ class RelayHeartbeat:
         """Return by what pods are pinned to slices; None: the relay does not know, or is silent."""
         return None if self.relay.silent(now) else self.pinning
 
-    def pins(self, now: datetime) -> bool:
-        """Return whether it is known that pods are pinned to slices."""
-        pinning = self.pinning_at(now)
-        return pinning is not None and pinning.pins
-
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
         """Return the heartbeat of a relay that was never heard."""
