@@ -17,7 +17,6 @@ import fcntl
 import os
 import random
 import socket
-import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -63,6 +62,9 @@ def _locked(port: int) -> bool:
 
 @cache
 def _file_of_locks() -> int:
-    """Return the descriptor, which stays open: closing it would give back all ports of this process."""
-    path = Path(tempfile.gettempdir()) / f"tpu-slice-provisioner-ports-{os.getuid()}"
+    """Return the descriptor, which stays open: closing it would give back all ports of this process.
+
+    The file is in no folder that an environment names: processes of other environments take ports beside this one.
+    """
+    path = Path("/tmp") / f"tpu-slice-provisioner-ports-{os.getuid()}"  # noqa: S108 - no links are followed
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

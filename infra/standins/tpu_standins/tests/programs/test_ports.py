@@ -1,3 +1,4 @@
+import os
 import socket
 import subprocess
 import sys
@@ -29,12 +30,15 @@ def test_a_port_on_which_somebody_listens_is_not_given(monkeypatch: pytest.Monke
         assert taken not in free_ports(1)
 
 
-def test_a_port_that_another_process_was_given_is_not_given_before_that_process_ends() -> None:
-    """The other process tries the same ports in the same order, and nobody listens on any."""
+def test_a_port_that_another_process_was_given_is_not_given_before_that_process_ends(tmp_path: Path) -> None:
+    """The other process tries the same ports in the same order, and nobody listens on any; its folders are others."""
     given = free_ports(3)
     code = f"from tpu_standins import ports; ports._candidates = iter({[*given, *range(20_000, 32_768)]}); "
     code += "print(*ports.free_ports(3), flush=True); input()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    elsewhere = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=elsewhere
+    ) as other:
         assert other.stdin
         assert other.stdout
         theirs = {int(port) for port in other.stdout.readline().split()}
