@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain
 
 from relay.objects import Pool, PoolKey
@@ -79,15 +80,20 @@ class Calm:
         """Check what must hold when nothing has gone wrong for a while."""
         world = self._world
         active = [each for each in world.workloads.values() if each.state is WorkloadState.ACTIVE]
-        limit = self._world.settings.policy.chips_per_cluster
-        room = limit is None or sum(map(self._most_chips, active)) <= limit
-        unserved = [each.ref.owner.name for each in active if room and not each.served]
+        unserved = [each.ref.owner.name for each in active if self._has_room(each, active) and not each.served]
         used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
         idle = sorted({*world.backend.pools} - used)
         if unserved or idle:
             broken(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}", self._world)
 
         self._knows_users()
+
+    def _has_room(self, workload: LiveWorkload, active: Sequence[LiveWorkload]) -> bool:
+        """Return whether all that are active fit into the limits of chips that count for a workload."""
+        policy, namespace = self._world.settings.policy, workload.ref.owner.namespace
+        own = [each for each in active if each.ref.owner.namespace == namespace]
+        limits = ((policy.chips_per_cluster, active), (policy.allowed(namespace).chips_per_namespace, own))
+        return all(most is None or sum(map(self._most_chips, those)) <= most for most, those in limits)
 
     def _knows_users(self) -> None:
         world, known = self._world, by_id(self._world.records.values())

@@ -12,10 +12,10 @@ from tests.builders import a_request, joining_by_kubeadm, settings
 from tests.domain.asking import FLEX, SPOT
 from tests.manifests import a_manifest
 from tests.relay.objects import container
-from tpu_slices.domain.model.clusters import Limits, Policy
+from tpu_slices.domain.model.clusters import Allowed, Limits, Policy
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
-from tpu_slices.domain.planning.host_labels import FLEX_START, NODE_POOL, TOPOLOGY
+from tpu_slices.domain.planning.host_labels import FLEX_START, NODE_POOL, RESERVATION, TOPOLOGY
 from tpu_slices.domain.planning.host_labels import SPOT as SPOT_SELECTOR
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
@@ -54,6 +54,7 @@ def a_plot(
     scatters: bool = False,
     kind: OwnerKind = OwnerKind.JOBSET,
     edited: tuple[tuple[int, str], ...] = (),
+    reservation: str = "",
     **more: Any,
 ) -> Plot:
     """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then.
@@ -61,6 +62,8 @@ def a_plot(
     `scatters`: whether nothing keeps the pods of a Job together where nothing pins them.
     """
     request = _kept(_of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape), scatters=scatters)
+    if reservation:
+        request = replace(request, node_selector=(*request.node_selector, (RESERVATION, reservation)))
     edits = tuple((minute, _edited(kind, slices, what, scatters=scatters)) for minute, what in edited)
     return Plot(name=name, at=at, kind=kind, manifest=a_manifest(kind, slices, request), edits=edits, **more)
 
@@ -126,13 +129,22 @@ def _edits(plot: Plot) -> Iterator[tuple[int, str]]:
 
 
 def a_story(
-    *, seed: int, minutes: int, chips: int | None = None, operations: int = 5, compute: bool = False, **more: Any
+    *,
+    seed: int,
+    minutes: int,
+    chips: int | None = None,
+    chips_per_namespace: int | None = None,
+    operations: int = 5,
+    compute: bool = False,
+    **more: Any,
 ) -> Story:
-    """Return a story in a cluster with a limit of chips, and one of operations at a time; GKE's own is 5.
+    """Return a story in a cluster with limits of chips, and one of operations at a time; GKE's own is 5.
 
     `compute`: a self-managed cluster on Compute Engine, whose hosts join with a token.
     """
-    rules: dict[str, Any] = {"policy": Policy(chips_per_cluster=chips), "limits": Limits(operations=operations)}
+    allowed = Allowed(chips_per_namespace=chips_per_namespace, reservations=("*",))
+    policy = Policy(chips_per_cluster=chips, everyone=allowed)
+    rules: dict[str, Any] = {"policy": policy, "limits": Limits(operations=operations)}
     cluster = joining_by_kubeadm(**rules) if compute else settings(gke_id="first", **rules)
     return Story(seed=seed, minutes=minutes, settings=cluster, **more)
 

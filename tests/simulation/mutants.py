@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,9 +19,10 @@ from tests.builders import had, with_fields
 from tests.simulation.drawn import a_plot, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
+from tests.simulation.tenants import anew, flips, reservations
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.model.slices import ClaimId, SliceId
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.limiter import admit
@@ -120,6 +121,21 @@ def _admits_by_name(waiting: Iterable[Candidate], *others: Any) -> tuple[Candida
     return admit([each for each in candidates if each.namespace == first], *others)
 
 
+def _admits_by_pool(waiting: Iterable[Candidate], *others: Any) -> tuple[Candidate, ...]:
+    candidates = list(waiting)
+    turns = [replace(each, namespace=str(each.capacity_pool)) for each in candidates]
+    admitted = {each.id for each in admit(turns, *others)}
+    return tuple(each for each in candidates if each.id in admitted)
+
+
+def _all_of(workload: WorkloadRecord, *_: object) -> Collection[ClaimId]:
+    return workload.demand
+
+
+def _none(*_: object) -> None:
+    return None
+
+
 def _stops_nothing(record: SliceRecord, *_: object) -> tuple[SliceRecord, None]:
     return record, None
 
@@ -199,6 +215,14 @@ MUTANTS = (
     Mutant("deletes nothing", Promise.WANTED, f"{DOMAIN}.ending.assess", _deletes_nothing),
     Mutant("looks each minute", Promise.BOUNDED_COST, f"{DOMAIN}.decide.due", _looks_each_minute),
     Mutant("prefers a namespace", Promise.FAIR_TURNS, "tpu_slices.flows.slots.admit", _admits_by_name, flooded),
+    Mutant("asks about all slices", Promise.BOUNDED_COST, "tpu_slices.flows.receive.concerned", _all_of, flips),
+    Mutant("counts no chips of a namespace", Promise.NO_OVERRUN, f"{DOMAIN}.refusals.over_budget", _none, flips),
+    Mutant(
+        "goes round capacity pools", Promise.FAIR_TURNS, "tpu_slices.flows.slots.admit", _admits_by_pool, reservations
+    ),
+    Mutant(
+        "ends nothing", Promise.NO_PILE, "tpu_slices.flows.looking.with_current_desire", _wants_what_has_ended, anew
+    ),
     Mutant(
         "gives nothing back",
         Promise.KNOWN_USERS,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tests.simulation.calm import Calm
 from tests.simulation.drawn import is_flex_start, shape_of, with_slices
 from tests.simulation.promises import Broken, Promise
+from tests.simulation.tenancy import Tenancy
 from tests.simulation.watch import Watch
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.flows.brakes import confirm
@@ -46,11 +47,12 @@ class Watched(Simulation):
 
     def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
         super().__init__(story, fuse)
-        self.watch, self.calm = Watch(self), Calm(self)
+        self.watch, self.calm, self.tenancy = Watch(self), Calm(self), Tenancy(self)
 
     def _a_minute(self) -> None:
         super()._a_minute()
         self.calm.each_minute()
+        self.tenancy.each_minute()
 
     def play(self) -> None:
         """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""

@@ -8,6 +8,8 @@
 | no overrun      | a creation of more chips than the cluster may hold, with all that are bought; an  | at a creation |
 |                 | operation beyond those at a time; more slices of missing workloads deleted than   | or deletion   |
 |                 | the brake allows, before an operator confirms it                                  |               |
+|                 | pods of a namespace on more chips than it may hold                                | each minute   |
+| no pile         | more than two slices that stand for the Jobs of one name, if nothing goes wrong   | each minute   |
 | no defiance     | a creation or deletion in a cluster that is paused, or for a slice that is held;  | the same      |
 |                 | a creation for a namespace that may request nothing; each for longer than an      |               |
 |                 | instance may stand still                                                          |               |
@@ -23,9 +25,10 @@
 | wanted          | a pool that neither its claim needs nor a live pod uses, after an hour of minutes | each minute   |
 |                 | in which nothing goes wrong                                                       |               |
 | bounded cost    | in calm, a write on a slice that is READY or GONE; more than one look a minute at | in the end    |
-|                 | a slice that waits, or more than one in three minutes at another                  |               |
+|                 | a slice that waits, or more than one in three minutes at another; more messages,  |               |
+|                 | reads or writes than a story says that its minutes may cost                       |               |
 | fair turns      | a namespace that gets over five slots more than that of a slice that has          | at a creation |
-|                 | waited longer                                                                     |               |
+|                 | waited longer; a slice that is not requested in the time that its story says      |               |
 | converges       | in calm, a live Job without its slice, or a pool that nobody uses                 | in the end    |
 | no leak         | a pool that nobody wants, and whose deletion was not requested within two sweeps  | in the end    |
 |                 | though there was a slot; anything that is left after that                         |               |
@@ -43,6 +46,7 @@ class Promise(StrEnum):
     NO_DOUBLE = "no double"
     NO_STALE_BUYING = "no stale buying"
     NO_OVERRUN = "no overrun"
+    NO_PILE = "no pile"
     NO_DEFIANCE = "no defiance"
     NO_STRAY = "no stray"
     ONE_CLAIM = "one claim"

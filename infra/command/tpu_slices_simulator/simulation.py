@@ -28,7 +28,7 @@ from tpu_slices_simulator.operators import Operators
 from tpu_slices_simulator.pools import Pools
 from tpu_slices_simulator.scene import Scene
 from tpu_slices_simulator.story import Kind, Story
-from tpu_slices_simulator.system import MINUTE
+from tpu_slices_simulator.system import MINUTE, STEP
 from tpu_slices_simulator.users import Users
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -147,10 +147,24 @@ class Simulation(Scene):
         self.operators.act(minute)
         self._leaders(minute)
         self.machines.have_troubles(minute)
-        self.steps()
-        self.machines.work(minute)
-        self.clock.advance(MINUTE - timedelta(seconds=12))
+        if self.users.are_restless(minute):
+            self._passes_by_seconds(minute)
+        else:
+            self.steps()
+            self.machines.work(minute)
+            self.clock.advance(MINUTE - 2 * STEP)
         self.sweeps()
+
+    def _passes_by_seconds(self, minute: int) -> None:
+        """Let a minute pass in which users do things within seconds."""
+        for second in range(60):
+            acted, at = self.users.act_in_second(minute, second), timedelta(seconds=second)
+            if acted or at in (STEP, 2 * STEP):
+                self.cluster_lives()
+                self.deliver()
+            if at == 2 * STEP:
+                self.machines.work(minute)
+            self.clock.advance(timedelta(seconds=1))
 
     def _sets_the_scene(self, minute: int) -> None:
         before, self.on = self.on, self.story.on(minute)

@@ -140,6 +140,22 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restless:
+    """What a user does with a workload again and again, faster than minutes."""
+
+    since: int
+    until: int
+    """From when to when, in minutes."""
+    every: int
+    """Seconds from one time to the next."""
+    remakes: bool = False
+    """Deletes it and creates it anew under its name; else suspends it and resumes it, in turn."""
+
+    def acts(self, minute: int, second: int) -> bool:
+        return self.since <= minute < self.until and ((minute - self.since) * 60 + second) % self.every == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
     """What becomes of one workload."""
 
@@ -162,6 +178,9 @@ class Plot:
     """From when to when."""
     edits: tuple[tuple[int, Json], ...] = ()
     """When its user writes it anew, and what."""
+    restless: Restless | None = None
+    begins_within: int | None = None
+    """In how many minutes its slices are requested at the latest; None: nobody says so."""
 
     @property
     def id(self) -> str:
@@ -179,6 +198,19 @@ class Plot:
     @property
     def slices(self) -> int:
         return sum(each.replicas for each in READERS[self.kind].requests(self.manifest))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """The most that the minutes from one to another may cost in a cluster, each on average."""
+
+    since: int
+    until: int
+    messages: float
+    """That are delivered: to the functions and to the relay."""
+    reads: float
+    writes: float
+    """Of Firestore's documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +237,7 @@ class Story:
     """Whether operators pause the cluster now and then, hold slices, and edit the policy."""
     jobsets: tuple[Plot, ...] = ()
     faults: tuple[Fault, ...] = ()
+    costs: Costs | None = None
 
     def pinning(self, minute: int) -> Pinning:
         """Return by what pods that come in a minute are pinned to slices."""

@@ -31,6 +31,27 @@ class Users:
             for workload in live:
                 self._of.ends(workload, WorkloadState.DELETED)
 
+    def are_restless(self, minute: int) -> bool:
+        """Return whether one of them does something again and again in a minute."""
+        rests = (plot.restless for plot in self._of.story.jobsets)
+        return any(each is not None and each.since <= minute < each.until for each in rests)
+
+    def act_in_second(self, minute: int, second: int) -> bool:
+        """Do what is done again and again; return whether that was anything."""
+        acting = [
+            plot for plot in self._of.story.jobsets if plot.restless is not None and plot.restless.acts(minute, second)
+        ]
+        for plot in acting:
+            workload = self.workloads[plot.id]
+            if plot.restless is not None and plot.restless.remakes:
+                self._of.ends(workload, WorkloadState.DELETED)
+                self._creates(plot)
+            elif workload.state is WorkloadState.ACTIVE:
+                self._of.suspends(workload)
+            else:
+                self._of.resumes(workload)
+        return bool(acting)
+
     def make_all_again(self) -> None:
         """Create in a new cluster what was live in the old one."""
         for plot in self._of.story.jobsets:
