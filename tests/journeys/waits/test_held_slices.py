@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from relay.events import event, summary
-from tests.builders import CLUSTER, MINUTE
+from tests.builders import CLUSTER, MINUTE, a_request
+from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.flows import edits
 from tpu_slices.flows.budget import counted
 from tpu_slices_simulator.live import LiveWorkload
@@ -74,3 +76,17 @@ def test_how_long_a_slice_is_held_without_a_workload_is_counted_and_one_in_use_i
     world.settle(minutes=10)
     assert world.pools == []
     assert counted(CLUSTER, world.deps).held_for == 0 * MINUTE
+
+
+def test_a_slice_that_was_held_while_its_jobset_was_suspended_and_edited_is_made_anew_once_it_is_held_no_more() -> None:
+    world = World()
+    jobset = held(world)
+    world.suspends(jobset)
+    world.settle(minutes=3)
+    world.edits(jobset, a_manifest(OwnerKind.JOBSET, 1, a_request(topology="4x8")))
+    world.resumes(jobset)
+    world.settle(minutes=10)
+    assert (world.record(jobset).hold, jobset.bound) == (True, set())
+    edits.edit(CLUSTER, world.record(jobset).name, edits.resume, world.deps)
+    world.settle(minutes=20)
+    assert (jobset.bound, len(world.pools)) == ({0}, 1)

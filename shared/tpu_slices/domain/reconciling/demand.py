@@ -153,7 +153,7 @@ def wanted(
         if id_ not in slices:
             updates[id_] = _with_request(SliceRecord.of(each.job, now), spec).with_claim(awaited_since=now)
         elif _request_changed(slices[id_], spec):
-            rebuild = _is_edited_as_it_runs(workload) or _was_suspended_since(known, id_, workload.generation)
+            rebuild = _is_edited_as_it_runs(workload) or _was_suspended_since(known, slices[id_], workload.generation)
             asked = _with_request(slices[id_], spec).with_claim(rebuild_allowed=rebuild)
             updates[id_] = replace(asked, next_reconcile_at=now)
         elif (with_pods := _with_pods(slices[id_], spec)) is not slices[id_]:
@@ -340,17 +340,17 @@ def _is_edited_as_it_runs(workload: WorkloadRef) -> bool:
     return workload.owner.kind is OwnerKind.LEADER_WORKER_SET
 
 
-def _was_suspended_since(known: WorkloadRecord | None, slice_: ClaimId, generation: int) -> bool:
+def _was_suspended_since(known: WorkloadRecord | None, record: SliceRecord, generation: int) -> bool:
     """Return whether the JobSet may have been suspended since the demand for the slice was last confirmed.
 
     The suspension need not have been reported: a template can only be changed while its JobSet is suspended, and
-    suspending it increases the generation.
+    suspending it increases the generation. Demand that nobody confirmed since its Job came to hosts is as old as these.
     """
     if known is None:
         return False
     if known.state is WorkloadState.SUSPENDED or generation > known.generation:
         return True
-    last = known.demand.get(slice_)
+    last = known.demand.get(record.last_claim) or record.current.create_requested_at
     return last is not None and last < known.state_since
 
 
