@@ -103,13 +103,6 @@ class Cluster:
         probe = ("create", "--dry-run=server", "-o", "yaml", "-f", "-")
         self.until(lambda: "google.com/nodepool-manager" in self.kubectl(*probe, text=json.dumps(pod)))
 
-    def pinning(self) -> str | None:
-        """Return by what pods are pinned, as the relay's last heartbeat says: it tries a pod each minute."""
-        with database(self.addresses) as client:
-            found: Json = client.document("heartbeats", self.addresses.cluster_id).get().to_dict() or {}
-        text: str | None = found.get("pinning")
-        return text
-
     def create(self, objects: Iterable[Json]) -> None:
         """Apply objects without a kubectl, a process that takes as long as many calls."""
         for obj in objects:

@@ -36,8 +36,6 @@ def test_each_is_whole_on_a_slice_of_its_own_and_the_next_gets_that_of_one_that_
     own.until(lambda: all_run(own))
     assert len(created(own)) == len(EVERY)
     own.until(lambda: {watched(own)[pool] for pool in users(own)} == {HOSTS})
-
-    own.until(lambda: own.pinning() == "policy")
     (gone, pool), bought = (JOBSETS[0], alone(users(own))[JOBSETS[0]]), created(own)
     others = {workload: where for workload, where in alone(users(own)).items() if workload != gone}
     own.create([alike.jobset("alike-next")])
