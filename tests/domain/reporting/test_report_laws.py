@@ -34,6 +34,24 @@ def test_a_report_on_some_slices_of_each_reason_and_their_number_counts_as_one_o
     assert counts(made.waits) == counts(whole.waits)
 
 
+@given(ready=st.integers(0, 30), waits=st.integers(0, 90))
+def test_slices_of_groups_that_are_scaled_away_do_not_count_though_their_records_are_not_read(
+    ready: int, waits: int
+) -> None:
+    """Twenty of each reason are read, of the first groups; READY ones of groups that are gone are released soon."""
+    limited, groups = (Phase.REFUSED, Reason.CHIP_LIMIT_REACHED), 30
+    course = [(Phase.READY, Reason.READY)] * ready + [limited] * waits
+    slices = [
+        a_record(job=a_job(job_index=index), phase=phase, reason=reason, message="Said.", demand_confirmed_at=NOW)
+        for index, (phase, reason) in enumerate(course)
+    ]
+    some = [each for why in {*course} for each in [it for it in slices if (it.phase, it.reason) == why][:20]]
+    more = Counter(course) - Counter((each.phase, each.reason) for each in some)
+    made = report(a_jobset(groups=groups), some, QueueState(), NOW, NotRead(alike=more))
+    assert (made.requested, made.ready) == (min(groups, ready + waits), ready)
+    assert sum(counts(made.waits).values()) == made.requested - made.ready
+
+
 def counts(waits: Sequence[Wait]) -> Mapping[Reason, int]:
     """Return how many slices wait for each reason."""
     found = Counter[Reason]()

@@ -107,7 +107,7 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
             record for record in records if jobset.has(record.job_index) and _in_demand(record, jobset, queue, now)
         ]
     told = {(record.phase, record.reason) for record in records}
-    more = {why: count for why, count in slices.not_read.alike.items() if why in told}
+    more = _of_groups(jobset, len(records), {why: it for why, it in slices.not_read.alike.items() if why in told})
     waiting = [record for record in records if _is_waited_for(record, active=active)]
     groups = waits_of(waiting, queue, now, more)
     if silence:
@@ -130,6 +130,19 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
+
+
+def _of_groups(
+    jobset: WorkloadRecord, read: int, more: Mapping[tuple[Phase, Reason], int]
+) -> Mapping[tuple[Phase, Reason], int]:
+    """Return the counts without slices of groups that are scaled away: those that are READY are of groups it has."""
+    if jobset.groups is None:
+        return more
+    left, found = max(0, jobset.groups - read), dict[tuple[Phase, Reason], int]()
+    for why, count in sorted(more.items(), key=lambda each: each[0][0] is not Phase.READY):
+        found[why] = min(count, left)
+        left -= found[why]
+    return {why: count for why, count in found.items() if count}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
