@@ -22,12 +22,15 @@ from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import requests_chips
+from tpu_slices_cli.applied.creation import refused_on_creation
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total, price_of
 from tpu_slices_cli.skipping import SkipReason, skip_other, skip_workload, skipped_templates
 
+_PREFIX = 58
+"""Of longer ones the API server takes the beginning."""
 SettingsFor = Callable[[TemplateRequest | NodeGroup], ClusterSettings]
 """The settings of the cluster; those of the default one depend on what is requested."""
 
@@ -180,6 +183,7 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
         why = skip_workload(body, reader)
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
+        _check_creation(manifest, reader)
         if reader.kind.declares:
             declared = (_of_group(manifest, reader, where),)
             return Plan(declared, warnings=_warnings_of(declared))
@@ -221,6 +225,15 @@ def _check_workload(body: Mapping[str, Any]) -> None:
     if not (spec.get(needed) if needed else spec):
         raise ValueError(f"spec.{needed} is missing" if needed else "spec is missing")
     _check_filled_in(body)
+
+
+def _check_creation(manifest: Manifest, reader: Reader) -> None:
+    """Raise ValueError for what would be refused when it is created; what exists was accepted."""
+    if "uid" in manifest.metadata:
+        return
+    name = _text(manifest.metadata, "name", _generated(manifest.metadata))
+    if refused := list(dict.fromkeys(refused_on_creation(manifest.body, reader.kind, name))):
+        raise ValueError("; ".join(refused))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,7 +341,7 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
 def _generated(metadata: Mapping[str, Any]) -> str:
     """Return a name such as the API server would generate; empty if none is to be."""
     prefix = metadata.get("generateName")
-    return f"{prefix}xxxxx" if prefix else ""
+    return f"{str(prefix)[:_PREFIX]}xxxxx" if prefix else ""
 
 
 def _text(metadata: Mapping[str, Any], field: str, otherwise: str) -> str:

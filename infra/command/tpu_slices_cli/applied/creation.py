@@ -1,0 +1,129 @@
+"""What the API server, or the webhook of its kind, refuses of a workload: mostly names that controllers make. Pure.
+
+| kind            | made of its name                       | has to be               | else                        |
+|-----------------|----------------------------------------|-------------------------|-----------------------------|
+| JobSet          | NAME-REPLICATEDJOB-JOB, and -POD-xxxxx | a label, a letter first | JobSet's webhook refuses it |
+|                 | the Service of its subdomain           | the same                | the same                    |
+|                 | its coordinator's name in that         | the value of a label    | the same                    |
+| Job             | NAME-POD, a hostname                   | a label                 | the API server refuses it   |
+| LeaderWorkerSet | NAME, of a Service                     | a label, a letter first | its webhook refuses it      |
+|                 | NAME, NAME-GROUP, and a hash of ten    | the value of a label    | StatefulSets create no pods |
+
+Read in JobSet 0.10 and 0.12 (pkg/webhooks), LeaderWorkerSet 0.7 (the same), Kubernetes 1.36 (pkg/apis/batch/validation;
+StatefulSets label their pods with the name of a revision: pkg/controller/history). A label has at most 63 characters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.workloads import Json
+
+_LONGEST = 63
+_RANDOM = "xxxxx"
+"""In place of what is generated."""
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_LETTER_FIRST = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def refused_on_creation(body: Json, kind: OwnerKind, name: str) -> Iterator[str]:
+    """Yield why a workload of this name cannot be created, or no pods of it: the field, what is wrong, the remedy."""
+    spec = body["spec"]
+    match kind:
+        case OwnerKind.JOBSET:
+            for job in spec["replicatedJobs"]:
+                yield from _of_replicated_job(job, name)
+            yield from _of_network(spec, name)
+        case OwnerKind.JOB:
+            yield from _lacks_completions(spec, "spec.completions")
+            yield from _of_job(spec, name)
+        case OwnerKind.LEADER_WORKER_SET:
+            yield from _of_groups(spec, name)
+        case OwnerKind.TPU_NODE_GROUP:
+            return
+
+
+def is_indexed(job_spec: Json, otherwise: str | None) -> bool:
+    """Return whether the pods of a Job have an index; `otherwise`: its mode if it says none."""
+    return (job_spec.get("completionMode") or otherwise) == "Indexed"
+
+
+def count_of(spec: Json, field: str, otherwise: int) -> int:
+    """Return a number of a spec, `otherwise` if there is none; whoever reads the spec says what is wrong with it."""
+    number = spec.get(field)
+    return number if isinstance(number, int) else otherwise
+
+
+def _of_replicated_job(job: Json, name: str) -> Iterator[str]:
+    spec = job["template"]["spec"]
+    yield from _lacks_completions(spec, f"replicatedJob {job['name']}: completions", "Indexed")
+    refuses, whose = "metadata.name: JobSet's webhook refuses it", f"of replicatedJob {job['name']} would be named"
+    last = f"{name}-{job['name']}-{count_of(job, 'replicas', 1) - 1}"
+    pod = f"{last}-{count_of(spec, 'completions', 1) - 1}-{_RANDOM}"
+    remedy = "the name of the JobSet or of the replicatedJob"
+    if not _LETTER_FIRST.fullmatch(last):
+        yield f'{refuses}: a Job {whose} "{last}": {_characters("a letter first")}'
+    elif is_indexed(spec, "Indexed") and spec.get("completions") is not None:
+        yield from _too_long(f"{refuses}: a pod {whose}", pod, remedy)
+    else:
+        yield from _too_long(f"{refuses}: a Job {whose}", last, remedy)
+
+
+def _of_network(spec: Json, name: str) -> Iterator[str]:
+    subdomain = str((spec.get("network") or {}).get("subdomain") or name)
+    if subdomain != name:
+        refuses = "spec.network.subdomain: JobSet's webhook refuses it: a Service would be named"
+        if not _LETTER_FIRST.fullmatch(subdomain):
+            yield f'{refuses} "{subdomain}": {_characters("a letter first")}'
+        yield from _too_long(refuses, subdomain, "it")
+    if coordinator := spec.get("coordinator"):
+        place = f"{count_of(coordinator, 'jobIndex', 0)}-{count_of(coordinator, 'podIndex', 0)}"
+        label = f"{name}-{coordinator.get('replicatedJob')}-{place}.{subdomain}"
+        refuses = "spec.coordinator: JobSet's webhook refuses it: a label of each pod would be"
+        yield from _too_long(refuses, label, "the name of the JobSet or its spec.network.subdomain")
+
+
+def _of_job(spec: Json, name: str) -> Iterator[str]:
+    hostname = f"{name}-{count_of(spec, 'completions', 1) - 1}"
+    refuses = "metadata.name: the API server refuses it: the hostname of a pod would be named"
+    if not is_indexed(spec, None):
+        return
+    if not _LABEL.fullmatch(hostname):
+        yield f'{refuses} "{hostname}": {_characters("none at the beginning")}'
+    yield from _too_long(refuses, hostname, "the name of the Job")
+
+
+def _of_groups(spec: Json, name: str) -> Iterator[str]:
+    if not _LETTER_FIRST.fullmatch(name):
+        refuses = "metadata.name: LeaderWorkerSet's webhook refuses it: a Service would be named"
+        yield f'{refuses} "{name}": {_characters("a letter first")}'
+        return
+    several = count_of(spec["leaderWorkerTemplate"], "size", 1) > 1
+    whose, group = ("workers", f"-{count_of(spec, 'replicas', 1) - 1}") if several else ("leaders", "")
+    label = f"{name}{group}-{_RANDOM * 2}"
+    no_pods = f"metadata.name: no pods can be created: a label of the {whose} would be"
+    yield from _too_long(no_pods, label, "the name of the LeaderWorkerSet")
+
+
+def _lacks_completions(spec: Json, field: str, mode: str | None = None) -> Iterator[str]:
+    """Yield that an Indexed Job says only how many pods run at a time; a Job that says neither has one pod."""
+    parallelism: Any = spec.get("parallelism")
+    if is_indexed(spec, mode) and spec.get("completions") is None and parallelism is not None:
+        yield (
+            f"{field} is missing, and without it no Indexed Job can be created: set it to {parallelism}, as parallelism"
+        )
+
+
+def _too_long(what: str, made: str, shorten: str) -> Iterator[str]:
+    if (beyond := len(made) - _LONGEST) > 0:
+        yield (
+            f'{what} "{made}", of {len(made)} characters, and at most {_LONGEST} are allowed: shorten {shorten} by '
+            f"{beyond}"
+        )
+
+
+def _characters(beginning: str) -> str:
+    return f"use a-z, 0-9 and - alone, with {beginning} and no - at the end"
