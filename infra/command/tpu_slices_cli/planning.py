@@ -180,25 +180,26 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
     reader = reader_of(body)
     if reader is not None:
         _check_workload(body)
+        open_ = _left_open(body, declares=reader.kind.declares)
         why = skip_workload(body, reader)
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
         _check_creation(manifest, reader)
         if reader.kind.declares:
             declared = (_of_group(manifest, reader, where),)
-            return Plan(declared, warnings=_warnings_of(declared))
+            return Plan(declared, warnings=(*_warnings_of(declared), *open_))
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, where)) if served else ()
         made = any(isinstance(each.outcome, SliceSpec) for each in slices)
         of_jobset = caveats(body) if made and reader.kind is OwnerKind.JOBSET else ()
-        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset))
+        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *open_))
     why = skip_other(body, where.vendor)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
-    _check_filled_in(body)
+    open_ = _left_open(body)
     slices = tuple(_of_pod(manifest, where))
-    return Plan(slices, warnings=_warnings_of(slices))
+    return Plan(slices, warnings=(*_warnings_of(slices), *open_))
 
 
 def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
@@ -213,9 +214,14 @@ def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:
     return spec.caveat and f"{job.owner.kind} {job.owner.name}{',' if job.replicated_job else ':'} {spec.caveat}"
 
 
-def _check_filled_in(body: Mapping[str, Any]) -> None:
-    if requests_chips(body) and (placeholders := unfilled(body)):
-        raise ValueError(placeholders)
+def _left_open(body: Mapping[str, Any], *, declares: bool = False) -> tuple[str, ...]:
+    """Return the warning of placeholders that no slice depends on; raise ValueError for others."""
+    if not declares and not requests_chips(body):
+        return ()
+    found = unfilled(body, decides=declares)
+    if found.deciding:
+        raise ValueError(found.refusal)
+    return (f"{body['kind']} {body['metadata'].get('name')}: {found.warning}",) if found.others else ()
 
 
 def _check_workload(body: Mapping[str, Any]) -> None:
@@ -224,7 +230,6 @@ def _check_workload(body: Mapping[str, Any]) -> None:
     needed = "replicatedJobs" if body["kind"] == "JobSet" else ""
     if not (spec.get(needed) if needed else spec):
         raise ValueError(f"spec.{needed} is missing" if needed else "spec is missing")
-    _check_filled_in(body)
 
 
 def _check_creation(manifest: Manifest, reader: Reader) -> None:
