@@ -23,6 +23,8 @@ from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import requests_chips
 from tpu_slices_cli.applied.creation import refused_on_creation
+from tpu_slices_cli.applied.queues import admitted
+from tpu_slices_cli.applied.world import World, world_of
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
@@ -137,8 +139,10 @@ def plan(
     pinning: Pinning | None = None,
 ) -> Plan:
     """Return the plan for all documents; `namespace` is that of manifests without one."""
-    where = _Where(settings_for, namespace, vendor, pinning)
-    plans = [_plan_of(document, where) for document in documents]
+    read = tuple(documents)
+    world = world_of((each.body for each in read if isinstance(each, Manifest)), namespace)
+    where = _Where(settings_for, world, vendor, pinning)
+    plans = [_plan_of(document, where) for document in read]
     return Plan(
         slices=tuple(each for part in plans for each in part.slices),
         skipped=tuple(each for part in plans for each in part.skipped),
@@ -152,8 +156,8 @@ class _Where:
     """What documents are planned for."""
 
     settings_for: SettingsFor
-    namespace: str
-    """That of manifests without one."""
+    world: World
+    """The objects of all documents."""
     vendor: Vendor
     pinning: Pinning | None
     """By what pods are pinned; None: it is not known."""
@@ -180,7 +184,9 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
     reader = reader_of(body)
     if reader is not None:
         _check_workload(body)
-        open_ = _left_open(body, declares=reader.kind.declares)
+        started = admitted(body, reader.kind, where.world)
+        manifest, body = replace(manifest, body=started.body), started.body
+        open_ = (*_left_open(body, declares=reader.kind.declares), *started.warnings)
         why = skip_workload(body, reader)
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
@@ -303,7 +309,7 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
     owner = _Owner(
         where=where,
         kind=reader.kind,
-        namespace=_text(metadata, "namespace", where.namespace),
+        namespace=_text(metadata, "namespace", where.world.namespace),
         name=_text(metadata, "name", _generated(metadata)),
         uid=metadata.get("uid"),
         chips=chips_requested(requests),
@@ -320,7 +326,7 @@ def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Planned:
     owner = _Owner(
         where=where,
         kind=reader.kind,
-        namespace=_text(manifest.metadata, "namespace", where.namespace),
+        namespace=_text(manifest.metadata, "namespace", where.world.namespace),
         name=_text(manifest.metadata, "name", _generated(manifest.metadata)),
         uid=manifest.metadata.get("uid"),
     )
@@ -335,7 +341,7 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
     owner = _Owner(
         where=where,
         kind=leads.kind,
-        namespace=_text(manifest.metadata, "namespace", where.namespace),
+        namespace=_text(manifest.metadata, "namespace", where.world.namespace),
         name=leads.name,
         uid=leads.uid,
         chips=chips_requested([request]),

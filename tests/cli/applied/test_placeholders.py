@@ -16,7 +16,7 @@ def changed(jobset: Any, path: tuple[str | int, ...], value: Any) -> Any:
     """Return the object with another value at a place, whose parents are made if they are missing."""
     inner = jobset
     for key in path[:-1]:
-        inner = inner[key] if isinstance(inner, list) else inner.setdefault(key, {})
+        inner = inner.setdefault(key, {}) if isinstance(key, str) else inner[key]
     inner[path[-1]] = value
     return jobset
 
