@@ -24,12 +24,13 @@ from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import requests_chips
 from tpu_slices_cli.applied.creation import refused_on_creation
 from tpu_slices_cli.applied.queues import admitted
+from tpu_slices_cli.applied.waits import Workload, hangs
 from tpu_slices_cli.applied.world import World, world_of
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total, price_of
-from tpu_slices_cli.skipping import SkipReason, skip_other, skip_workload, skipped_templates
+from tpu_slices_cli.skipping import SkipReason, leaderless, skip_other, skip_workload, skipped_templates
 
 _PREFIX = 58
 """Of longer ones the API server takes the beginning."""
@@ -197,9 +198,10 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, where)) if served else ()
-        made = any(isinstance(each.outcome, SliceSpec) for each in slices)
+        made = {each.job.replicated_job: each.outcome for each in slices if isinstance(each.outcome, SliceSpec)}
+        hang = hangs(Workload(body, reader.kind, made), where.world) if made else ()
         of_jobset = caveats(body) if made and reader.kind is OwnerKind.JOBSET else ()
-        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *open_))
+        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *hang, *open_))
     why = skip_other(body, where.vendor)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
@@ -315,6 +317,8 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
         chips=chips_requested(requests),
     )
     for request in requests:
+        if request.replicated_job in leaderless(manifest.body):
+            continue
         for index in range(request.replicas):
             leader = WaitingLeader(replicated_job=request.replicated_job, job_index=index)
             yield owner.asks(request, where.leader(leader, request))
