@@ -103,7 +103,8 @@ def _gangs(workload: Workload, world: World) -> Iterator[str]:
             theirs = f"PodGroup {group}: spec.schedulingPolicy.gang.minCount is {least}"
             yield (
                 f"{workload.name}: {theirs}, and only {pods} of its pods are there before a leader is scheduled: "
-                f"it waits for ever, and no slice is made: set it to {pods} at most, or remove what has the other pods wait for their leaders ({_first(workload.kind)})"
+                f"it waits for ever, and no slice is made: set it to {pods} at most, or remove what has the other pods "
+                f"wait for their leaders ({_first(workload.kind)})"
             )
 
 
