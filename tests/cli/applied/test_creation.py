@@ -109,3 +109,37 @@ def test_an_indexed_job_without_completions_cannot_be_created(slices: Slices, mo
     service, job = a_job()
     del job["spec"]["completions"]
     assert invalid(slices, service, job).startswith("spec.completions is missing, and without it")
+
+
+@pytest.mark.parametrize(
+    ("field", "spec"),
+    [
+        ("spec.successPolicy", {"successPolicy": {"operator": "All", "targetReplicatedJobs": ["trainers"]}}),
+        (
+            "spec.failurePolicy.rules[0]",
+            {"failurePolicy": {"rules": [{"action": "FailJobSet", "targetReplicatedJobs": ["trainers"]}]}},
+        ),
+        ("spec.coordinator", {"coordinator": {"replicatedJob": "trainers"}}),
+    ],
+)
+def test_a_replicated_job_that_a_jobset_lacks_is_named(slices: Slices, field: str, spec: Any) -> None:
+    jobset = a_jobset()
+    jobset["spec"] |= spec
+    assert invalid(slices, jobset) == (
+        f"{field}: JobSet's webhook refuses it: there is no replicatedJob trainers: name workers"
+    )
+
+
+def test_a_replicated_job_depends_on_one_before_it(slices: Slices) -> None:
+    jobset = a_jobset()
+    jobset["spec"]["replicatedJobs"][0]["dependsOn"] = [{"name": "workers", "status": "Ready"}]
+    assert invalid(slices, jobset) == (
+        "spec.replicatedJobs[0].dependsOn: JobSet's webhook refuses it: there is no replicatedJob workers before it: "
+        "remove it"
+    )
+
+
+def test_replicated_jobs_of_one_name_are_refused(slices: Slices) -> None:
+    jobset = a_jobset()
+    jobset["spec"]["replicatedJobs"] *= 2
+    assert "spec.replicatedJobs: the API server refuses two of the name workers: rename one" in invalid(slices, jobset)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.applied.asking import a_jobset, answer, pod_of
+from tests.cli.applied.asking import a_job, a_jobset, answer, groups, pod_of
 from tests.cli.conftest import Slices
 
 ACCELERATOR, TOPOLOGY = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
@@ -127,3 +127,19 @@ def test_nothing_of_the_same_file_is_said_to_be_missing(slices: Slices) -> None:
     ]
     found = answer(slices, jobset, *of_same_file)
     assert (shapes(found), found["warnings"]) == ([(4, None)], [])
+
+
+def test_a_job_of_a_queue_is_given_the_same(slices: Slices) -> None:
+    service, job = a_job(hosts=4)
+    job["metadata"] |= {"namespace": "research", "labels": {"kueue.x-k8s.io/queue-name": "team-a"}}
+    del job["spec"]["template"]["spec"]["nodeSelector"]
+    service["metadata"]["namespace"] = "research"
+    assert shapes(answer(slices, service, job, *queues(flavor("v5e", SHAPE)))) == [(4, None)]
+
+
+def test_a_leader_worker_set_has_to_say_its_slices_itself(slices: Slices) -> None:
+    whole = groups()
+    whole["metadata"] |= {"namespace": "research", "labels": {"kueue.x-k8s.io/queue-name": "team-a"}}
+    del whole["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"]["nodeSelector"]
+    found = answer(slices, whole, *queues(flavor("v5e", SHAPE)), code=3)
+    assert shapes(found) == [(None, "ImpossibleShape")] * 2

@@ -5,6 +5,7 @@
 | JobSet          | NAME-REPLICATEDJOB-JOB, and -POD-xxxxx | a label, a letter first | JobSet's webhook refuses it |
 |                 | the Service of its subdomain           | the same                | the same                    |
 |                 | its coordinator's name in that         | the value of a label    | the same                    |
+|                 | nothing: what names a replicatedJob    | one that it has         | the same                    |
 | Job             | NAME-POD, a hostname                   | a label                 | the API server refuses it   |
 | LeaderWorkerSet | NAME, of a Service                     | a label, a letter first | its webhook refuses it      |
 |                 | NAME, NAME-GROUP, and a hash of ten    | the value of a label    | StatefulSets create no pods |
@@ -37,6 +38,7 @@ def refused_on_creation(body: Json, kind: OwnerKind, name: str) -> Iterator[str]
             for job in spec["replicatedJobs"]:
                 yield from _of_replicated_job(job, name)
             yield from _of_network(spec, name)
+            yield from _of_references(spec)
         case OwnerKind.JOB:
             yield from _lacks_completions(spec, "spec.completions")
             yield from _of_job(spec, name)
@@ -70,6 +72,33 @@ def _of_replicated_job(job: Json, name: str) -> Iterator[str]:
         yield from _too_long(f"{refuses}: a pod {whose}", pod, remedy)
     else:
         yield from _too_long(f"{refuses}: a Job {whose}", last, remedy)
+
+
+def _of_references(spec: Json) -> Iterator[str]:
+    """Yield which fields of a JobSet name a replicatedJob that it lacks, and which replicatedJobs have one name."""
+    names = [str(job["name"]) for job in spec["replicatedJobs"]]
+    refuses = "JobSet's webhook refuses it: there is no replicatedJob"
+    for field, named in _named(spec):
+        if named not in names:
+            yield f"{field}: {refuses} {named}: name {' or '.join(names)}"
+    for index, job in enumerate(spec["replicatedJobs"]):
+        for each in job.get("dependsOn") or ():
+            if each["name"] not in names[:index]:
+                remedy = f"name {' or '.join(names[:index])}" if index else "remove it"
+                yield f"spec.replicatedJobs[{index}].dependsOn: {refuses} {each['name']} before it: {remedy}"
+    for twice in {name for name in names if names.count(name) > 1}:
+        yield f"spec.replicatedJobs: the API server refuses two of the name {twice}: rename one"
+
+
+def _named(spec: Json) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a JobSet that name replicatedJobs, with the names."""
+    success, failure = spec.get("successPolicy") or {}, spec.get("failurePolicy") or {}
+    yield from (("spec.successPolicy", str(each)) for each in success.get("targetReplicatedJobs") or ())
+    for index, rule in enumerate(failure.get("rules") or ()):
+        targets = rule.get("targetReplicatedJobs") or ()
+        yield from ((f"spec.failurePolicy.rules[{index}]", str(each)) for each in targets)
+    if coordinator := spec.get("coordinator"):
+        yield "spec.coordinator", str(coordinator.get("replicatedJob"))
 
 
 def _of_network(spec: Json, name: str) -> Iterator[str]:

@@ -3,7 +3,8 @@
 LocalQueue -> ClusterQueue -> its groups of resources of which pods request one -> the first flavor that suits:
 its nodeLabels become selectors, its tolerations tolerations (sigs.k8s.io/kueue pkg/podset, as of 0.19). A flavor suits
 pods that select no other value of a label that a flavor of the group has, and tolerate its taints
-(pkg/scheduler/flavorassigner). Which one has quota is not known.
+(pkg/scheduler/flavorassigner). Which one has quota is not known. Of a LeaderWorkerSet Kueue changes the pods alone,
+and not the templates, which say what its slices are.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Admitted:
 
 def admitted(body: Json, kind: OwnerKind, world: World) -> Admitted:
     """Return the workload with what Kueue adds to it; as it is if no file has its queue."""
+    if kind not in {OwnerKind.JOBSET, OwnerKind.JOB}:
+        return Admitted(body)
     metadata = body["metadata"]
     name = (metadata.get("labels") or {}).get(QUEUE) or _DEFAULT
     local = world.get("kueue.x-k8s.io/LocalQueue", name, world.namespace_of(body))
