@@ -26,10 +26,13 @@ LATER = frozenset(
 _COUNTS = "replicas|parallelism|completions|size"
 _MODES = "completionMode|managedBy|subGroupPolicy|coordinator|network"
 _PLACES = "nodeSelector|affinity|tolerations|topologySpreadConstraints"
-_KEYS = r"(tpu-provisioner\.)?cloud\.google\.com|[\w.-]+\.(x-k8s\.io|sigs\.k8s\.io|kubernetes\.io)"
+_KEYS = (
+    r"(tpu-provisioner\.)?cloud\.google\.com/|(alpha\.)?(jobset|leaderworkerset)\.sigs\.k8s\.io/|batch\.kubernetes\.io/"
+    r"|kueue\.x-k8s\.io/queue-name|autoscaling\.x-k8s\.io/|cluster-autoscaler\.kubernetes\.io/"
+)
 _DECIDES = re.compile(
     r"metadata\.(name|generateName|namespace)$"
-    rf"|(.*\.)?metadata\.(labels|annotations)\[({_KEYS})/"
+    rf"|(.*\.)?metadata\.(labels|annotations)\[({_KEYS})"
     r"|spec\.replicatedJobs\[\d+\]\.name$"
     rf"|.*\.({_COUNTS}|{_MODES}|{_PLACES})(?![^.\[])"
     r"|.*[cC]ontainers\[\d+\]\.resources\b"

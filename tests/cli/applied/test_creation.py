@@ -28,7 +28,9 @@ def test_the_longest_name_of_a_jobset_leaves_room_for_the_last_pod(slices: Slice
 def test_a_generated_name_has_five_characters_more(slices: Slices) -> None:
     jobset = a_jobset()
     jobset["metadata"] = {"generateName": "a" * 41}
-    assert "of 64 characters" in invalid(slices, jobset)
+    refused = invalid(slices, jobset)
+    assert refused.startswith("metadata.generateName: JobSet's webhook refuses it")
+    assert "of 64 characters" in refused
 
 
 def test_a_replicated_job_without_chips_counts_too(slices: Slices) -> None:

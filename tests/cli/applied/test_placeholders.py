@@ -36,6 +36,7 @@ CONTAINER = (*POD, "containers", 0)
         pytest.param(
             (*POD, "volumes"), [{"name": "b", "csi": {"volumeAttributes": {"bucketName": "${B}"}}}], id="bucket"
         ),
+        pytest.param(("metadata", "labels", "app.kubernetes.io/name"), "$APP", id="a label for people"),
         pytest.param(("metadata", "labels", "team"), "$TEAM", id="a label of their own"),
         pytest.param(("metadata", "annotations", "example.com/owner"), "<your-name>", id="an annotation of their own"),
     ],

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tpu_slices.domain.model.slices import OwnerKind
@@ -30,20 +31,29 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LETTER_FIRST = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 
 
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """The name of a workload, or one such as it will have."""
+
+    field: str
+    """Of whose value it is."""
+    text: str
+
+
 def refused_on_creation(body: Json, kind: OwnerKind, name: str) -> Iterator[str]:
     """Yield why a workload of this name cannot be created, or no pods of it: the field, what is wrong, the remedy."""
-    spec = body["spec"]
+    spec, own = body["spec"], _Name("metadata.name" if body["metadata"].get("name") else "metadata.generateName", name)
     match kind:
         case OwnerKind.JOBSET:
             for job in spec["replicatedJobs"]:
-                yield from _of_replicated_job(job, name)
+                yield from _of_replicated_job(job, own)
             yield from _of_network(spec, name)
             yield from _of_references(spec)
         case OwnerKind.JOB:
             yield from _lacks_completions(spec, "spec.completions")
-            yield from _of_job(spec, name)
+            yield from _of_job(spec, own)
         case OwnerKind.LEADER_WORKER_SET:
-            yield from _of_groups(spec, name)
+            yield from _of_groups(spec, own)
         case OwnerKind.TPU_NODE_GROUP:
             return
 
@@ -59,11 +69,11 @@ def count_of(spec: Json, field: str, otherwise: int) -> int:
     return number if isinstance(number, int) else otherwise
 
 
-def _of_replicated_job(job: Json, name: str) -> Iterator[str]:
+def _of_replicated_job(job: Json, own: _Name) -> Iterator[str]:
     spec = job["template"]["spec"]
     yield from _lacks_completions(spec, f"replicatedJob {job['name']}: completions", "Indexed")
-    refuses, whose = "metadata.name: JobSet's webhook refuses it", f"of replicatedJob {job['name']} would be named"
-    last = f"{name}-{job['name']}-{count_of(job, 'replicas', 1) - 1}"
+    refuses, whose = f"{own.field}: JobSet's webhook refuses it", f"of replicatedJob {job['name']} would be named"
+    last = f"{own.text}-{job['name']}-{count_of(job, 'replicas', 1) - 1}"
     pod = f"{last}-{count_of(spec, 'completions', 1) - 1}-{_RANDOM}"
     remedy = "the name of the JobSet or of the replicatedJob"
     if not _LETTER_FIRST.fullmatch(last):
@@ -115,9 +125,9 @@ def _of_network(spec: Json, name: str) -> Iterator[str]:
         yield from _too_long(refuses, label, "the name of the JobSet or its spec.network.subdomain")
 
 
-def _of_job(spec: Json, name: str) -> Iterator[str]:
-    hostname = f"{name}-{count_of(spec, 'completions', 1) - 1}"
-    refuses = "metadata.name: the API server refuses it: the hostname of a pod would be named"
+def _of_job(spec: Json, own: _Name) -> Iterator[str]:
+    hostname = f"{own.text}-{count_of(spec, 'completions', 1) - 1}"
+    refuses = f"{own.field}: the API server refuses it: the hostname of a pod would be named"
     if not is_indexed(spec, None):
         return
     if not _LABEL.fullmatch(hostname):
@@ -125,15 +135,15 @@ def _of_job(spec: Json, name: str) -> Iterator[str]:
     yield from _too_long(refuses, hostname, "the name of the Job")
 
 
-def _of_groups(spec: Json, name: str) -> Iterator[str]:
-    if not _LETTER_FIRST.fullmatch(name):
-        refuses = "metadata.name: LeaderWorkerSet's webhook refuses it: a Service would be named"
-        yield f'{refuses} "{name}": {_characters("a letter first")}'
+def _of_groups(spec: Json, own: _Name) -> Iterator[str]:
+    if not _LETTER_FIRST.fullmatch(own.text):
+        refuses = f"{own.field}: LeaderWorkerSet's webhook refuses it: a Service would be named"
+        yield f'{refuses} "{own.text}": {_characters("a letter first")}'
         return
     several = count_of(spec["leaderWorkerTemplate"], "size", 1) > 1
     whose, group = ("workers", f"-{count_of(spec, 'replicas', 1) - 1}") if several else ("leaders", "")
-    label = f"{name}{group}-{_RANDOM * 2}"
-    no_pods = f"metadata.name: no pods can be created: a label of the {whose} would be"
+    label = f"{own.text}{group}-{_RANDOM * 2}"
+    no_pods = f"{own.field}: no pods can be created: a label of the {whose} would be"
     yield from _too_long(no_pods, label, "the name of the LeaderWorkerSet")
 
 

@@ -57,7 +57,9 @@ def _nameless(workload: Workload, world: World) -> Iterator[str]:
     spec = workload.body["spec"]
     if all(each.hosts == 1 for each in workload.slices.values()):
         return
-    if workload.kind is OwnerKind.JOBSET and (spec.get("network") or {}).get("enableDNSHostnames") is False:
+    off = (spec.get("network") or {}).get("enableDNSHostnames") is False
+    named = all(each["spec"].get("subdomain") for _, each in templates_of(workload.body, workload.kind))
+    if workload.kind is OwnerKind.JOBSET and off and not named:
         yield f"{workload.name}: spec.network.enableDNSHostnames is false: {_NAMELESS}: remove it"
     if workload.kind is OwnerKind.JOB and count_of(spec, "parallelism", 1) > 1:
         why = _why_nameless(workload, world)
