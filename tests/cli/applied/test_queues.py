@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.applied.asking import a_job, a_jobset, answer, groups, pod_of
+from tests.cli.applied.asking import a_job, a_jobset, answer, groups, invalid, pod_of
 from tests.cli.conftest import Slices
 
 ACCELERATOR, TOPOLOGY = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
@@ -113,6 +113,13 @@ def test_a_flavor_that_no_file_has_is_not_judged(slices: Slices) -> None:
 def test_an_object_of_kueue_without_anything_ends_no_plan(slices: Slices) -> None:
     empty = [kueue(kind, "team-a", None) for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue")]
     assert shapes(answer(slices, queued(SHAPE), *empty)) == [(4, None)]
+
+
+def test_a_malformed_queue_is_blamed_in_place_of_its_jobset(slices: Slices) -> None:
+    v5e, cluster_queue, local = queues(flavor("v5e", SHAPE))
+    del cluster_queue["spec"]["resourceGroups"][0]["flavors"][0]["name"]
+    message = invalid(slices, queued(SHAPE), v5e, cluster_queue, local)
+    assert message == "LocalQueue team-a, or what it leads to: name is missing"
 
 
 def test_nothing_of_the_same_file_is_said_to_be_missing(slices: Slices) -> None:

@@ -9,13 +9,13 @@ and not the templates, which say what its slices are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from tpu_slices.domain.model.slices import OwnerKind
-from tpu_slices.wire.workloads import Json
+from tpu_slices.wire.workloads import Json, reading
 from tpu_slices_cli.applied.world import World, templates_of
 
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -37,78 +37,101 @@ def admitted(body: Json, kind: OwnerKind, world: World) -> Admitted:
         return Admitted(body)
     metadata = body["metadata"]
     name = (metadata.get("labels") or {}).get(QUEUE) or _DEFAULT
-    local = world.get("kueue.x-k8s.io/LocalQueue", name, world.namespace_of(body))
-    queue = local and world.get("kueue.x-k8s.io/ClusterQueue", _spec(local).get("clusterQueue"))
-    if not queue:
+    with reading(f"LocalQueue {name}, or what it leads to"):
+        offers = _offers(name, world.namespace_of(body), world)
+    if not offers:
         return Admitted(body)
-    admitted_body, warnings = deepcopy(body), []
+    admitted_body, warnings = deepcopy(body), dict[str, None]()
     for path, template in templates_of(admitted_body, kind):
-        for group in _spec(queue).get("resourceGroups") or ():
-            if not _requested(template).isdisjoint(group.get("coveredResources") or ()):
-                offer = _Offer(queue["metadata"].get("name"), tuple(_flavors(group, world)))
-                offer.give(template)
-                whose = f"{body['kind']} {metadata.get('name')}: {path}"
-                warnings += [f"{whose}: {warning}" for warning in offer.warnings]
-    return Admitted(admitted_body, tuple(dict.fromkeys(warnings)))
+        for offer in offers:
+            if not offer.covered.isdisjoint(_requested(template)):
+                warning = offer.give(template["spec"])
+                warnings |= {f"{body['kind']} {metadata.get('name')}: {path}: {warning}": None} if warning else {}
+    return Admitted(admitted_body, tuple(warnings))
 
 
-def _flavors(group: Json, world: World) -> Iterator[tuple[str, Json | None]]:
-    """Yield the flavors of a group of resources in their order, each with its spec; None: no file has it."""
-    for each in group.get("flavors") or ():
-        flavor = world.get("kueue.x-k8s.io/ResourceFlavor", each["name"])
-        yield str(each["name"]), flavor and _spec(flavor)
+@dataclass(frozen=True, slots=True)
+class _Flavor:
+    """A ResourceFlavor."""
+
+    name: str
+    labels: Mapping[str, Any]
+    tolerations: Sequence[Json]
+    taints: Sequence[Json]
+    known: bool
+    """False: no file has it."""
+
+    def gives(self, other: _Flavor) -> bool:
+        """Return whether pods get the same of both."""
+        return (self.labels, self.tolerations) == (other.labels, other.tolerations)
 
 
+def _offers(name: object, namespace: str, world: World) -> tuple[_Offer, ...]:
+    """Return what the ClusterQueue of a LocalQueue offers, a group of resources each; nothing if no file has it."""
+    local = world.get("kueue.x-k8s.io/LocalQueue", name, namespace)
+    queue = local and world.get("kueue.x-k8s.io/ClusterQueue", (local.get("spec") or {}).get("clusterQueue"))
+    if not queue:
+        return ()
+    return tuple(
+        _Offer(
+            str(queue["metadata"].get("name")),
+            frozenset(map(str, group.get("coveredResources") or ())),
+            tuple(_flavor(str(each["name"]), world) for each in group.get("flavors") or ()),
+        )
+        for group in (queue.get("spec") or {}).get("resourceGroups") or ()
+    )
+
+
+def _flavor(name: str, world: World) -> _Flavor:
+    flavor = world.get("kueue.x-k8s.io/ResourceFlavor", name)
+    spec = (flavor or {}).get("spec") or {}
+    tolerations, taints = ([dict(each) for each in spec.get(field) or ()] for field in ("tolerations", "nodeTaints"))
+    return _Flavor(name, dict(spec.get("nodeLabels") or {}), tolerations, taints, known=flavor is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class _Offer:
-    """What the flavors of one group of resources of a ClusterQueue give to a pod template."""
+    """What the flavors of one group of resources of a ClusterQueue give to pods."""
 
-    def __init__(self, queue: object, flavors: Sequence[tuple[str, Json | None]]) -> None:
-        self.queue = queue
-        self.flavors = flavors
-        self.warnings: list[str] = []
+    queue: str
+    covered: frozenset[str]
+    flavors: tuple[_Flavor, ...]
 
-    def give(self, template: Any) -> None:
-        """Add what the first flavor that suits has to a template."""
-        spec = template["spec"]
-        suit = [(name, flavor) for name, flavor in self.flavors if flavor is not None and self._suits(flavor, spec)]
+    def give(self, spec: dict[str, Any]) -> str:
+        """Add to a pod's spec what the first flavor that suits has; return what may go otherwise, or nothing."""
+        suit = [each for each in self.flavors if each.known and self._suits(each, spec)]
         if not suit:
-            self._tell_that_none_suits(spec)
-            return
-        (name, first), *others = suit
-        before = _selectors(spec), spec.get("tolerations") or []
-        spec["nodeSelector"] = {**before[0], **(first.get("nodeLabels") or {})}
-        spec["tolerations"] = [*before[1], *(first.get("tolerations") or ())]
-        different = [other for other, flavor in others if _given(flavor) != _given(first)]
-        if different:
-            self.warnings.append(
-                f"planned for the flavor {name}: ClusterQueue {self.queue} may admit it to {' or '.join(different)}, "
-                f"too, when {name} has no quota left: select what one of them has to be sure"
-            )
-
-    def _suits(self, flavor: Json, spec: Json) -> bool:
-        labels = flavor.get("nodeLabels") or {}
-        selected = {key: value for key, value in _selectors(spec).items() if key in self._keys}
-        tolerations = [*(spec.get("tolerations") or ()), *(flavor.get("tolerations") or ())]
-        taints = [each for each in flavor.get("nodeTaints") or () if each.get("effect") in {"NoSchedule", "NoExecute"}]
-        return selected.items() <= labels.items() and all(_tolerated(taint, tolerations) for taint in taints)
-
-    @property
-    def _keys(self) -> set[str]:
-        return {key for _, flavor in self.flavors for key in ((flavor or {}).get("nodeLabels") or {})}
-
-    def _tell_that_none_suits(self, spec: Json) -> None:
-        if any(flavor is None for _, flavor in self.flavors):
-            return
-        selects = ", ".join(f"{key}: {value}" for key, value in sorted(_selectors(spec).items()) if key in self._keys)
-        what = f"the pods select {selects}" if selects else "their taints are not tolerated"
-        self.warnings.append(
-            f"ClusterQueue {self.queue} never admits it: {what}, and no flavor of "
-            f"{', '.join(name for name, _ in self.flavors) or 'it'} suits: change the nodeLabels of one, or the pods"
+            return self._why_never(spec) if all(each.known for each in self.flavors) else ""
+        first = suit[0]
+        spec["nodeSelector"] = {**_selectors(spec), **first.labels}
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *first.tolerations]
+        different = [each.name for each in suit if not first.gives(each)]
+        if not different:
+            return ""
+        return (
+            f"planned for the flavor {first.name}: ClusterQueue {self.queue} may admit it to {' or '.join(different)}, "
+            f"too, when {first.name} has no quota left: select what one of them has to be sure"
         )
 
+    def _suits(self, flavor: _Flavor, spec: Json) -> bool:
+        tolerations = [*(spec.get("tolerations") or ()), *flavor.tolerations]
+        taints = [each for each in flavor.taints if each.get("effect") in {"NoSchedule", "NoExecute"}]
+        agrees = self._selected(spec).items() <= flavor.labels.items()
+        return agrees and all(_tolerated(taint, tolerations) for taint in taints)
 
-def _given(flavor: Json | None) -> tuple[Any, Any]:
-    return (flavor or {}).get("nodeLabels") or {}, (flavor or {}).get("tolerations") or []
+    def _selected(self, spec: Json) -> dict[str, Any]:
+        """Return what pods select of the labels that flavors have."""
+        keys = {key for each in self.flavors for key in each.labels}
+        return {key: value for key, value in sorted(_selectors(spec).items()) if key in keys}
+
+    def _why_never(self, spec: Json) -> str:
+        selects = ", ".join(f"{key}: {value}" for key, value in self._selected(spec).items())
+        what = f"the pods select {selects}" if selects else "their taints are not tolerated"
+        names = ", ".join(each.name for each in self.flavors) or "it"
+        return (
+            f"ClusterQueue {self.queue} never admits it: {what}, and no flavor of {names} suits: change the nodeLabels "
+            "of one, or the pods"
+        )
 
 
 def _tolerated(taint: Json, tolerations: Iterable[Json]) -> bool:
@@ -130,8 +153,3 @@ def _requested(template: Json) -> set[str]:
 
 def _selectors(spec: Json) -> dict[str, Any]:
     return dict(spec.get("nodeSelector") or {})
-
-
-def _spec(obj: Json) -> Json:
-    spec: Json = obj.get("spec") or {}
-    return spec
