@@ -18,7 +18,9 @@ from tpu_slices_cli.manifests import Manifest
 from tpu_slices_cli.planning import plan
 
 OBJECTS = [queued(SHAPE), *queues(flavor("v5e", SHAPE)), grouped(), pod_group(8), *a_job(), groups()]
-JUNK = st.sampled_from([None, 0, -1, "", [], {}, True, "x", ["x"], [None], [{}], {"name": None}, "${X}", 1.5])
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    [None, 0, -1, "", [], {}, True, "x", ["x"], [None], [{}], {"name": None}, "${X}", 1.5]
+)
 Place = tuple[str | int, ...]
 
 
