@@ -86,7 +86,7 @@ def test_workers_that_fit_no_host_are_refused_before_anything_is_bought(slices: 
 
 
 def test_pods_that_nothing_keeps_together_are_warned_of(slices: Slices) -> None:
-    (of_job,) = answered(slices, job())["warnings"]
+    of_job, _ = answered(slices, job())["warnings"]  # the other one: they do not find each other
     assert "it is refused, unless you create a JobSet instead, with the annotation" in of_job
     (of_groups,) = answered(slices, leader_worker_set())["warnings"]
     assert "leaderworkerset.sigs.k8s.io/exclusive-topology: cloud.google.com/gke-nodepool" in of_groups

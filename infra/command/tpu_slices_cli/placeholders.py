@@ -1,16 +1,20 @@
-"""Finds what another program was to fill in: `${NAME}` of envsubst and scripts, `{{ … }}` of Helm and Jinja. Pure.
+"""Finds what is still to be filled in, and tells whether slices depend on it. Pure.
 
-| where                                    | `${NAME}`, `$NAME`                   | `{{ … }}`, `{% … %}`     |
-|------------------------------------------|--------------------------------------|--------------------------|
-| what runs in a container, or is its data | its own: a shell fills it in (LATER) | its own: a chat template |
-| any other field                          | a placeholder                        | a placeholder            |
-| a text that cannot be parsed             | in the line of the error             | in any line              |
+Placeholders are `${NAME}` of envsubst and scripts, `{{ … }}` of Helm and Jinja, and `<NAME>`, which people fill in.
+
+| where                                    | what becomes of a placeholder                                         |
+|------------------------------------------|-----------------------------------------------------------------------|
+| what runs in a container, or is its data | it is its own: a shell fills it in, or a chat template has it (LATER) |
+| a field that slices depend on (_DECIDES) | nothing is planned before it is filled in                             |
+| any other field                          | it is warned of, and planned all the same                             |
+| a text that cannot be parsed             | it is told if it is in the line of the error, Helm's in any line      |
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 LATER = frozenset(
@@ -19,21 +23,65 @@ LATER = frozenset(
         *("data", "stringData", "binaryData", "kubectl.kubernetes.io/last-applied-configuration"),
     }
 )
+_COUNTS = "replicas|parallelism|completions|size"
+_MODES = "completionMode|managedBy|subGroupPolicy|coordinator|network"
+_PLACES = "nodeSelector|affinity|tolerations|topologySpreadConstraints"
+_KEYS = (
+    r"(tpu-provisioner\.)?cloud\.google\.com/|(alpha\.)?(jobset|leaderworkerset)\.sigs\.k8s\.io/|batch\.kubernetes\.io/"
+    r"|kueue\.x-k8s\.io/queue-name|autoscaling\.x-k8s\.io/|cluster-autoscaler\.kubernetes\.io/"
+)
+_DECIDES = re.compile(
+    r"metadata\.(name|generateName|namespace)$"
+    rf"|(.*\.)?metadata\.(labels|annotations)\[({_KEYS})"
+    r"|spec\.replicatedJobs\[\d+\]\.name$"
+    rf"|.*\.({_COUNTS}|{_MODES}|{_PLACES})(?![^.\[])"
+    r"|.*[cC]ontainers\[\d+\]\.resources\b"
+)
+"""The paths of the fields, with all that is in them, that slices depend on."""
 _TEMPLATE = r"\{\{.*?\}\}|\{%.*?%\}"
-_PLACEHOLDER = re.compile(rf"{_TEMPLATE}|\$\{{\w+[^}}]*\}}|\$[A-Z][A-Z0-9_]+")
+_BY_HAND = r"<[A-Za-z][\w .-]*>"
+_PLACEHOLDER = re.compile(rf"{_TEMPLATE}|\$\{{\w+[^}}]*\}}|\$[A-Z][A-Z0-9_]+|{_BY_HAND}")
 _MOST = 5
 _LONGEST = 60
-_REMEDY = "in first, as with `helm template` or `envsubst`"
+_PROGRAMS = ", as with `helm template` or `envsubst`"
 
 
-def unfilled(body: Any) -> str | None:
-    """Return a text that names the fields with placeholders and what to do, None without one."""
-    found = list(dict.fromkeys(f"{path.lstrip('.')}: {_shown(text)}" for path, text in _found(body)))
-    if not found:
-        return None
-    more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    what = "a placeholder: fill it" if len(found) == 1 else "placeholders: fill them"
-    return f"{', '.join(found[:_MOST])}{more}: {what} {_REMEDY}"
+@dataclass(frozen=True, slots=True)
+class Unfilled:
+    """The fields of an object with placeholders, each as `PATH: PLACEHOLDER`."""
+
+    deciding: Sequence[str] = ()
+    """Those that slices depend on."""
+    others: Sequence[str] = ()
+
+    @property
+    def refusal(self) -> str:
+        """What to do before anything can be planned; empty: nothing."""
+        what = "a placeholder: fill it in first", "placeholders: fill them in first"
+        by_hand = all(re.search(rf": {_BY_HAND}$", each) for each in self.deciding)
+        return _listed(self.deciding, what) + ("" if by_hand else _PROGRAMS)
+
+    @property
+    def warning(self) -> str:
+        """What to do before the object is created; empty: nothing."""
+        it, them = "this placeholder: fill it in", "these placeholders: fill them in"
+        before = "before you apply the file"
+        return _listed(self.others, (f"no slice depends on {it} {before}", f"no slice depends on {them} {before}"))
+
+
+def unfilled(body: Mapping[str, Any], *, decides: bool = False) -> Unfilled:
+    """Return the placeholders in an object; `decides`: slices depend on all of its spec."""
+    found = list(dict.fromkeys((path.lstrip("."), _shown(mark)) for path, mark in _found(body)))
+    deciding = [each for each in found if _DECIDES.match(each[0]) or (decides and each[0].startswith("spec."))]
+    others = [each for each in found if each not in deciding]
+    return Unfilled(*([f"{path}: {mark}" for path, mark in some] for some in (deciding, others)))
+
+
+def _listed(fields: Sequence[str], one_or_several: tuple[str, str]) -> str:
+    if not fields:
+        return ""
+    more = f" and {len(fields) - _MOST} more" if len(fields) > _MOST else ""
+    return f"{', '.join(fields[:_MOST])}{more}: {one_or_several[len(fields) > 1]}"
 
 
 def template_mark(text: str, line: int | None) -> str | None:
@@ -47,7 +95,7 @@ def template_mark(text: str, line: int | None) -> str | None:
     number, mark = (line, at_error) if at_error else next((each for each in anywhere if each[1]), (None, None))
     if mark is None or number is None:
         return None
-    return f"line {number + 1} has the placeholder {_shown(mark[0])}: fill it {_REMEDY}"
+    return f"line {number + 1} has the placeholder {_shown(mark[0])}: fill it in first{_PROGRAMS}"
 
 
 def _found(body: Any) -> Iterator[tuple[str, str]]:

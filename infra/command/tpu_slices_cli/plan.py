@@ -56,7 +56,9 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     kubectl get jobsets -A -o yaml | slices plan -f - --cluster my-cluster -o json
 
     Whatever else requests TPU is named with the reason why it gets no slice. An invalid document does not keep the
-    others from being planned. The IDs of slices and the names of their pools depend on the JobSet's UID. Those of a
+    others from being planned, and all of them are planned as applied together: a Kueue queue counts for its JobSets.
+    What the API server or a webhook would refuse is invalid. Placeholders are warned of, or asked for where slices
+    depend on them. The IDs of slices and the names of their pools depend on the JobSet's UID. Those of a
     JobSet that is not created yet are examples.
 
     Prices are list prices in US dollars of the date that is shown, without discounts.

@@ -22,12 +22,18 @@ from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import requests_chips
+from tpu_slices_cli.applied.creation import refused_on_creation
+from tpu_slices_cli.applied.queues import admitted
+from tpu_slices_cli.applied.waits import Workload, hangs
+from tpu_slices_cli.applied.world import World, world_of
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total, price_of
-from tpu_slices_cli.skipping import SkipReason, skip_other, skip_workload, skipped_templates
+from tpu_slices_cli.skipping import SkipReason, leaderless, skip_other, skip_workload, skipped_templates
 
+_PREFIX = 58
+"""Of longer ones the API server takes the beginning."""
 SettingsFor = Callable[[TemplateRequest | NodeGroup], ClusterSettings]
 """The settings of the cluster; those of the default one depend on what is requested."""
 
@@ -134,8 +140,10 @@ def plan(
     pinning: Pinning | None = None,
 ) -> Plan:
     """Return the plan for all documents; `namespace` is that of manifests without one."""
-    where = _Where(settings_for, namespace, vendor, pinning)
-    plans = [_plan_of(document, where) for document in documents]
+    read = tuple(documents)
+    world = world_of((each.body for each in read if isinstance(each, Manifest)), namespace)
+    where = _Where(settings_for, world, vendor, pinning)
+    plans = [_plan_of(document, where) for document in read]
     return Plan(
         slices=tuple(each for part in plans for each in part.slices),
         skipped=tuple(each for part in plans for each in part.skipped),
@@ -149,8 +157,8 @@ class _Where:
     """What documents are planned for."""
 
     settings_for: SettingsFor
-    namespace: str
-    """That of manifests without one."""
+    world: World
+    """The objects of all documents."""
     vendor: Vendor
     pinning: Pinning | None
     """By what pods are pinned; None: it is not known."""
@@ -177,24 +185,29 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
     reader = reader_of(body)
     if reader is not None:
         _check_workload(body)
+        started = admitted(body, reader.kind, where.world)
+        manifest, body = replace(manifest, body=started.body), started.body
+        open_ = (*_left_open(body, declares=reader.kind.declares), *started.warnings)
         why = skip_workload(body, reader)
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
+        _check_creation(manifest, reader)
         if reader.kind.declares:
             declared = (_of_group(manifest, reader, where),)
-            return Plan(declared, warnings=_warnings_of(declared))
+            return Plan(declared, warnings=(*_warnings_of(declared), *open_))
         skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, where)) if served else ()
-        made = any(isinstance(each.outcome, SliceSpec) for each in slices)
+        made = {each.job.replicated_job: each.outcome for each in slices if isinstance(each.outcome, SliceSpec)}
+        hang = hangs(Workload(body, reader.kind, made), where.world) if made else ()
         of_jobset = caveats(body) if made and reader.kind is OwnerKind.JOBSET else ()
-        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset))
+        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *hang, *open_))
     why = skip_other(body, where.vendor)
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
-    _check_filled_in(body)
+    open_ = _left_open(body)
     slices = tuple(_of_pod(manifest, where))
-    return Plan(slices, warnings=_warnings_of(slices))
+    return Plan(slices, warnings=(*_warnings_of(slices), *open_))
 
 
 def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
@@ -209,9 +222,14 @@ def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:
     return spec.caveat and f"{job.owner.kind} {job.owner.name}{',' if job.replicated_job else ':'} {spec.caveat}"
 
 
-def _check_filled_in(body: Mapping[str, Any]) -> None:
-    if requests_chips(body) and (placeholders := unfilled(body)):
-        raise ValueError(placeholders)
+def _left_open(body: Mapping[str, Any], *, declares: bool = False) -> tuple[str, ...]:
+    """Return the warning of placeholders that no slice depends on; raise ValueError for others."""
+    if not declares and not requests_chips(body):
+        return ()
+    found = unfilled(body, decides=declares)
+    if found.deciding:
+        raise ValueError(found.refusal)
+    return (f"{body['kind']} {body['metadata'].get('name')}: {found.warning}",) if found.others else ()
 
 
 def _check_workload(body: Mapping[str, Any]) -> None:
@@ -220,7 +238,15 @@ def _check_workload(body: Mapping[str, Any]) -> None:
     needed = "replicatedJobs" if body["kind"] == "JobSet" else ""
     if not (spec.get(needed) if needed else spec):
         raise ValueError(f"spec.{needed} is missing" if needed else "spec is missing")
-    _check_filled_in(body)
+
+
+def _check_creation(manifest: Manifest, reader: Reader) -> None:
+    """Raise ValueError for what would be refused when it is created; what exists was accepted."""
+    if "uid" in manifest.metadata:
+        return
+    name = _text(manifest.metadata, "name", _generated(manifest.metadata))
+    if refused := list(dict.fromkeys(refused_on_creation(manifest.body, reader.kind, name))):
+        raise ValueError("; ".join(refused))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,12 +311,14 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
     owner = _Owner(
         where=where,
         kind=reader.kind,
-        namespace=_text(metadata, "namespace", where.namespace),
+        namespace=_text(metadata, "namespace", where.world.namespace),
         name=_text(metadata, "name", _generated(metadata)),
         uid=metadata.get("uid"),
         chips=chips_requested(requests),
     )
     for request in requests:
+        if request.replicated_job in leaderless(manifest.body):
+            continue
         for index in range(request.replicas):
             leader = WaitingLeader(replicated_job=request.replicated_job, job_index=index)
             yield owner.asks(request, where.leader(leader, request))
@@ -302,7 +330,7 @@ def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Planned:
     owner = _Owner(
         where=where,
         kind=reader.kind,
-        namespace=_text(manifest.metadata, "namespace", where.namespace),
+        namespace=_text(manifest.metadata, "namespace", where.world.namespace),
         name=_text(manifest.metadata, "name", _generated(manifest.metadata)),
         uid=manifest.metadata.get("uid"),
     )
@@ -317,7 +345,7 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
     owner = _Owner(
         where=where,
         kind=leads.kind,
-        namespace=_text(manifest.metadata, "namespace", where.namespace),
+        namespace=_text(manifest.metadata, "namespace", where.world.namespace),
         name=leads.name,
         uid=leads.uid,
         chips=chips_requested([request]),
@@ -328,7 +356,7 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
 def _generated(metadata: Mapping[str, Any]) -> str:
     """Return a name such as the API server would generate; empty if none is to be."""
     prefix = metadata.get("generateName")
-    return f"{prefix}xxxxx" if prefix else ""
+    return f"{str(prefix)[:_PREFIX]}xxxxx" if prefix else ""
 
 
 def _text(metadata: Mapping[str, Any], field: str, otherwise: str) -> str:

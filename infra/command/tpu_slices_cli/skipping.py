@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from tpu_slices.domain.model.facts import WorkloadState
@@ -20,8 +20,8 @@ from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
-from tpu_slices.wire.tpu_objects import requests_chips, why_not_served
-from tpu_slices.wire.workloads import OPTED_OUT, Json, opted_out
+from tpu_slices.wire.tpu_objects import NOT_INDEXED, of_tpu_nodes, requests_chips, why_not_served
+from tpu_slices.wire.workloads import CHIPS, OPTED_OUT, Json, opted_out
 
 _OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
 
@@ -54,7 +54,7 @@ def skip_workload(obj: Json, reader: Reader) -> Why | None:
         if state not in {WorkloadState.ACTIVE, WorkloadState.SUSPENDED}:
             return SkipReason.ENDED, f"{what} is {state.lower()}, and needs no slices any more"
     if not reader.asks_for_tpu(obj):
-        return SkipReason.REQUESTS_NO_TPU, f"{what} requests no TPU chips"
+        return _without_chips(obj)
     why = reader.not_ours(obj)
     return (SkipReason.NOT_SERVED, f"{what} gets no slice: {why}") if why else None
 
@@ -72,8 +72,20 @@ def skipped_templates(jobset: Json, reader: Reader) -> Iterator[Why]:
         whose = "every replicatedJob with TPU" if len(out) == len(with_chips) else "replicatedJob"
         yield SkipReason.OPTED_OUT, f"{_named(jobset)}: {whose} ({names}) {_OUT}"
     for job in with_chips:
-        if job not in out and job.get("replicas", 1) == 0:
+        if job in out:
+            continue
+        if job["name"] in leaderless(jobset):
+            yield SkipReason.NOT_SERVED, f"{_named(jobset)}: replicatedJob {job['name']} gets no slice: {NOT_INDEXED}"
+        elif job.get("replicas", 1) == 0:
             yield SkipReason.NO_REPLICAS, f"{_named(jobset)}: replicatedJob {job['name']} has 0 replicas"
+
+
+def leaderless(jobset: Json) -> frozenset[str]:
+    """Return the replicatedJobs of a JobSet whose pods have no index, so that none of them leads."""
+    jobs: Iterable[Json] = jobset["spec"].get("replicatedJobs") or ()
+    return frozenset(
+        str(job["name"]) for job in jobs if job["template"]["spec"].get("completionMode") not in {None, "Indexed"}
+    )
 
 
 def skip_other(obj: Json, vendor: Vendor) -> Why | None:
@@ -81,7 +93,17 @@ def skip_other(obj: Json, vendor: Vendor) -> Why | None:
     if obj["kind"] == "Pod" and (leader_of_a_job(obj) or leader_of_a_group(obj)) and requests_chips(obj):
         return (SkipReason.OPTED_OUT, f"{_named(obj)} {_OUT}") if opted_out(obj) else None
     why = why_not_served(obj, vendor)
-    return (SkipReason.NOT_SERVED, why) if why else (SkipReason.REQUESTS_NO_TPU, f"{_named(obj)} requests no TPU chips")
+    return (SkipReason.NOT_SERVED, why) if why else _without_chips(obj)
+
+
+def _without_chips(obj: Json) -> Why:
+    before = of_tpu_nodes(obj)
+    if before is None:
+        return SkipReason.REQUESTS_NO_TPU, f"{_named(obj)} requests no TPU chips"
+    return SkipReason.NOT_SERVED, (
+        f"{_named(obj)} gets no slice: it requests {before}, which was for TPU Nodes and which no host offers: request "
+        f"{CHIPS}, and select an accelerator and a topology"
+    )
 
 
 def _named(obj: Json) -> str:

@@ -36,6 +36,9 @@ from tpu_slices.wire.workloads import CHIPS, COMPLETION_INDEX, JOBSET_NAME, Json
 _PATHWAYS = ("pathways-job.pathways.domain", "PathwaysJob")
 """Names machine types instead of chips (google/pathways-job, api/v1)."""
 
+_TPU_NODES = "cloud-tpus.google.com/"
+"""How the names of resources began by which GKE's clusters had TPUs before they had hosts with TPUs."""
+
 _ONE_BY_ONE = "its pods come and go one by one, and a slice is created and deleted as a whole: {vendor.beside}"
 _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
@@ -67,7 +70,7 @@ _GROUPS: Mapping[str, str] = MappingProxyType(
     }
 )
 _INDEXED = "the Job's pod of completion index 0 gets the slice: plan the Job"
-_NOT_INDEXED = "none of its pods has completion index 0 and leads: set completionMode to Indexed"
+NOT_INDEXED = "none of its pods has completion index 0 and leads: set completionMode to Indexed"
 _UNKNOWN = "no slice is made for its kind: {vendor.beside}, or a JobSet; JobSets that its controller creates get slices"
 
 
@@ -86,6 +89,12 @@ def requests_chips(obj: Json) -> bool:
     group, kind = _group_and_kind(obj)
     sections = (section for each in _mappings(obj.get("spec") or obj) for section in _resources(each))
     return (group, kind) == _PATHWAYS or any(section.get(CHIPS) not in (None, 0, "0") for section in sections)
+
+
+def of_tpu_nodes(obj: Json) -> str | None:
+    """Return the resource of TPU Nodes that an object requests, which no host offers; None: it requests none."""
+    sections = (section for each in _mappings(obj.get("spec") or obj) for section in _resources(each))
+    return next((str(name) for section in sections for name in section if str(name).startswith(_TPU_NODES)), None)
 
 
 def why_not_served(obj: Json, vendor: Vendor = GKE) -> str | None:
@@ -111,7 +120,7 @@ def why_none_for(controller: Controller, vendor: Vendor) -> str:
     """Return why the pods that an object controls get no slice, as a clause with the remedy."""
     kind = controller.group, controller.kind
     if kind == ("batch", "Job"):
-        return _INDEXED if controller.indexed else _NOT_INDEXED
+        return _INDEXED if controller.indexed else NOT_INDEXED
     return (_KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)).format(vendor=vendor)
 
 

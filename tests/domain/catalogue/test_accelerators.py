@@ -158,14 +158,42 @@ def test_an_impossible_slice_is_refused_by_field_with_alternatives(
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("label", ["tpu-v2", "tpu-v5e-slice"], ids=["none of GKE's", "a map's slip"])
-def test_an_unknown_accelerator_is_refused_with_the_known_ones(label: str) -> None:
+KNOWN = "tpu-v4-podslice, tpu-v5-lite-podslice, tpu-v5-lite-device, tpu-v5p-slice, tpu-v6e-slice, tpu7x or tpu7"
+
+
+@pytest.mark.parametrize(
+    ("label", "meant"),
+    [
+        ("tpu-v7x", "tpu7x"),
+        ("tpu-v7x-slice", "tpu7x"),
+        ("v7x", "tpu7x"),
+        ("ironwood", "tpu7x"),
+        ("tpu-v7", "tpu7"),
+        ("tpu-v4", "tpu-v4-podslice"),
+        ("tpu-v4-slice", "tpu-v4-podslice"),
+        ("tpu-v5e-slice", "tpu-v5-lite-podslice or tpu-v5-lite-device"),
+        ("v5e", "tpu-v5-lite-podslice or tpu-v5-lite-device"),
+        ("v5litepod", "tpu-v5-lite-podslice or tpu-v5-lite-device"),
+        ("tpu-v6", "tpu-v6e-slice"),
+        ("tpu-v5p-podslice", "tpu-v5p-slice"),
+        ("TPU-V6E-SLICE", "tpu-v6e-slice"),
+        ("tpu-v6e-slcie", "tpu-v6e-slice"),
+        ("trillium", "tpu-v6e-slice"),
+    ],
+)
+def test_an_accelerator_that_is_nearly_named_is_refused_with_what_is_meant(label: str, meant: str) -> None:
     with pytest.raises(ImpossibleShape) as refused:
         shape_of(label, Topology.parse("2x2"), 4)
     assert str(refused.value) == (
-        f'cloud.google.com/gke-tpu-accelerator: "{label}" is unknown: use tpu-v4-podslice, tpu-v5-lite-podslice, '
-        "tpu-v5-lite-device, tpu-v5p-slice, tpu-v6e-slice, tpu7x or tpu7"
+        f'cloud.google.com/gke-tpu-accelerator: "{label}" is unknown: did you mean {meant}? Use one of {KNOWN}'
     )
+
+
+@pytest.mark.parametrize("label", ["tpu-v2", "tpu-v3-podslice", "nvidia-h100-80gb", "tpu", "a" * 64])
+def test_an_unknown_accelerator_is_refused_with_the_known_ones(label: str) -> None:
+    with pytest.raises(ImpossibleShape) as refused:
+        shape_of(label, Topology.parse("2x2"), 4)
+    assert str(refused.value) == f'cloud.google.com/gke-tpu-accelerator: "{label}" is unknown: use {KNOWN}'
 
 
 def test_what_is_not_selected_is_said_to_be_missing() -> None:

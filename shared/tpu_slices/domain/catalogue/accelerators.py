@@ -10,6 +10,7 @@ types, chips and boot disks, reserved.go and os-reserved.yaml for allocatable re
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -100,6 +101,10 @@ def _machine(
     )
 
 
+_GENERATION = re.compile(r"(?:tpu)?[-_ ]?v?(\d{1,2})[-_ ]?(e|p|x|lite)?(?![a-z0-9])", re.ASCII)
+"""At the beginning of what is meant for a label, as in tpu-v7x, v6e or tpu-v5-lite."""
+_NAMED = {"trillium": "6e", "ironwood": "7x"}
+"""Google's names of generations."""
 _LONGEST_SIDE = 256  # of any topology that xpk lists
 
 _FLAT = _topologies("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")
@@ -240,8 +245,24 @@ def accelerator_of(label: str) -> Accelerator:
     kind = CATALOGUE.get(label)
     if kind is None:
         said = f'"{label}" is unknown' if label else "the pods select none"
-        raise ImpossibleShape(f"cloud.google.com/gke-tpu-accelerator: {said}: use {_one_of(CATALOGUE)}")
+        meant = _meant_by(label.lower().replace("litepod", "lite"))
+        use = f"did you mean {_one_of(iter(meant))}? Use one of" if meant else "use"
+        raise ImpossibleShape(f"cloud.google.com/gke-tpu-accelerator: {said}: {use} {_one_of(CATALOGUE)}")
     return kind
+
+
+def _meant_by(text: str) -> list[str]:
+    """Return the accelerators of the generation that a text names; empty if it names none that is known."""
+    named = _generation(text)
+    known = {kind.label: _generation(kind.generation) for kind in CATALOGUE.values()}
+    same = [label for label, generation in known.items() if generation == named]
+    return same or [label for label, generation in known.items() if named and generation.rstrip("epx") == named]
+
+
+def _generation(text: str) -> str:
+    """Return number and letter, as in 5e; empty if the text begins with none."""
+    found = _GENERATION.match(text)
+    return f"{found[1]}{(found[2] or '').replace('lite', 'e')}" if found else _NAMED.get(text, "")
 
 
 def topology_of(label: str, text: str) -> Topology:

@@ -1,0 +1,155 @@
+"""What Kueue adds to a workload when it admits it, by the queues and flavors of the same files. Pure.
+
+LocalQueue -> ClusterQueue -> its groups of resources of which pods request one -> the first flavor that suits:
+its nodeLabels become selectors, its tolerations tolerations (sigs.k8s.io/kueue pkg/podset, as of 0.19). A flavor suits
+pods that select no other value of a label that a flavor of the group has, and tolerate its taints
+(pkg/scheduler/flavorassigner). Which one has quota is not known. Of a LeaderWorkerSet Kueue changes the pods alone,
+and not the templates, which say what its slices are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.workloads import Json, reading
+from tpu_slices_cli.applied.world import World, templates_of
+
+QUEUE = "kueue.x-k8s.io/queue-name"
+_DEFAULT = "default"
+"""The LocalQueue of workloads that name none, if their namespace has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A workload as Kueue starts it, and what may go otherwise."""
+
+    body: Json
+    warnings: tuple[str, ...] = ()
+
+
+def admitted(body: Json, kind: OwnerKind, world: World) -> Admitted:
+    """Return the workload with what Kueue adds to it; as it is if no file has its queue."""
+    if kind not in {OwnerKind.JOBSET, OwnerKind.JOB}:
+        return Admitted(body)
+    metadata = body["metadata"]
+    name = (metadata.get("labels") or {}).get(QUEUE) or _DEFAULT
+    with reading(f"LocalQueue {name}, or what it leads to"):
+        offers = _offers(name, world.namespace_of(body), world)
+    if not offers:
+        return Admitted(body)
+    admitted_body, warnings = deepcopy(body), dict[str, None]()
+    for path, template in templates_of(admitted_body, kind):
+        for offer in offers:
+            if not offer.covered.isdisjoint(_requested(template)):
+                warning = offer.give(template["spec"])
+                warnings |= {f"{body['kind']} {metadata.get('name')}: {path}: {warning}": None} if warning else {}
+    return Admitted(admitted_body, tuple(warnings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Flavor:
+    """A ResourceFlavor."""
+
+    name: str
+    labels: Mapping[str, Any]
+    tolerations: Sequence[Json]
+    taints: Sequence[Json]
+    known: bool
+    """False: no file has it."""
+
+    def gives(self, other: _Flavor) -> bool:
+        """Return whether pods get the same of both."""
+        return (self.labels, self.tolerations) == (other.labels, other.tolerations)
+
+
+def _offers(name: object, namespace: str, world: World) -> tuple[_Offer, ...]:
+    """Return what the ClusterQueue of a LocalQueue offers, a group of resources each; nothing if no file has it."""
+    local = world.get("kueue.x-k8s.io/LocalQueue", name, namespace)
+    queue = local and world.get("kueue.x-k8s.io/ClusterQueue", (local.get("spec") or {}).get("clusterQueue"))
+    if not queue:
+        return ()
+    return tuple(
+        _Offer(
+            str(queue["metadata"].get("name")),
+            frozenset(map(str, group.get("coveredResources") or ())),
+            tuple(_flavor(str(each["name"]), world) for each in group.get("flavors") or ()),
+        )
+        for group in (queue.get("spec") or {}).get("resourceGroups") or ()
+    )
+
+
+def _flavor(name: str, world: World) -> _Flavor:
+    flavor = world.get("kueue.x-k8s.io/ResourceFlavor", name)
+    spec = (flavor or {}).get("spec") or {}
+    tolerations, taints = ([dict(each) for each in spec.get(field) or ()] for field in ("tolerations", "nodeTaints"))
+    return _Flavor(name, dict(spec.get("nodeLabels") or {}), tolerations, taints, known=flavor is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """What the flavors of one group of resources of a ClusterQueue give to pods."""
+
+    queue: str
+    covered: frozenset[str]
+    flavors: tuple[_Flavor, ...]
+
+    def give(self, spec: dict[str, Any]) -> str:
+        """Add to a pod's spec what the first flavor that suits has; return what may go otherwise, or nothing."""
+        suit = [each for each in self.flavors if each.known and self._suits(each, spec)]
+        if not suit:
+            return self._why_never(spec) if all(each.known for each in self.flavors) else ""
+        first = suit[0]
+        spec["nodeSelector"] = {**_selectors(spec), **first.labels}
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *first.tolerations]
+        different = [each.name for each in suit if not first.gives(each)]
+        if not different:
+            return ""
+        return (
+            f"planned for the flavor {first.name}: ClusterQueue {self.queue} may admit it to {' or '.join(different)}, "
+            f"too, when {first.name} has no quota left: select what one of them has to be sure"
+        )
+
+    def _suits(self, flavor: _Flavor, spec: Json) -> bool:
+        tolerations = [*(spec.get("tolerations") or ()), *flavor.tolerations]
+        taints = [each for each in flavor.taints if each.get("effect") in {"NoSchedule", "NoExecute"}]
+        agrees = self._selected(spec).items() <= flavor.labels.items()
+        return agrees and all(_tolerated(taint, tolerations) for taint in taints)
+
+    def _selected(self, spec: Json) -> dict[str, Any]:
+        """Return what pods select of the labels that flavors have."""
+        keys = {key for each in self.flavors for key in each.labels}
+        return {key: value for key, value in sorted(_selectors(spec).items()) if key in keys}
+
+    def _why_never(self, spec: Json) -> str:
+        selects = ", ".join(f"{key}: {value}" for key, value in self._selected(spec).items())
+        what = f"the pods select {selects}" if selects else "their taints are not tolerated"
+        names = ", ".join(each.name for each in self.flavors) or "it"
+        return (
+            f"ClusterQueue {self.queue} never admits it: {what}, and no flavor of {names} suits: change the nodeLabels "
+            "of one, or the pods"
+        )
+
+
+def _tolerated(taint: Json, tolerations: Iterable[Json]) -> bool:
+    """Return whether one of these tolerates a taint (k8s.io/api core/v1 Toleration.ToleratesTaint)."""
+    return any(
+        (each.get("effect") or taint.get("effect")) == taint.get("effect")
+        and (each.get("key") or taint.get("key")) == taint.get("key")
+        and (each.get("operator") == "Exists" or (each.get("value") or "") == (taint.get("value") or ""))
+        for each in tolerations
+    )
+
+
+def _requested(template: Json) -> set[str]:
+    """Return the names of the resources that the containers of a template request; pods are counted, too."""
+    spec = template["spec"]
+    resources = [each.get("resources") or {} for each in (*(spec.get("initContainers") or ()), *spec["containers"])]
+    return {"pods"} | {name for each in resources for some in ("limits", "requests") for name in each.get(some) or ()}
+
+
+def _selectors(spec: Json) -> dict[str, Any]:
+    return dict(spec.get("nodeSelector") or {})

@@ -1,0 +1,63 @@
+"""The other objects of the files that are planned: what is applied together exists together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.workloads import Json
+
+_Key = tuple[str, str, str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Objects by API group, kind, name and namespace; None: their kind has no namespaces."""
+
+    objects: Mapping[_Key, Json]
+    namespace: str
+    """That of manifests without one."""
+
+    def get(self, kind: str, name: object, namespace: str | None = None) -> Json | None:
+        """Return the object of a kind, as `Service` or `scheduling.k8s.io/PodGroup`; None: no file has it."""
+        group, _, itself = kind.rpartition("/")
+        return self.objects.get((group, itself, str(name), namespace))
+
+    def namespace_of(self, body: Json) -> str:
+        return str(body["metadata"].get("namespace") or self.namespace)
+
+
+_WITHOUT_NAMESPACE = frozenset({"ClusterQueue", "ResourceFlavor"})
+"""Of the kinds that are asked for."""
+
+
+def world_of(bodies: Iterable[Json], namespace: str) -> World:
+    """Return the world of these objects; `namespace` is that of manifests without one."""
+    world = World({}, namespace)
+    return World({_key(body, world): body for body in bodies}, namespace)
+
+
+def _key(body: Json, world: World) -> _Key:
+    group, slash, _ = str(body["apiVersion"]).partition("/")
+    kind = str(body["kind"])
+    namespace = None if kind in _WITHOUT_NAMESPACE else world.namespace_of(body)
+    return group if slash else "", kind, str(body["metadata"].get("name")), namespace
+
+
+def templates_of(body: Json, kind: OwnerKind) -> Iterator[tuple[str, Any]]:
+    """Yield the pod templates of a workload, each with the path of its spec's parent."""
+    spec = body["spec"]
+    match kind:
+        case OwnerKind.JOBSET:
+            for index, job in enumerate(spec["replicatedJobs"]):
+                yield f"spec.replicatedJobs[{index}].template.spec.template", job["template"]["spec"]["template"]
+        case OwnerKind.JOB:
+            yield "spec.template", spec["template"]
+        case OwnerKind.LEADER_WORKER_SET:
+            for field in ("leaderTemplate", "workerTemplate"):
+                if template := spec["leaderWorkerTemplate"].get(field):
+                    yield f"spec.leaderWorkerTemplate.{field}", template
+        case OwnerKind.TPU_NODE_GROUP:
+            return
