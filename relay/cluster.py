@@ -15,6 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from relay import translate
 from relay.connection import in_words
+from relay.notices.unserved_pod import unserved
 from relay.objects import WORKLOADS, Aside, HostPod, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
 from relay.watch import Response, Source
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
@@ -95,7 +96,7 @@ def unscheduled(api: client.ApiClient, vendor: Vendor = GKE) -> Source[Aside, Un
         label_selector=f"!{JOBSET_NAME}",
         field_selector="spec.nodeName=,status.phase=Pending",
     )
-    return Source(Aside.UNSCHEDULED, pods, partial(translate.unserved, vendor=vendor), "uid", "pods")
+    return Source(Aside.UNSCHEDULED, pods, partial(unserved, vendor=vendor), "uid", "pods")
 
 
 class Cluster:

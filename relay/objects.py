@@ -273,6 +273,8 @@ class UnservedPod:
     identity: str
     owner: Reference
     """What controls it; itself if nothing does."""
+    why: str = ""
+    """Why it gets no slice, whatever its owner is; empty: its owner says it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

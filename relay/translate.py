@@ -21,12 +21,11 @@ from relay.objects import (
     Pool,
     PoolKey,
     Reference,
-    UnservedPod,
     Workload,
     WorkloadName,
 )
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
+from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import (
     ClaimId,
@@ -37,7 +36,6 @@ from tpu_slices.domain.model.slices import (
     is_claim_id,
     pool_name,
 )
-from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import (
     ACCELERATOR,
     COUNT,
@@ -69,11 +67,9 @@ from tpu_slices.wire.leaders import (
     member_of_a_job,
 )
 from tpu_slices.wire.readers import Reader
-from tpu_slices.wire.tpu_objects import provisioned_by_gke
 from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
-    JOBSET_NAME,
     LABELS,
     Json,
     chips_of,
@@ -170,7 +166,7 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         asks=replace(leads.asks, labels=leads.asks.labels[:LABELS_KEPT]),
         hardware=_hardware(obj),
         volumes=volumes_of(obj)[:VOLUMES_PER_FACT],
-        waiting=_cannot_be_scheduled(obj) and _asks_us(obj),
+        waiting=cannot_be_scheduled(obj) and asks_us(obj),
         node=None if has_ended(obj) else obj["spec"].get("nodeName"),
         created=_created(obj),
     )
@@ -218,27 +214,6 @@ def told_by_pod(obj: Json) -> Hashable:
         scheduled.get("status"),
         scheduled.get("reason"),
     )
-
-
-def unserved(obj: Json, vendor: Vendor = GKE) -> UnservedPod | None:
-    """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node."""
-    metadata = obj["metadata"]
-    annotations = strings(metadata, "annotations")
-    if (
-        not (_cannot_be_scheduled(obj) and _asks_us(obj))
-        or JOBSET_NAME in strings(metadata, "labels")
-        or (vendor is GKE and (provisioned_by_gke(obj) or any(key in annotations for key in PROVISIONING_REQUESTS)))
-    ):
-        return None
-    return UnservedPod(metadata["uid"], _owner_of(metadata))
-
-
-def _owner_of(metadata: Json) -> Reference:
-    namespace, name = metadata["namespace"], strings(metadata, "labels").get(leader_worker_sets.NAME)
-    if name is not None:
-        kind = OwnerKind.LEADER_WORKER_SET
-        return Reference(kind.api_version, kind.value, namespace, name, "")
-    return controller_of(metadata) or Reference("v1", "Pod", namespace, metadata["name"], metadata["uid"])
 
 
 def controller_of(metadata: Json) -> Reference | None:
@@ -325,7 +300,7 @@ def _pool(labels: Mapping[str, str]) -> Pool | None:
     return PoolKey(ClaimId(slice_id), int(attempt)) if is_count(attempt) and is_claim_id(slice_id) else None
 
 
-def _cannot_be_scheduled(pod: Json) -> bool:
+def cannot_be_scheduled(pod: Json) -> bool:
     scheduled = condition(pod, "PodScheduled")
     return (
         pod.get("status", {}).get("phase") == "Pending"
@@ -336,7 +311,7 @@ def _cannot_be_scheduled(pod: Json) -> bool:
     )
 
 
-def _asks_us(pod: Json) -> bool:
+def asks_us(pod: Json) -> bool:
     """Return whether a pod requests chips of hosts that nobody has said it waits for, as of a TPUNodeGroup."""
     waits_for_a_group = not GROUP_KEYS.isdisjoint(strings(pod["spec"], "nodeSelector"))
     return chips_of(pod) > 0 and not opted_out(pod) and not waits_for_a_group

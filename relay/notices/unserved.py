@@ -2,7 +2,8 @@
 
 | a pod that cannot be scheduled                                      | is told of                                    |
 |---------------------------------------------------------------------|-----------------------------------------------|
-| is of a JobSet, has opted out, or selects hosts that GKE provisions | never (`translate.unserved`)                  |
+| is of a JobSet, has opted out, or selects hosts that GKE provisions | never (`unserved_pod.unserved`)               |
+| claims chips as devices (DRA), of a JobSet, too                     | that no slice is made for claims              |
 | is of a Job or LeaderWorkerSet that is served                       | in the reports of that workload               |
 | is one for which the cluster autoscaler adds nodes                  | not before it had `HELP_WITHIN` to do so      |
 | every other                                                         | after `TOLD_AFTER`, by an Event on its owner  |
@@ -80,17 +81,19 @@ class Waiting:
     owner: Reference
     pods: frozenset[str]
     since: datetime
+    why: str = ""
+    """Why they get no slice, whatever their owner is; empty: that says it."""
 
 
 class UnservedPods:
     """The pods that wait, by UID, and when their owners are looked at. Pure."""
 
     def __init__(self) -> None:
-        self._since: dict[str, tuple[Reference, datetime]] = {}
+        self._since: dict[str, tuple[UnservedPod, datetime]] = {}
         self._not_before: dict[Reference, datetime] = {}
 
     def saw(self, pod: UnservedPod, now: datetime) -> None:
-        self._since.setdefault(pod.identity, (pod.owner, now))
+        self._since.setdefault(pod.identity, (pod, now))
 
     def listed(self, pods: Iterable[UnservedPod], now: datetime) -> None:
         """Record all pods that wait; others do not any more."""
@@ -108,11 +111,13 @@ class UnservedPods:
     def due(self, now: datetime) -> list[Waiting]:
         """Return whose pods have waited for long; owners without any are forgotten."""
         pods: defaultdict[Reference, dict[str, datetime]] = defaultdict(dict)
-        for uid, (owner, since) in self._since.items():
-            pods[owner][uid] = since
+        why: dict[Reference, str] = {}
+        for uid, (pod, since) in self._since.items():
+            pods[pod.owner][uid] = since
+            why[pod.owner] = pod.why
         self._not_before = {owner: time for owner, time in self._not_before.items() if owner in pods}
         return [
-            Waiting(owner, frozenset(each), min(each.values()))
+            Waiting(owner, frozenset(each), min(each.values()), why[owner])
             for owner, each in pods.items()
             if min(each.values()) + TOLD_AFTER <= now and self._not_before.get(owner, now) <= now
         ]
@@ -181,7 +186,7 @@ class OwnersTold:
     def _tell(self, waiting: Waiting) -> timedelta:
         """Return when to look at an owner again, after it was told, unless it is served or helped."""
         try:
-            owner, why = self._why(waiting.owner)
+            owner, why = self._why(waiting)
             if not why or is_helped(waiting.pods, self._cluster.scale_ups(owner.namespace), self._now()):
                 return TOLD_AFTER
             self._cluster.renew(not_served(owner, why, self._now(), waiting.since))
@@ -191,11 +196,14 @@ class OwnersTold:
         _log.info(LogEvent.OWNER_TOLD, owner=text_of(owner), message=why)
         return AGAIN_AFTER
 
-    def _why(self, owner: Reference) -> tuple[Reference, str]:
+    def _why(self, waiting: Waiting) -> tuple[Reference, str]:
         """Return who is told, and why its pods get no slice; empty if they may get one, or if it is gone."""
+        owner = waiting.owner
         if (owner.api_version, owner.kind) == _REPLICA_SET:
             replicas = self._cluster.replica_set(owner.namespace, owner.name)
             owner = (replicas and controller_of(replicas["metadata"])) or owner
+        if waiting.why:
+            return owner, waiting.why
         kind = _SERVED.get((owner.api_version, owner.kind))
         if kind is None:
             group, slash, _ = owner.api_version.partition("/")

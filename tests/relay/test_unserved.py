@@ -12,9 +12,9 @@ import pytest
 import yaml
 from kubernetes import client
 
-from relay import translate
 from relay.health import Health
 from relay.notices.unserved import AGAIN_AFTER, HELP_WITHIN, TOLD_AFTER, OwnersTold
+from relay.notices.unserved_pod import unserved
 from relay.objects import Aside, Bookmarked, Failed, Listed, Lost, Saw, Ticked
 from tests.examples.refused import EXAMPLES, answer_of
 from tests.relay.objects import OPTED_OUT, Json, group_pod, job, job_pod, leader_worker_set, pod
@@ -96,11 +96,11 @@ class Told:
         self._owners = OwnersTold(self.cluster, lambda: self.now, Health(lambda: self.now), vendor)
 
     def lists(self, *pods: Json) -> None:
-        self._owners.put(Listed(Aside.UNSCHEDULED, [each for each in map(translate.unserved, pods) if each], "1"))
+        self._owners.put(Listed(Aside.UNSCHEDULED, [each for each in map(unserved, pods) if each], "1"))
 
     def sees(self, *pods: Json) -> None:
         for each in pods:
-            read = translate.unserved(each)
+            read = unserved(each)
             assert read is not None
             self._owners.put(Saw(Aside.UNSCHEDULED, read, "2"))
 
@@ -252,16 +252,16 @@ NOT_TOLD: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("change", NOT_TOLD.values(), ids=NOT_TOLD.keys())
 def test_a_pod_that_is_helped_or_needs_no_help_is_not_looked_at(change: Any) -> None:
     made = of_web(0)
-    assert translate.unserved(made) is not None
+    assert unserved(made) is not None
     change(made)
-    assert translate.unserved(made) is None
+    assert unserved(made) is None
 
 
 @pytest.mark.parametrize("which", ["of a ComputeClass", "of a ProvisioningRequest"])
 def test_a_pod_that_waits_for_gke_where_there_is_none_is_looked_at(which: str) -> None:
     made = of_web(0)
     NOT_TOLD[which](made)
-    assert translate.unserved(made, COMPUTE_ENGINE) is not None
+    assert unserved(made, COMPUTE_ENGINE) is not None
 
 
 def test_an_owner_for_whom_gke_adds_nodes_is_told_once_that_did_not_help(told: Told) -> None:
@@ -313,3 +313,27 @@ def test_nobody_is_told_while_the_watch_is_interrupted(told: Told) -> None:
 def test_the_pods_of_a_replica_set_that_nothing_controls_are_told_of_on_it(told: Told) -> None:
     told.lists(controlled(0, "ReplicaSet", "alone"))
     assert [*told.after(TOLD_AFTER)] == ["ReplicaSet alone"]
+
+
+def claiming(made: Json, **spec: Any) -> Json:
+    """Return a pod that claims chips as devices, in the place of requesting them."""
+    without_chips(made)
+    made["spec"] |= {"resourceClaims": [{"name": "tpus", "resourceClaimTemplateName": "all-tpus"}], **spec}
+    return made
+
+
+TOLERATES: Json = {"tolerations": [{"key": "google.com/tpu", "operator": "Exists"}]}
+
+
+def test_the_owner_of_pods_that_claim_chips_as_devices_is_told_that_no_slice_is_made_for_claims(told: Told) -> None:
+    of_jobset = pod(7)
+    told.lists(claiming(of_web(0), **TOLERATES), claiming(of_jobset))
+    said = told.after(TOLD_AFTER)
+    assert sorted(said) == ["Deployment web", "JobSet llama"]
+    for message in said.values():
+        assert "its pods claim chips as devices (resourceClaims: tpus), by dynamic resource allocation" in message
+        assert "request google.com/tpu in resources.limits instead" in message
+
+
+def test_a_pod_that_claims_devices_and_neither_selects_nor_tolerates_hosts_with_chips_is_not_looked_at() -> None:
+    assert unserved(claiming(of_web(0), nodeSelector={})) is None

@@ -188,7 +188,7 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
         started = admitted(body, reader.kind, where.world)
         manifest, body = replace(manifest, body=started.body), started.body
         open_ = (*_left_open(body, declares=reader.kind.declares), *started.warnings)
-        why = skip_workload(body, reader)
+        why = skip_workload(body, reader, where.world.claims_of(body))
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
         _check_creation(manifest, reader)
@@ -202,7 +202,7 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
         hang = hangs(Workload(body, reader.kind, made), where.world) if made else ()
         of_jobset = caveats(body) if made and reader.kind is OwnerKind.JOBSET else ()
         return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *hang, *open_))
-    why = skip_other(body, where.vendor)
+    why = skip_other(body, where.vendor, where.world.claims_of(body))
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
     open_ = _left_open(body)

@@ -18,6 +18,7 @@ from enum import StrEnum
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.wire.device_claims import Find, claimed_chips, nothing_known, why_not_by_claims
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
 from tpu_slices.wire.tpu_objects import NOT_INDEXED, of_tpu_nodes, requests_chips, why_not_served
@@ -41,7 +42,7 @@ Why = tuple[SkipReason, str]
 """The reason, and a text with what is skipped, why, and what to do."""
 
 
-def skip_workload(obj: Json, reader: Reader) -> Why | None:
+def skip_workload(obj: Json, reader: Reader, find: Find = nothing_known) -> Why | None:
     """Return why a workload gets no slices as a whole; ValueError: a template is malformed."""
     what = _named(obj)
     if requests_chips(obj) or reader.kind.declares:
@@ -54,7 +55,7 @@ def skip_workload(obj: Json, reader: Reader) -> Why | None:
         if state not in {WorkloadState.ACTIVE, WorkloadState.SUSPENDED}:
             return SkipReason.ENDED, f"{what} is {state.lower()}, and needs no slices any more"
     if not reader.asks_for_tpu(obj):
-        return _without_chips(obj)
+        return _without_chips(obj, find)
     why = reader.not_ours(obj)
     return (SkipReason.NOT_SERVED, f"{what} gets no slice: {why}") if why else None
 
@@ -88,15 +89,17 @@ def leaderless(jobset: Json) -> frozenset[str]:
     )
 
 
-def skip_other(obj: Json, vendor: Vendor) -> Why | None:
+def skip_other(obj: Json, vendor: Vendor, find: Find = nothing_known) -> Why | None:
     """Return why an object that is no workload of ours gets no slice; None: it is a leader pod."""
     if obj["kind"] == "Pod" and (leader_of_a_job(obj) or leader_of_a_group(obj)) and requests_chips(obj):
         return (SkipReason.OPTED_OUT, f"{_named(obj)} {_OUT}") if opted_out(obj) else None
     why = why_not_served(obj, vendor)
-    return (SkipReason.NOT_SERVED, why) if why else _without_chips(obj)
+    return (SkipReason.NOT_SERVED, why) if why else _without_chips(obj, find)
 
 
-def _without_chips(obj: Json) -> Why:
+def _without_chips(obj: Json, find: Find) -> Why:
+    if claims := claimed_chips(obj, find):
+        return SkipReason.NOT_SERVED, f"{_named(obj)} gets no slice: {why_not_by_claims(claims)}"
     before = of_tpu_nodes(obj)
     if before is None:
         return SkipReason.REQUESTS_NO_TPU, f"{_named(obj)} requests no TPU chips"

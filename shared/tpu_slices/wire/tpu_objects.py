@@ -87,13 +87,13 @@ class Controller:
 def requests_chips(obj: Json) -> bool:
     """Return whether an object of whatever kind requests chips for the pods that come of it."""
     group, kind = _group_and_kind(obj)
-    sections = (section for each in _mappings(obj.get("spec") or obj) for section in _resources(each))
+    sections = (section for each in mappings(obj.get("spec") or obj) for section in _resources(each))
     return (group, kind) == _PATHWAYS or any(section.get(CHIPS) not in (None, 0, "0") for section in sections)
 
 
 def of_tpu_nodes(obj: Json) -> str | None:
     """Return the resource of TPU Nodes that an object requests, which no host offers; None: it requests none."""
-    sections = (section for each in _mappings(obj.get("spec") or obj) for section in _resources(each))
+    sections = (section for each in mappings(obj.get("spec") or obj) for section in _resources(each))
     return next((str(name) for section in sections for name in section if str(name).startswith(_TPU_NODES)), None)
 
 
@@ -126,7 +126,7 @@ def why_none_for(controller: Controller, vendor: Vendor) -> str:
 
 def provisioned_by_gke(obj: Json) -> str | None:
     """Return that GKE provisions the nodes, if a pod template selects so."""
-    selectors = (_mapping(each.get("nodeSelector")) for each in _mappings(obj) if "containers" in each)
+    selectors = (_mapping(each.get("nodeSelector")) for each in mappings(obj) if "containers" in each)
     selected = ((key, selector[key]) for selector in selectors for key in GKE_PROVISIONERS if key in selector)
     return next(
         (f'{key}: its pods select "{value}", so GKE itself provisions the nodes' for key, value in selected), None
@@ -161,7 +161,7 @@ def _resources(section: Json) -> Iterator[Json]:
     return (_mapping(section.get(key)) for key in ("limits", "requests"))
 
 
-def _mappings(value: Any) -> Iterator[Json]:
+def mappings(value: Any) -> Iterator[Json]:
     """Yield every mapping in a value, each once: YAML's aliases may repeat them, and refer to what they are in."""
     left, seen = [value], set[int]()
     while left:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from relay import translate
 from relay.node_groups.evictor import evictions
+from relay.notices.unserved_pod import unserved
 from relay.objects import PoolKey
 from tests.builders import NOW
 from tests.relay.closing import SLICE, Site
@@ -111,9 +111,9 @@ def test_a_pod_that_selects_the_hosts_of_a_group_is_not_told_that_it_gets_no_sli
     waiting = pod(spec={"nodeSelector": {**SELECTOR, GROUP_NAME: "my-group"}})
     for label in [each for each in waiting["metadata"]["labels"] if each.startswith("jobset")]:
         del waiting["metadata"]["labels"][label]
-    assert translate.unserved(waiting) is None
+    assert unserved(waiting) is None
     del waiting["spec"]["nodeSelector"][GROUP_NAME]
-    assert translate.unserved(waiting) is not None
+    assert unserved(waiting) is not None
 
 
 # closing hosts, with pods to be evicted

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.wire.device_claims import Find
 from tpu_slices.wire.workloads import Json
 
 _Key = tuple[str, str, str, str | None]
@@ -24,6 +25,10 @@ class World:
         """Return the object of a kind, as `Service` or `scheduling.k8s.io/PodGroup`; None: no file has it."""
         group, _, itself = kind.rpartition("/")
         return self.objects.get((group, itself, str(name), namespace))
+
+    def claims_of(self, body: Json) -> Find:
+        """Return what finds the ResourceClaims, and the templates of them, that the pods of an object name."""
+        return lambda kind, name: self.get(kind, name, self.namespace_of(body))
 
     def namespace_of(self, body: Json) -> str:
         return str(body["metadata"].get("namespace") or self.namespace)
