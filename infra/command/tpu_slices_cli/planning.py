@@ -25,7 +25,7 @@ from tpu_slices.wire.tpu_objects import requests_chips
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
-from tpu_slices_cli.prices import Total, price_of
+from tpu_slices_cli.prices import Price, Total, price_of
 from tpu_slices_cli.skipping import SkipReason, skip_other, skip_workload, skipped_templates
 
 SettingsFor = Callable[[TemplateRequest | NodeGroup], ClusterSettings]
@@ -59,6 +59,8 @@ class Planned:
     job: WorkloadJob
     outcome: SliceSpec | Refusal
     order: PoolOrder
+    settings: ClusterSettings
+    """Those of its cluster."""
     created: bool
     """True: the workload exists, so its UID and the names that depend on it are final."""
     needs_pins: bool = False
@@ -68,6 +70,11 @@ class Planned:
     def of_instances(self) -> bool:
         """Whether the slice is a group of instances on Compute Engine, rather than a node pool of GKE."""
         return self.order.settings.compute is not None
+
+    @property
+    def price(self) -> Price | None:
+        """What it costs; None: it is refused."""
+        return price_of(self.outcome, self.settings) if isinstance(self.outcome, SliceSpec) else None
 
     @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
@@ -88,7 +95,7 @@ class Planned:
             "job_index": self.job.job_index,
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
-            "price": spec and price_of(spec).as_json(),
+            "price": self.price and self.price.as_json(),
             "node_pool": as_rest(self.order) if spec and not self.of_instances else None,
             **({"requests": self._requests if spec else None} if self.of_instances else {}),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
@@ -114,7 +121,7 @@ class Plan:
 
     @property
     def total(self) -> Total:
-        return Total(tuple(map(price_of, self.specs)))
+        return Total(tuple(each.price for each in self.slices if each.price))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -154,6 +161,10 @@ class _Where:
     vendor: Vendor
     pinning: Pinning | None
     """By what pods are pinned; None: it is not known."""
+
+    def chips(self, request: TemplateRequest) -> int:
+        """Return the chips of all slices that a template requests."""
+        return chips_requested([request], self.settings_for(request).accelerators)
 
     def leader(self, leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:
         """Return a leader that is not created yet as it will be."""
@@ -276,7 +287,7 @@ class _Owner:
             spec=outcome if isinstance(outcome, SliceSpec) else None,
             settings=settings.pools,
         )
-        return Planned(job, outcome, order, created=self.uid is not None)
+        return Planned(job, outcome, order, settings, created=self.uid is not None)
 
 
 def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[Planned]:
@@ -288,7 +299,7 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
         namespace=_text(metadata, "namespace", where.namespace),
         name=_text(metadata, "name", _generated(metadata)),
         uid=metadata.get("uid"),
-        chips=chips_requested(requests),
+        chips=sum(where.chips(request) for request in requests),
     )
     for request in requests:
         for index in range(request.replicas):
@@ -320,7 +331,7 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
         namespace=_text(manifest.metadata, "namespace", where.namespace),
         name=leads.name,
         uid=leads.uid,
-        chips=chips_requested([request]),
+        chips=where.chips(request),
     )
     yield owner.asks(request, leads.asks if "uid" in manifest.metadata else where.leader(leads.asks, request))
 
