@@ -111,6 +111,9 @@ def _show_slices(planned: Plan, cluster: PlannedCluster) -> None:
     screen.print(_summary(planned, cluster))
     if planned.specs:
         screen.print(str(planned.total))
+    for section, names in planned.catalogue.items():
+        if names:
+            screen.print(plain(f"By catalogue.{section} of the cluster's settings: {', '.join(names)}."))
 
 
 def _row(planned: Planned) -> tuple[str | Text, ...]:

@@ -123,12 +123,24 @@ class Plan:
     def total(self) -> Total:
         return Total(tuple(each.price for each in self.slices if each.price))
 
+    @property
+    def catalogue(self) -> dict[str, list[str]]:
+        """What of the cluster's settings is added to the catalogue or replaces it: machine types, and prices."""
+        settings = {id(each.settings): each.settings for each in self.slices}.values()
+        rows = [(section, dict(row)) for each in settings for section, rows in each.catalogue.sections for row in rows]
+        names = {"machines": ("machine_type",), "prices": ("accelerator", "region", "kind")}
+        return {
+            section: [" ".join(row[field] for field in fields) for part, row in rows if part == section]
+            for section, fields in names.items()
+        }
+
     def as_json(self) -> dict[str, Any]:
         return {
             "slices": [each.as_json() for each in self.slices],
             "skipped": [each.as_json() for each in self.skipped],
             "invalid": [{"where": each.where, "message": each.message} for each in self.invalid],
             "warnings": [*self.warnings],
+            "catalogue": self.catalogue,
             "price": self.total.as_json(),
         }
 

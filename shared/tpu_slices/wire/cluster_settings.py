@@ -130,10 +130,7 @@ def encode_settings(settings: ClusterSettings) -> Fields:
             "chips_per_cluster": policy.chips_per_cluster,
             "namespaces": {name: native(allowed) for name, allowed in policy.namespaces.items()},
         },
-        "catalogue": {
-            "machines": [dict(row) for row in settings.catalogue.machines],
-            "prices": [dict(row) for row in settings.catalogue.prices],
-        },
+        "catalogue": {section: [dict(row) for row in rows] for section, rows in settings.catalogue.sections},
     }
 
 

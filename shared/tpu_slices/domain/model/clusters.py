@@ -236,6 +236,10 @@ class CatalogueSettings:
     prices: tuple[Cells, ...] = ()
     """A row replaces that of the same accelerator, region and kind."""
 
+    @property
+    def sections(self) -> tuple[tuple[str, tuple[Cells, ...]], ...]:
+        return ("machines", self.machines), ("prices", self.prices)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
