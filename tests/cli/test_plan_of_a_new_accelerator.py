@@ -1,4 +1,4 @@
-"""Hosts that no release knows, or that a pod gets only by name, as `slices plan` shows them and GKE is asked for them."""
+"""Hosts that no release knows, or that a pod gets only by name, as `slices plan` has them and GKE is asked for them."""
 
 from __future__ import annotations
 

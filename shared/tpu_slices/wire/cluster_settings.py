@@ -28,7 +28,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tpu_slices.domain.catalogue.accelerators import CATALOGUE
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, accelerators_with
 from tpu_slices.domain.catalogue.prices import prices_with
 from tpu_slices.domain.catalogue.rows import WrongRow
 from tpu_slices.domain.model.clusters import (
@@ -179,9 +179,10 @@ def _catalogue(written: CatalogueForm) -> CatalogueSettings:
 
 def _wrong_rows(settings: ClusterSettings) -> Iterator[str]:
     """Yield what is wrong in the rows of each section: the first of it."""
-    for read in (lambda: settings.accelerators, lambda: prices_with(settings.catalogue.prices)):
+    for rows, read in ((settings.catalogue.machines, accelerators_with), (settings.catalogue.prices, prices_with)):
         try:
-            read()
+            if rows:
+                read(rows)
         except WrongRow as wrong:
             yield str(wrong)
 
