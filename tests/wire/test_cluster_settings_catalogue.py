@@ -70,6 +70,19 @@ def test_a_row_replaces_that_of_its_machine_type_and_speaks_for_its_accelerator(
     assert CATALOGUE["tpu-v6e-slice"].flex_start is True
 
 
+def test_what_a_row_does_not_say_of_its_accelerator_stays_as_it_was() -> None:
+    own = {
+        "accelerator": "tpu-v5p-slice",
+        "machine_type": "ct5p-hightpu-4t",
+        "chips": 4,
+        "topologies": ["2x2x1"],
+        **READ,
+    }
+    before, now = CATALOGUE["tpu-v5p-slice"], decoded([own]).accelerators["tpu-v5p-slice"]
+    assert (now.in_groups, now.boot_disks, now.placement) == (before.in_groups, before.boot_disks, before.placement)
+    assert [len(machine.slices) for machine in now.machines] == [1]
+
+
 def test_a_price_is_corrected_or_taken_back_and_the_others_stay() -> None:
     rows = [{**V6E, "usd_per_chip_hour": 2.16}, {**V6E, "kind": "spot"}]
     prices = prices_with(decoded(prices=rows).catalogue.prices)
@@ -121,6 +134,14 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a network profile": (
         {"machines": [{**TPU9X, "network_profile": True}]},
         "catalogue.machines.0.network_profile: there is no such field",
+    ),
+    "neither yes nor no, of an accelerator that is known": (
+        {"machines": [{**TPU9X, "accelerator": "tpu7x", "flex_start": "maybe"}]},
+        f'{FIRST}.flex_start: "maybe" must be yes or no',
+    ),
+    "rows that do not agree": (
+        {"machines": [TPU9X, {**TPU9X, "machine_type": "tpu9x-standard-1t", "flex_start": True}]},
+        'catalogue.machines.1.flex_start: "yes" is not what another row of tpu9x says, "no": agree',
     ),
     "the same machine twice": (
         {"machines": [TPU9X, TPU9X]},

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from tpu_slices.domain.catalogue.accelerators import CATALOGUE, shape_of
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, shape_of
 from tpu_slices.domain.catalogue.machines import COLUMNS, Placement, accelerators_of, machine_row
 from tpu_slices.domain.catalogue.prices import PriceKind, price_row, prices_with
 from tpu_slices.domain.catalogue.rows import Row, WrongRow, file_of, rows_of
@@ -74,6 +74,7 @@ WRONG = {
     "no such placement": ({"placement": "LOOSE"}, 'placement: "LOOSE" must be COMPACT or WORKLOAD_POLICY'),
     "no disks": ({"boot_disks": ""}, "boot_disks: it is missing: write what the hosts support, the default first"),
     "neither yes nor no": ({"flex_start": "maybe"}, 'flex_start: "maybe" must be yes or no, or left out'),
+    "more cubes than any pod has": ({"cubes": "1000000"}, "cubes: 1000000 is more than 1024"),
     "no accelerator": ({"accelerator": ""}, "accelerator: it is missing: write it"),
     "a machine type that is there": (
         {"machine_type": "ct5p-hightpu-4t"}, "machine_type: there is a row of ct5p-hightpu-4t already: remove one"
@@ -90,6 +91,13 @@ def test_a_wrong_row_is_refused_by_file_line_field_and_remedy(change: dict[str, 
     with pytest.raises(WrongRow) as refused:
         accelerators_of(map(machine_row, rows_of(text, FILE)))
     assert str(refused.value).startswith(f"{FILE}, line {len(text.splitlines())}, {said}")
+
+
+def test_hosts_that_all_have_to_be_named_are_refused_with_their_name_if_they_are_not() -> None:
+    known = accelerators_of(map(machine_row, rows_of(read({**TPU9X, "by_name": "yes"}), FILE)))
+    with pytest.raises(ImpossibleShape, match="instance-type: tpu9x 4x4 is only available by its name: select tpu9x-"):
+        shape_of("tpu9x", Topology.parse("4x4"), 4, known=known)
+    assert shape_of("tpu9x", Topology.parse("4x4"), 4, "tpu9x-standard-4t", known).hosts == 4
 
 
 def test_a_row_with_too_few_cells_is_refused_with_the_number_of_columns() -> None:

@@ -71,6 +71,11 @@ def shape_of(
     fitting = {machine.chips: machine for machine in reversed(possible) if not machine.by_name}
     fitting |= {machine.chips: machine for machine in possible if machine.name == machine_type}
     machine = fitting.get(chips_per_pod)
+    if not fitting:
+        names = one_of(machine.name for machine in possible)
+        raise ImpossibleShape(
+            f"node.kubernetes.io/instance-type: {kind.label} {topology} is only available by its name: select {names}"
+        )
     if machine is None:
         sizes = one_of(str(chips) for chips in sorted(fitting))
         raise ImpossibleShape(

@@ -10,10 +10,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tpu_slices.domain.catalogue.rows import Cells, Row, rows_of_settings
+from tpu_slices.domain.catalogue.rows import NOTHING, Cells, Row, rows_of_settings
 from tpu_slices.domain.catalogue.topology import Topology
 
 _LONGEST_SIDE = 256  # of any topology that xpk lists
+_MOST_CUBES = 1024  # many times those of the largest pod
 
 
 class Placement(StrEnum):
@@ -121,9 +122,10 @@ def machine_row(row: Row, columns: Collection[str] = COLUMNS) -> MachineRow:
         allocatable_cpu_milli=row.number("cpu_milli_for_pods"),
         allocatable_memory_gib=row.number("memory_gib_for_pods"),
         listed=tuple(_listed(row, chips)),
-        cubes=row.number("cubes") or 0,
+        cubes=row.number("cubes", at_most=_MOST_CUBES) or 0,
         by_name=row.flag("by_name") or False,
     )
+    _accelerator_of(row, row.text("accelerator"), (machine,))
     says = {field: row.cells[field] for field in _OF_ACCELERATOR if row.cells.get(field)}
     return MachineRow(row.text("accelerator"), machine, says, row)
 
@@ -143,42 +145,49 @@ def accelerators_of(rows: Iterable[MachineRow]) -> dict[str, Accelerator]:
 def added(known: Iterable[MachineRow], rows: Iterable[Cells]) -> Iterator[MachineRow]:
     """Yield the rows of the catalogue with those of settings, each of which replaces the one of its machine type.
 
-    What it says of its accelerator holds for the accelerator's other machine types, too.
+    What it says of its accelerator holds for the accelerator's other machine types, too; what it does not say stays.
     """
+    known = tuple(known)
     own = [machine_row(row, IN_SETTINGS) for row in rows_of_settings("machines", rows)]
     mine = {each.machine.name for each in own}
-    says: dict[str, dict[str, str]] = {}
-    for each in own:
-        says.setdefault(each.accelerator, {}).update(each.says)
-    for each in known:
-        if each.machine.name not in mine:
-            yield replace(each, says={**each.says, **says.get(each.accelerator, {})})
-    yield from own
+    facts = {label: {**_said(label, known), **_said(label, own)} for label in {each.accelerator for each in own}}
+    for each in (*(each for each in known if each.machine.name not in mine), *own):
+        yield replace(each, says=facts.get(each.accelerator, each.says))
+
+
+def _said(label: str, rows: Iterable[MachineRow]) -> dict[str, str]:
+    """Return what rows say of an accelerator, in which they agree; raise WrongRow."""
+    said: dict[str, str] = {}
+    for each in rows:
+        for field, value in each.says.items() if each.accelerator == label else ():
+            if said.setdefault(field, value) != value:
+                each.row.fail(field, f'"{value}" is not what another row of {label} says, "{said[field]}": agree')
+    return said
 
 
 def _accelerator(label: str, rows: list[MachineRow]) -> Accelerator:
-    said: dict[str, str] = {}
-    for each in rows:
-        for field, value in each.says.items():
-            if said.setdefault(field, value) != value:
-                each.row.fail(field, f'"{value}" is not what another row of {label} says, "{said[field]}": agree')
-    whole = Row({**rows[0].row.cells, **said}, rows[0].row.where)
+    last = rows[-1].row
+    whole = Row({**last.cells, **_said(label, rows)}, last.where)
     machines = tuple(each.machine for each in rows)
-    placement = whole.maybe("placement", Placement, " or ".join(Placement))
-    if placement is None and any(machine.multi_host for machine in machines):
+    if not whole.words("boot_disks"):
+        whole.fail("boot_disks", "it is missing: write what the hosts support, the default first")
+    if whole.cells.get("placement", "") in NOTHING and any(machine.multi_host for machine in machines):
         whole.fail("placement", f"it is missing, and there are slices of several hosts: write {' or '.join(Placement)}")
+    return _accelerator_of(whole, label, machines)
+
+
+def _accelerator_of(row: Row, label: str, machines: tuple[MachineType, ...]) -> Accelerator:
     return Accelerator(
         label=label,
-        generation=said.get("generation", label),
+        generation=row.cells.get("generation") or label,
         machines=machines,
-        placement=placement or Placement.COMPACT,
-        boot_disks=whole.words("boot_disks")
-        or whole.fail("boot_disks", "it is missing: write what the hosts support, the default first"),
-        flex_start=whole.flag("flex_start"),
-        network_profile=whole.flag("network_profile") or False,
-        in_groups=whole.flag("in_groups") or False,
-        minimum_gke=whole.maybe("minimum_gke", str, ""),
-        slice_names=whole.maybe("slice_names", _names, "such as v6e-CHIPS or v4-CORES"),
+        placement=row.maybe("placement", Placement, " or ".join(Placement)) or Placement.COMPACT,
+        boot_disks=row.words("boot_disks"),
+        flex_start=row.flag("flex_start"),
+        network_profile=row.flag("network_profile") or False,
+        in_groups=row.flag("in_groups") or False,
+        minimum_gke=row.maybe("minimum_gke", str, ""),
+        slice_names=row.maybe("slice_names", _names, "such as v6e-CHIPS or v4-CORES"),
     )
 
 

@@ -52,9 +52,10 @@ class Row:
         except ValueError:
             return self.fail(field, f'"{text}" must be {must}')
 
-    def number(self, field: str) -> int | None:
+    def number(self, field: str, at_most: int = 1_000_000) -> int | None:
         """Return a whole number; what is not known is never zero."""
-        return self.maybe(field, _above_zero, "a whole number above zero, or left out if it is not known")
+        found = self.maybe(field, _above_zero, "a whole number above zero, or left out if it is not known")
+        return found if found is None or found <= at_most else self.fail(field, f"{found} is more than {at_most}")
 
     def flag(self, field: str) -> bool | None:
         return self.maybe(field, _yes_or_no, "yes or no, or left out if it is not known")
