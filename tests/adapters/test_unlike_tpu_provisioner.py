@@ -70,6 +70,20 @@ DIFFERENCES = (
         why="the pod or its reservation may name the zone",
     ),
     Difference(
+        field="config.machineType",
+        story="tpu7x-ultranet-by-its-name",
+        theirs="tpu7x-standard-4t",
+        ours="tpu7x-ultranet-4t",
+        why="a pod may select a machine type that GKE gives only by its name",
+    ),
+    Difference(
+        field="config.labels.node.kubernetes.io/instance-type",
+        story="tpu7x-ultranet-by-its-name",
+        theirs="tpu7x-ultranet-4t",
+        ours=None,
+        why="GKE sets it, of the machine type that the host has",
+    ),
+    Difference(
         field="config.labels.topology.kubernetes.io/zone",
         story="a-tenants-node-selectors",
         theirs="us-central2-a",

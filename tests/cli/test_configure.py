@@ -56,6 +56,17 @@ def test_settings_are_checked_shown_and_written(world: World, file: Path) -> Non
     assert known.zone == "us-central2-b"
 
 
+def test_a_day_in_a_row_of_the_catalogue_is_written_as_text_which_firestore_stores(world: World, file: Path) -> None:
+    row = "{accelerator: tpu7, region: us-east5, kind: spot, usd_per_chip_hour: 3, read: 2026-11-30, source: contract}"
+    file.write_text(f"{file.read_text()}catalogue:\n  prices:\n  - {row}\n")
+    result = slices(world, "configure", file, "--yes")
+    assert result.exit_code == 0, result.output
+    written = world.store.document(settings_key(RESEARCH))
+    assert written is not None
+    assert written["catalogue"]["prices"][0]["read"] == "2026-11-30"
+    assert "is up to date" in slices(world, "configure", file).stdout
+
+
 def test_unchanged_settings_are_not_written_again(world: World, file: Path) -> None:
     slices(world, "configure", file, "--yes")
     revision = world.store.revision(settings_key(RESEARCH))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import RESEARCH, ROOT, Slices
 from tests.world import World
 from tpu_slices.adapters.gke.requests import as_rest
+from tpu_slices.domain.catalogue.prices import PriceKind
 from tpu_slices_cli.app import main
 from tpu_slices_cli.settings_file import read_settings
 from tpu_slices_simulator.fakes.backend import Verb
@@ -82,9 +83,10 @@ def test_json_shows_the_node_pool_as_gkes_rest_api_does(slices: Slices) -> None:
         "chips": 16,
         "price": {
             "usd_per_hour": None,
-            "on_demand_usd_per_hour": None,
-            "spot_usd_per_hour": None,
+            **{f"{kind}_usd_per_hour": None for kind in PriceKind},
             "reserved": False,
+            "read": None,
+            "source": None,
         },
         "refused": None,
     }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import a_spec
+from tpu_slices.domain.catalogue.prices import PriceKind
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
-from tpu_slices_cli.prices import Price, Total, price_of
+from tpu_slices_cli.prices import Total, price_of
 
 ON_DEMAND = Capacity()
 SPOT = Capacity(CapacityKind.SPOT)
+FLEX_START = Capacity(CapacityKind.FLEX_START)
 RESERVED = Capacity(CapacityKind.RESERVATION, "hall-7")
 
 
@@ -21,12 +23,15 @@ def a_v6e(zone: str = "us-east5-b", capacity: Capacity = ON_DEMAND) -> SliceSpec
     ("spec", "shown"),
     [
         pytest.param(a_v6e(), "43.20", id="on demand"),
-        pytest.param(a_v6e(capacity=SPOT), "19.44", id="spot"),
+        pytest.param(a_v6e(capacity=SPOT), "22.45", id="spot"),
         pytest.param(a_v6e("us-central1-b", SPOT), "8.71", id="spot in another region"),
         pytest.param(a_v6e("southamerica-west1-a", SPOT), "unknown", id="no spot price in the region"),
         pytest.param(a_v6e("us-south1-ai1b"), "43.20", id="a zone with a longer name"),
         pytest.param(a_v6e("us-central2-b"), "unknown", id="a region without prices"),
-        pytest.param(a_spec(accelerator="tpu-v5-lite-podslice", zone="us-east5-b"), "unknown", id="v5e"),
+        pytest.param(a_v6e(capacity=FLEX_START), "21.60", id="flex-start"),
+        pytest.param(a_v6e("us-west1-c", FLEX_START), "unknown", id="no price of flex-start in the region"),
+        pytest.param(a_spec(accelerator="tpu-v5-lite-podslice", zone="us-east5-b"), "19.20", id="v5e"),
+        pytest.param(a_spec(accelerator="tpu7", zone="us-east5-b"), "unknown", id="an accelerator without prices"),
         pytest.param(a_v6e(capacity=RESERVED), "reserved", id="a reservation"),
     ],
 )
@@ -35,17 +40,27 @@ def test_a_slice_costs_its_chips_in_its_region_and_capacity(spec: SliceSpec, sho
 
 
 def test_both_prices_of_a_region_are_there_to_compare() -> None:
-    price = price_of(a_v6e(capacity=RESERVED))
-    assert price == Price(usd_per_hour=None, on_demand=43.2, spot=19.44, reserved=True)
+    price = price_of(a_v6e(capacity=RESERVED)).as_json()
+    assert {kind: price[f"{kind}_usd_per_hour"] for kind in PriceKind} == {
+        "on_demand": 43.2,
+        "spot": 22.45,
+        "flex_start": 21.6,
+        "calendar": 30.24,
+        "commitment_1y": 30.24,
+        "commitment_3y": 19.52,
+    }
+    assert (price["usd_per_hour"], price["reserved"], price["source"]) == (None, True, None)
 
 
-NOTE = "(list prices of 21 November 2026, without discounts; spot prices change monthly)"
+NOTE = "(list prices of 7 August 2026, without discounts; spot prices change monthly)"
+LATER = NOTE.replace("2026,", "2026 to 21 November 2026,")
 
 
 @pytest.mark.parametrize(
     ("specs", "total", "told"),
     [
-        pytest.param([a_v6e(), a_v6e(capacity=SPOT)], 62.64, f"62.64 USD per hour for 2 slices {NOTE}.", id="known"),
+        pytest.param([a_v6e(), a_v6e(capacity=SPOT)], 65.65, f"65.65 USD per hour for 2 slices {NOTE}.", id="known"),
+        pytest.param([a_v6e(), a_v6e("us-west1-c")], 86.4, f"86.40 USD per hour for 2 slices {LATER}.", id="days"),
         pytest.param([a_spec()], None, "The price of 1 slice is unknown.", id="unknown"),
         pytest.param(
             [a_v6e(), a_spec(), a_v6e(capacity=RESERVED)],

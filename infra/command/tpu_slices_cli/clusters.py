@@ -1,7 +1,8 @@
 """The cluster that a plan is for: a configured one, one in a file, or a default one.
 
-The default cluster is in the zone that the pod selects, else in one that has its accelerator (ZONES), and its policy
-allows everything that a pod can request. All else are the defaults of `tpu_slices.domain.model.clusters`.
+The default cluster is in the zone that the pod selects, else in the first that has its accelerator (the catalogue's
+zones), and its policy allows everything that a pod can request. All else are the defaults of
+`tpu_slices.domain.model.clusters`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE
+from tpu_slices.domain.catalogue.zones import zones
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, ComputeSettings, Policy, PoolSettings
 from tpu_slices.domain.model.facts import Pinning, TemplateRequest
 from tpu_slices.domain.model.node_groups import NodeGroup
@@ -23,17 +25,6 @@ from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.settings_file import read_settings
 
-ZONES: Mapping[str, str] = MappingProxyType(
-    {
-        "tpu-v4-podslice": "us-central2-b",
-        "tpu-v5-lite-device": "us-west4-a",
-        "tpu-v5-lite-podslice": "us-west4-a",
-        "tpu-v5p-slice": "us-east5-a",
-        "tpu-v6e-slice": "us-east5-b",
-        "tpu7x": "us-central1-c",
-    }
-)
-"""A zone for each accelerator (cloud.google.com/tpu/docs/regions-zones; of tpu7x: Google's pages on flex-start)."""
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
 BY_DEFAULT = (
     "no --cluster: planned for a default cluster, in the zone that the pods select, else in one that has their "
@@ -89,7 +80,7 @@ def default_settings(request: TemplateRequest | NodeGroup) -> ClusterSettings:
             pools=PoolSettings(compute=ComputeSettings(image=_IMAGE)),
         )
     selected = dict(request.node_selector).get(ZONE, "")
-    zone = selected if _ZONE.fullmatch(selected) else ZONES.get(request.accelerator or "", "us-central1-a")
+    zone = selected if _ZONE.fullmatch(selected) else _zone_of(request.accelerator or "")
     region = zone.rpartition("-")[0]
     return ClusterSettings(
         cluster=ClusterId("default"),
@@ -97,3 +88,10 @@ def default_settings(request: TemplateRequest | NodeGroup) -> ClusterSettings:
         zone=zone,
         policy=_EVERYTHING,
     )
+
+
+def _zone_of(label: str) -> str:
+    """Return a zone of an accelerator, else of another of its generation, else any."""
+    generation = CATALOGUE[label].generation if label in CATALOGUE else ""
+    alike = [label, *(each.label for each in CATALOGUE.values() if each.generation == generation)]
+    return next((zones()[each][0] for each in alike if each in zones()), "us-central1-a")

@@ -17,7 +17,6 @@ from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.planning import Plan, Planned, plan
-from tpu_slices_cli.prices import price_of
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.skipping import SkipReason
@@ -61,7 +60,8 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     depend on them. The IDs of slices and the names of their pools depend on the JobSet's UID. Those of a
     JobSet that is not created yet are examples.
 
-    Prices are list prices in US dollars of the date that is shown, without discounts.
+    Prices are list prices in US dollars of the dates that are shown, without discounts. Rows of catalogue.prices in the
+    settings replace them.
 
     Exit codes: 0 no Job is refused, 2 a document is invalid, 3 at least one Job is refused.
     """  # noqa: D301 - click keeps the line breaks after this mark
@@ -113,6 +113,9 @@ def _show_slices(planned: Plan, cluster: PlannedCluster) -> None:
     screen.print(_summary(planned, cluster))
     if planned.specs:
         screen.print(str(planned.total))
+    for section, names in planned.catalogue.items():
+        if names:
+            screen.print(plain(f"By catalogue.{section} of the cluster's settings: {', '.join(names)}."))
 
 
 def _row(planned: Planned) -> tuple[str | Text, ...]:
@@ -126,7 +129,7 @@ def _row(planned: Planned) -> tuple[str | Text, ...]:
         str(spec.chips),
         spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " "),
         spec.zone,
-        str(price_of(spec)),
+        str(planned.price),
         planned.order.name,
     )
 

@@ -29,7 +29,7 @@ from tpu_slices_cli.applied.world import World, world_of
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
-from tpu_slices_cli.prices import Total, price_of
+from tpu_slices_cli.prices import Price, Total, price_of
 from tpu_slices_cli.skipping import SkipReason, leaderless, skip_other, skip_workload, skipped_templates
 
 _PREFIX = 58
@@ -65,6 +65,8 @@ class Planned:
     job: WorkloadJob
     outcome: SliceSpec | Refusal
     order: PoolOrder
+    settings: ClusterSettings
+    """Those of its cluster."""
     created: bool
     """True: the workload exists, so its UID and the names that depend on it are final."""
     needs_pins: bool = False
@@ -74,6 +76,11 @@ class Planned:
     def of_instances(self) -> bool:
         """Whether the slice is a group of instances on Compute Engine, rather than a node pool of GKE."""
         return self.order.settings.compute is not None
+
+    @property
+    def price(self) -> Price | None:
+        """What it costs; None: it is refused."""
+        return price_of(self.outcome, self.settings) if isinstance(self.outcome, SliceSpec) else None
 
     @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
@@ -94,7 +101,7 @@ class Planned:
             "job_index": self.job.job_index,
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
-            "price": spec and price_of(spec).as_json(),
+            "price": self.price and self.price.as_json(),
             "node_pool": as_rest(self.order) if spec and not self.of_instances else None,
             **({"requests": self._requests if spec else None} if self.of_instances else {}),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
@@ -120,7 +127,18 @@ class Plan:
 
     @property
     def total(self) -> Total:
-        return Total(tuple(map(price_of, self.specs)))
+        return Total(tuple(each.price for each in self.slices if each.price))
+
+    @property
+    def catalogue(self) -> dict[str, list[str]]:
+        """What of the cluster's settings is added to the catalogue or replaces it: machine types, and prices."""
+        settings = {id(each.settings): each.settings for each in self.slices}.values()
+        rows = [(section, dict(row)) for each in settings for section, rows in each.catalogue.sections for row in rows]
+        names = {"machines": ("machine_type",), "prices": ("accelerator", "region", "kind")}
+        return {
+            section: [" ".join(row[field] for field in fields) for part, row in rows if part == section]
+            for section, fields in names.items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -128,6 +146,7 @@ class Plan:
             "skipped": [each.as_json() for each in self.skipped],
             "invalid": [{"where": each.where, "message": each.message} for each in self.invalid],
             "warnings": [*self.warnings],
+            "catalogue": self.catalogue,
             "price": self.total.as_json(),
         }
 
@@ -162,6 +181,10 @@ class _Where:
     vendor: Vendor
     pinning: Pinning | None
     """By what pods are pinned; None: it is not known."""
+
+    def chips(self, request: TemplateRequest) -> int:
+        """Return the chips of all slices that a template requests."""
+        return chips_requested([request], self.settings_for(request).accelerators)
 
     def leader(self, leader: WaitingLeader, request: TemplateRequest) -> WaitingLeader:
         """Return a leader that is not created yet as it will be."""
@@ -302,7 +325,7 @@ class _Owner:
             spec=outcome if isinstance(outcome, SliceSpec) else None,
             settings=settings.pools,
         )
-        return Planned(job, outcome, order, created=self.uid is not None)
+        return Planned(job, outcome, order, settings, created=self.uid is not None)
 
 
 def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[Planned]:
@@ -314,7 +337,7 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
         namespace=_text(metadata, "namespace", where.world.namespace),
         name=_text(metadata, "name", _generated(metadata)),
         uid=metadata.get("uid"),
-        chips=chips_requested(requests),
+        chips=sum(where.chips(request) for request in requests),
     )
     for request in requests:
         if request.replicated_job in leaderless(manifest.body):
@@ -348,7 +371,7 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
         namespace=_text(manifest.metadata, "namespace", where.world.namespace),
         name=leads.name,
         uid=leads.uid,
-        chips=chips_requested([request]),
+        chips=where.chips(request),
     )
     yield owner.asks(request, leads.asks if "uid" in manifest.metadata else where.leader(leads.asks, request))
 

@@ -6,7 +6,7 @@
 | `accelerators`                     | by label: placement, boot disk, flex-start, first GKE version, zones       |
 | `types`                            | by name (v4-32): machine type and topology                                 |
 
-All but names and zones is the provisioner's own catalogue (tpu_slices/domain/catalogue), as it resolves pods.
+All is of the provisioner's own catalogue (tpu_slices/domain/catalogue), as it resolves pods.
 """
 
 from __future__ import annotations
@@ -16,61 +16,21 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tpu_slices.domain.catalogue.accelerators import (
-    CATALOGUE,
-    Accelerator,
-    ImpossibleShape,
-    MachineType,
-    legal_topologies,
-    shape_of,
-)
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE
+from tpu_slices.domain.catalogue.machines import Accelerator, MachineType
 from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.catalogue.zones import zones
 
 FILE = Path(__file__).parent / "infrastructure" / "catalogue.json"
 
+_COUNTS = {"CHIPS": 1, "CORES": 2}
 NAMED: Mapping[str, tuple[str, int]] = {
     # what names begin with: accelerator, and how much a chip counts in the number of a name
-    "v4": ("tpu-v4-podslice", 2),
-    "v5litepod": ("tpu-v5-lite-podslice", 1),
-    "v5p": ("tpu-v5p-slice", 2),
-    "v6e": ("tpu-v6e-slice", 1),
-    "tpu7x": ("tpu7x", 2),
-    "tpu7": ("tpu7", 2),
+    kind.slice_names.rpartition("-")[0]: (kind.label, _COUNTS[kind.slice_names.rpartition("-")[2]])
+    for kind in CATALOGUE.values()
+    if kind.slice_names
 }
 """Names of Cloud TPU and xpk. Those of v4, v5p and 7 count TensorCores, two for each chip; the others count chips."""
-
-ZONES: Mapping[str, tuple[str, ...]] = {
-    "tpu-v4-podslice": ("us-central2-b",),
-    "tpu-v5-lite-podslice": (
-        "europe-west4-b",
-        "us-central1-a",
-        "us-east5-a",
-        "us-east5-b",
-        "us-east5-c",
-        "us-south1-a",
-        "us-west1-c",
-        "us-west4-a",
-    ),
-    "tpu-v5p-slice": ("europe-west4-b", "us-central1-a", "us-east5-a", "us-east5-b", "us-east5-c", "us-south1-a"),
-    "tpu-v6e-slice": (
-        "asia-northeast1-b",
-        "europe-west4-a",
-        "southamerica-west1-a",
-        "us-central1-ai1a",
-        "us-central1-b",
-        "us-east1-d",
-        "us-east4-a",
-        "us-east4-b",
-        "us-east5-a",
-        "us-east5-b",
-        "us-east5-c",
-        "us-south1-ai1b",
-        "us-west1-c",
-    ),
-    "tpu7x": ("us-central1-ai1a", "us-central1-c"),
-}
-"""Where Google offers them, zones of single tenants among them: copies of cloud.google.com/tpu/docs/regions-zones, read
-in November 2026. Nothing is known of tpu7, and of v5e's hosts without a network between them. Zones are added there."""
 
 
 def catalogue() -> dict[str, dict[str, Any]]:
@@ -95,7 +55,7 @@ def _machine(kind: Accelerator, machine: MachineType) -> dict[str, Any]:
     return {
         "accelerator": kind.label,
         "chips": machine.chips,
-        "hosts": {str(topology): hosts for topology, hosts in _sizes(kind, machine)},
+        "hosts": {str(topology): hosts for topology, hosts in machine.slices.items()},
     }
 
 
@@ -105,17 +65,8 @@ def _accelerator(kind: Accelerator) -> dict[str, Any]:
         "boot_disk": kind.boot_disks[0],
         "flex_start": kind.flex_start,
         "minimum_gke": kind.minimum_gke,
-        "zones": ZONES.get(kind.label, ()),
+        "zones": sorted(zones().get(kind.label, ())),
     }
-
-
-def _sizes(kind: Accelerator, machine: MachineType) -> Iterator[tuple[Topology, int]]:
-    """Yield each topology that consists of such hosts, and how many these are."""
-    for topology in legal_topologies(kind):
-        try:
-            yield topology, shape_of(kind.label, topology, machine.chips).hosts
-        except ImpossibleShape:
-            continue
 
 
 def _types(prefix: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -127,7 +78,7 @@ def _types(prefix: str) -> Iterator[tuple[str, dict[str, str]]]:
     kind = CATALOGUE[label]
     found: dict[int, tuple[Topology, int, MachineType]] = {}
     for machine in kind.machines:
-        for topology, hosts in _sizes(kind, machine):
+        for topology, hosts in machine.slices.items():
             best = found.get(topology.chips)
             if best is None or (*_spread(topology), hosts) < (*_spread(best[0]), best[1]):
                 found[topology.chips] = (topology, hosts, machine)

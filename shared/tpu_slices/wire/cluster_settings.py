@@ -11,22 +11,30 @@
       demand_ttl: 15m
       backoff:
         stockout: {initial: 1m, maximum: 15m}
+    catalogue:
+      prices:
+      - {accelerator: tpu-v6e-slice, region: us-east5, kind: on_demand, usd_per_chip_hour: 2.16, read: 2026-11-30,
+         source: our contract}
 
 Only `path` is required: all else has the defaults of `tpu_slices.domain.model.clusters`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
 
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, accelerators_with
+from tpu_slices.domain.catalogue.prices import prices_with
+from tpu_slices.domain.catalogue.rows import WrongRow
 from tpu_slices.domain.model.clusters import (
     Allowed,
     Backoff,
+    CatalogueSettings,
     ClusterSettings,
     ComputeSettings,
     Limits,
@@ -39,6 +47,7 @@ from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import SCHEMA, Fields, Key, native
 from tpu_slices.wire.settings_form import (
     AllowedForm,
+    CatalogueForm,
     ComputeForm,
     LimitsForm,
     PolicyForm,
@@ -80,7 +89,7 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
     """Return the settings of a document; raise Permanent with every invalid field and what it must be."""
     try:
         cluster_id(cluster)
-        written = SettingsForm.model_validate(document)
+        written = SettingsForm.model_validate(document, context={"accelerators": _labels(document)})
     except ValidationError as invalid:
         problems = dict.fromkeys(explained(error) for error in invalid.errors(include_url=False))
         raise Permanent(f"clusters/{cluster}: {'; '.join(problems)}") from invalid
@@ -96,8 +105,9 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
         pools=_pools(written.pools or PoolsForm(), written.compute),
         policy=_policy(written.policy or PolicyForm()),
         limits=_limits(written.limits or LimitsForm()),
+        catalogue=_catalogue(written.catalogue or CatalogueForm()),
     )
-    impossible = "; ".join(impossible_zones(settings))
+    impossible = "; ".join((*_wrong_rows(settings), *impossible_zones(settings)))
     if impossible:
         raise Permanent(f"clusters/{cluster}: {impossible}")
     return settings
@@ -120,6 +130,7 @@ def encode_settings(settings: ClusterSettings) -> Fields:
             "chips_per_cluster": policy.chips_per_cluster,
             "namespaces": {name: native(allowed) for name, allowed in policy.namespaces.items()},
         },
+        "catalogue": {section: [dict(row) for row in rows] for section, rows in settings.catalogue.sections},
     }
 
 
@@ -152,6 +163,28 @@ def _allowed(written: AllowedForm, otherwise: Allowed) -> Allowed:
     given: dict[str, Any] = {name: value for name, value in written.given().items() if name in AllowedForm.model_fields}
     frozen: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     return replace(otherwise, **frozen)
+
+
+def _labels(document: Mapping[str, Any]) -> frozenset[str]:
+    """Return the accelerators that the policy may name: the catalogue's and, as far as they can be read, its own."""
+    catalogue = document.get("catalogue")
+    rows = catalogue.get("machines") if isinstance(catalogue, Mapping) else None
+    own = (row.get("accelerator") for row in rows if isinstance(row, Mapping)) if isinstance(rows, list) else ()
+    return frozenset({*CATALOGUE, *map(str, own)})
+
+
+def _catalogue(written: CatalogueForm) -> CatalogueSettings:
+    return CatalogueSettings(machines=tuple(written.machines or ()), prices=tuple(written.prices or ()))
+
+
+def _wrong_rows(settings: ClusterSettings) -> Iterator[str]:
+    """Yield what is wrong in the rows of each section: the first of it."""
+    for rows, read in ((settings.catalogue.machines, accelerators_with), (settings.catalogue.prices, prices_with)):
+        try:
+            if rows:
+                read(rows)
+        except WrongRow as wrong:
+            yield str(wrong)
 
 
 def _limits(written: LimitsForm) -> Limits:

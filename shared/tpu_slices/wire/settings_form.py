@@ -6,13 +6,22 @@ import difflib
 import fnmatch
 import re
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
+from tpu_slices.domain.catalogue.rows import Cells
 from tpu_slices.domain.model.clusters import Join, Limits, Upgrades
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
@@ -60,12 +69,32 @@ def _node_label(value: str) -> str:
     return value
 
 
-def _accelerator(value: str) -> str:
-    if not fnmatch.filter(CATALOGUE, value):
+def _accelerator(value: str, info: ValidationInfo) -> str:
+    if not fnmatch.filter((info.context or {}).get("accelerators", CATALOGUE), value):
         raise ValueError(f"{value} is no accelerator")
     return value
 
 
+def _row(value: object) -> Cells:
+    """Return a row of the catalogue as its files have it, texts by column: yes, no, and lists with blanks between."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{value!r} is not a map")  # noqa: TRY004 - pydantic reports a ValueError with its field
+    return tuple((str(field), _cell(each)) for field, each in value.items() if each is not None)
+
+
+def _cell(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return " ".join(map(str, value))
+        case datetime():
+            return value.date().isoformat()
+        case _:
+            return str(value)
+
+
+_Row = Annotated[Cells, BeforeValidator(_row)]
 _Network = Annotated[Network, BeforeValidator(_network)]
 _NodeLabel = Annotated[str, AfterValidator(_node_label)]
 _Capacity = Annotated[CapacityKind, BeforeValidator(lambda value: CapacityKind(str(value).upper().replace("-", "_")))]
@@ -236,6 +265,11 @@ class PolicyForm(AllowedForm):
     )
 
 
+class CatalogueForm(WrittenForm):
+    machines: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's machines.tsv")
+    prices: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's prices.tsv")
+
+
 class SettingsForm(WrittenForm):
     schema_: int | None = Field(default=None, alias="schema", ge=1, le=SCHEMA, description=f"1 to {SCHEMA}, or omitted")
     note: str | None = _setting("text")
@@ -262,6 +296,8 @@ class SettingsForm(WrittenForm):
     policy: PolicyForm | None = _setting(f"a map of {', '.join(PolicyForm.model_fields)}")
     limits: LimitsForm | None = _setting(f"a map of {', '.join(LimitsForm.model_fields)}")
 
+    catalogue: CatalogueForm | None = _setting(f"a map of {', '.join(CatalogueForm.model_fields)}")
+
     @model_validator(mode="after")
     def _path_of_its_kind(self) -> Self:
         if ("/clusters/" in self.path) is (self.compute is not None):
@@ -279,6 +315,7 @@ _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
         ("policy.", PolicyForm),
         ("limits.", LimitsForm),
         ("limits.backoff.KIND.", BackoffForm),
+        ("catalogue.", CatalogueForm),
     )
     for name, field in model.model_fields.items()
 }

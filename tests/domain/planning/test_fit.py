@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.builders import a_job, a_request, a_spec, settings
 from tpu_slices.domain.catalogue.accelerators import shape_of
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     IDLE_HOSTS,
     MountedVolume,
@@ -34,7 +34,7 @@ SPOT = Taint("cloud.google.com/gke-spot", "true")
 def why_not(request: TemplateRequest, spec: SliceSpec | None = None, selector: Mapping[str, str] | None = None) -> str:
     """Return every obstacle, one a line; empty: the pods fit."""
     selected = {**dict(request.node_selector), **(selector or {})}
-    return "\n".join(each.message for each in fit(request, selected, a_job(), spec or a_spec(), PoolSettings()))
+    return "\n".join(each.message for each in fit(request, selected, a_job(), spec or a_spec(), settings()))
 
 
 def why_no_pool(job: WorkloadJob, spec: SliceSpec, known: ClusterSettings) -> str:
@@ -151,7 +151,10 @@ def test_a_taint_that_is_not_tolerated_is_refused_by_its_key(tolerations: tuple[
 
 
 def test_a_pod_may_request_all_that_is_allocatable() -> None:
-    assert not why_not(a_request(cpu_milli=HOST.allocatable_cpu_milli, memory_bytes=HOST.allocatable_memory_gib * GIB))
+    assert HOST.allocatable_memory_gib is not None
+    assert not why_not(
+        a_request(cpu_milli=HOST.allocatable_cpu_milli or 0, memory_bytes=HOST.allocatable_memory_gib * GIB)
+    )
 
 
 @pytest.mark.parametrize(

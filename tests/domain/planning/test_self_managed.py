@@ -59,7 +59,7 @@ def test_a_time_after_which_hosts_end_is_refused_without_the_advice_to_use_flex_
 
 @pytest.mark.parametrize("label", [label for label, kind in CATALOGUE.items() if not kind.in_groups])
 def test_an_accelerator_without_groups_is_refused_with_those_that_have_them(label: str) -> None:
-    refusal = refusal_of(a_request(label, str(CATALOGUE[label].small[1])), **COMPUTE)
+    refusal = refusal_of(a_request(label, str(CATALOGUE[label].machines[0].single_host or "2x2")), **COMPUTE)
     assert f'{ACCELERATOR}: the pods select "{label}"' in refusal.message
     assert "select tpu-v5p-slice or tpu-v6e-slice or tpu7x or tpu7" in refusal.message
 

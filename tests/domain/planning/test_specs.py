@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builders import a_job, a_leader, a_request, an_owner, settings
 from tests.domain.asking import EVERYTHING, SHAPE, outcome, refusal_of, selecting, spec_of
-from tpu_slices.domain.catalogue.accelerators import Placement
+from tpu_slices.domain.catalogue.machines import Placement
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import TemplateRequest

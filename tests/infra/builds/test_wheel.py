@@ -53,9 +53,13 @@ def test_the_pages_templates_are_in_the_wheel(environment: Path) -> None:
     assert run(python, "-c", code, folder=environment) == "True\n"
 
 
-def test_the_startup_script_is_in_the_wheel(wheel: Path) -> None:
-    script = "tpu_slices/adapters/startup.sh"
-    assert zipfile.ZipFile(wheel).read(script) == (ROOT / "shared" / script).read_bytes()
+@pytest.mark.parametrize(
+    "file",
+    ["adapters/startup.sh", *(f"domain/catalogue/{each}.tsv" for each in ("machines", "prices", "zones"))],
+)
+def test_what_the_package_reads_beside_its_modules_is_in_the_wheel(wheel: Path, file: str) -> None:
+    packed = zipfile.ZipFile(wheel).read(f"tpu_slices/{file}")
+    assert packed == (ROOT / "shared" / "tpu_slices" / file).read_bytes()
 
 
 def test_the_environment_has_no_broken_requirements(environment: Path) -> None:

@@ -204,8 +204,9 @@ def test_the_sources_that_are_copied_are_those_that_the_relay_imports() -> None:
     assert adapters <= imported, "of adapters, the relay has its own only"
 
 
-def test_nothing_but_sources_and_the_lock_is_copied() -> None:
-    assert {file for file in admitted() if file.suffix != ".py"} == {LOCK.relative_to(ROOT)}
+def test_nothing_but_sources_the_files_that_they_read_and_the_lock_is_copied() -> None:
+    rows = {file.relative_to(ROOT) for file in ROOT.glob("shared/tpu_slices/domain/catalogue/*.tsv")}
+    assert {file for file in admitted() if file.suffix != ".py"} == {LOCK.relative_to(ROOT), *rows}
 
 
 def test_the_base_is_a_release_of_the_python_that_checks_the_sources() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceSpec
-from tpu_slices_cli.prices import NOTE, price_of
+from tpu_slices_cli.prices import Price, note, price_of
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.text import plain
 from tpu_slices_simulator.outcome import Outcome
@@ -30,7 +30,7 @@ def as_json(story: Story, outcomes: Sequence[Outcome]) -> dict[str, Any]:
             "held": _chip_hours(sum((each.held for each in outcomes), Counter())),
             "used": _chip_hours(sum((each.used for each in outcomes), Counter())),
         },
-        "usd": _usd(outcomes),
+        "usd": _usd(_prices(story, outcomes), outcomes),
     }
 
 
@@ -66,8 +66,9 @@ def table(story: Story, outcomes: Sequence[Outcome]) -> None:
             screen.print(plain(_why(each)), soft_wrap=True, markup=False, highlight=False)
     held, used = (sum(counts, Counter()) for counts in ([e.held for e in outcomes], [e.used for e in outcomes]))
     share = f", {_chip_hours(used) / _chip_hours(held):.0%} of them used" if held else ""
-    usd = _usd(outcomes)
-    price = f", {usd:,.0f} USD ({NOTE})" if usd is not None else ""
+    prices = _prices(story, outcomes)
+    usd = _usd(prices, outcomes)
+    price = f", {usd:,.0f} USD ({note(prices.values())})" if usd is not None else ""
     echo(f"{_chip_hours(held):,.1f} chip-hours held{share}{price}.")
     echo(f"Simulated, with seed {story.seed}.")
 
@@ -104,11 +105,15 @@ def _chip_hours(minutes: Counter[SliceSpec]) -> float:
     return round(sum(spec.chips * count for spec, count in minutes.items()) / 60, 1)
 
 
-def _usd(outcomes: Sequence[Outcome]) -> float | None:
+def _prices(story: Story, outcomes: Sequence[Outcome]) -> dict[SliceSpec, Price]:
+    """Return what each slice that was held costs."""
+    return {spec: price_of(spec, story.settings) for each in outcomes for spec in each.held}
+
+
+def _usd(prices: Mapping[SliceSpec, Price], outcomes: Sequence[Outcome]) -> float | None:
     """Return the list price of what was held; None if that of a part is unknown."""
     held = sum((each.held for each in outcomes), Counter[SliceSpec]())
-    prices = {spec: price_of(spec).usd_per_hour for spec in held}
-    known = [(price, held[spec]) for spec, price in prices.items() if price is not None]
+    known = [(price.usd_per_hour, held[spec]) for spec, price in prices.items() if price.usd_per_hour is not None]
     return round(sum(price * count / 60 for price, count in known), 2) if len(known) == len(held) else None
 
 

@@ -2,14 +2,15 @@
 
 Sources: [CA] is GKE's published cluster autoscaler (machinetypes/deprecated_tpu_config.go and the machine
 families' disk types, reserved.go for what is allocatable); [xpk] system_characteristics.py for sizes.
-Not covered, so that requests get UNIMPLEMENTED: v3 and v4i machines, and tpu7x-ultranet.
+Not covered, so that requests get UNIMPLEMENTED: ct3p, of which no source has a topology. What is allocatable of the
+memory of ct3 and ct4l is not known: less is offered than any reading of the formula leaves.
 """
 
 import math
 import re
 from dataclasses import dataclass
 
-COVERED_FAMILIES = ("ct4p-", "ct5l-", "ct5lp-", "ct5p-", "ct6e-", "tpu7x-standard-", "tpu7-standard-")
+COVERED_FAMILIES = ("ct3-", "ct4l-", "ct4p-", "ct5l-", "ct5lp-", "ct5p-", "ct6e-", "tpu7x-", "tpu7-standard-")
 
 _TOPOLOGY = re.compile(r"[1-9]\d{0,3}(x[1-9]\d{0,3}){1,2}")
 _FLAT = frozenset({(2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16)})
@@ -109,6 +110,21 @@ def _v7(accelerator: str, ram: tuple[int, int], memory: tuple[int, int], cubes: 
     return one, four
 
 
+def _older(name: str, accelerator: str, cpu: tuple[int, int], disks: tuple[str, ...]) -> Machine:
+    """Return a machine type of v3 or v4i, with its vCPUs and what pods can have of them, of single hosts alone."""
+    return Machine(
+        name=name,
+        accelerator=accelerator,
+        chips=4,
+        vcpus=cpu[0],
+        ram_gib=340,
+        cpu_milli=cpu[1],
+        memory_gib=318,
+        single_host="2x2",
+        disks=disks,
+    )
+
+
 MACHINES: dict[str, Machine] = {
     machine.name: machine
     for machine in (
@@ -146,6 +162,21 @@ MACHINES: dict[str, Machine] = {
         _v6e("ct6e-standard-4t", (179_480, 687), largest=256),
         _v6e("ct6e-standard-8t", (179_480, 1_381)),
         *_v7("tpu7x", (248, 992), (232, 949), cubes=144),
+        Machine(  # [CA, xpk]: the hosts of tpu7x-standard-4t; no source has a larger slice
+            name="tpu7x-ultranet-4t",
+            accelerator="tpu7x",
+            chips=4,
+            vcpus=224,
+            ram_gib=992,
+            cpu_milli=223_370,
+            memory_gib=949,
+            single_host="2x2x1",
+            disks=HYPERDISK,
+            largest=64,
+            by_policy=True,
+        ),
+        _older("ct4l-hightpu-4t", "tpu-v4-lite-device", (48, 47_810), PD_AND_HYPERDISK),
+        _older("ct3-hightpu-4t", "tpu-v3-device", (96, 95_690), PD_AND_HYPERDISK[:3]),
         *_v7("tpu7", (240, 960), (224, 918), cubes=4),
     )
 }

@@ -30,7 +30,7 @@ from google.cloud.container_v1 import (
 
 from tpu_slices.adapters.billing_labels import billing_labels
 from tpu_slices.adapters.cloud_errors import WITHOUT_SPEC, CannotBeMade
-from tpu_slices.domain.catalogue.accelerators import Placement
+from tpu_slices.domain.catalogue.machines import Placement
 from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
 from tpu_slices.domain.planning.host_labels import network_labels, network_profile_of, workload_policy_of

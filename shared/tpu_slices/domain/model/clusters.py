@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
+from tpu_slices.domain.catalogue.accelerators import Accelerators, accelerators_with
+from tpu_slices.domain.catalogue.rows import Cells
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
@@ -226,6 +228,20 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueSettings:
+    """What an operator adds to the catalogue or corrects in it: rows as those of its files."""
+
+    machines: tuple[Cells, ...] = ()
+    """A row replaces that of the same machine type."""
+    prices: tuple[Cells, ...] = ()
+    """A row replaces that of the same accelerator, region and kind."""
+
+    @property
+    def sections(self) -> tuple[tuple[str, tuple[Cells, ...]], ...]:
+        return ("machines", self.machines), ("prices", self.prices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
     """The document `clusters/{cluster}`."""
 
@@ -253,10 +269,16 @@ class ClusterSettings:
     pools: PoolSettings = PoolSettings()
     policy: Policy = Policy()
     limits: Limits = Limits()
+    catalogue: CatalogueSettings = CatalogueSettings()
     paused: str | None = None
     """Why the cluster is paused (nothing is created or deleted); stored in `pauses/{cluster}`. None: not paused."""
     retired: str | None = None
     """Why the cluster is retired (nothing is created any more); stored in `pauses/{cluster}`. None: it is not."""
+
+    @property
+    def accelerators(self) -> Accelerators:
+        """The accelerators that the cluster's slices may consist of."""
+        return accelerators_with(self.catalogue.machines)
 
     @property
     def self_managed(self) -> bool:

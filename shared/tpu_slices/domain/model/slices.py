@@ -11,7 +11,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NewType, Self, TypeGuard
 
-from tpu_slices.domain.catalogue.accelerators import Placement
+from tpu_slices.domain.catalogue.machines import Placement
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.texts import duration
 

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from tpu_slices.domain.catalogue.accelerators import MachineType, machine_named
+from tpu_slices.domain.catalogue.accelerators import machine_named
+from tpu_slices.domain.catalogue.machines import MachineType
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.facts import IDLE_HOSTS, MAX_RUN_DURATION, Requirement, TemplateRequest, Toleration
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, OwnerKind, SliceSpec, Taint, WorkloadJob
 from tpu_slices.domain.planning.host_labels import (
+    ARCH,
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
     GROUP_KEYS,
@@ -59,7 +61,7 @@ def fit(
     selector: Mapping[str, str],
     job: WorkloadJob,
     spec: SliceSpec,
-    pools: PoolSettings,
+    settings: ClusterSettings,
 ) -> Iterator[Obstacle]:
     """Yield why the request's pods, which have the node selector `selector`, could not run on the hosts.
 
@@ -71,19 +73,22 @@ def fit(
     | node affinity      | the same labels: one required term must be met                                 |
     | tolerations        | the pool's taints, except JobSet's own                                         |
     | pods               | the number of hosts: none may be left over, nor hosts, unless that is meant    |
-    | cpu, memory, disk  | the node's allocatable resources                                               |
+    | cpu, memory, disk  | the node's allocatable resources, where they are known                         |
     | GPUs, huge pages   | no host has any                                                                |
     | volume claims      | they exist; the zone: a volume bound in another zone is not accessible         |
     | rules on pods      | the same labels, see `pod_rules`                                               |
     """
-    known: Labels = {key: value or None for key, value in host_labels(spec, job, pools).items()}
+    pools, machine = settings.pools, machine_named(spec.machine_type, settings.accelerators)
+    given = {**host_labels(spec, job, pools), **({ARCH: machine.arch} if machine else {})}
+    known: Labels = {key: value or None for key, value in given.items()}
     labels = {**known, **labels_of(job, LAST_ATTEMPT, spec)}
     yield from _selectors_hold(selector, labels, pools)
     yield from _affinity_holds(request.affinity, labels)
     yield from _taints_are_tolerated(request.tolerations, spec.taints)
     if spec.hosts:
         yield from _pods_have_hosts(request, job, spec)
-        yield from _sizes_fit(request, machine_named(spec.machine_type), pools)
+    if machine is not None:
+        yield from _sizes_fit(request, machine, pools)
     yield from _volumes_are_accessible(request, spec.zone)
     yield from pod_rules_hold(request, job.owner.kind, spec.hosts, frozenset(labels))
 
@@ -235,9 +240,9 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 def _sizes_fit(request: TemplateRequest, machine: MachineType, pools: PoolSettings) -> Iterator[Obstacle]:
     cpu, memory, disk = machine.allocatable_cpu_milli, machine.allocatable_memory_gib, _allocatable_disk(pools)
     has = f"and a {machine.name} node has"
-    if request.cpu_milli > cpu:
+    if cpu is not None and request.cpu_milli > cpu:
         yield does_not_fit(f"cpu: a pod requests {request.cpu_milli}m, {has} {cpu}m allocatable")
-    if request.memory_bytes > memory * _GIB:
+    if memory is not None and request.memory_bytes > memory * _GIB:
         yield does_not_fit(f"memory: a pod requests {request.memory_bytes / _GIB:.1f}Gi, {has} {memory}Gi allocatable")
     if request.ephemeral_bytes > disk * _GIB:
         yield does_not_fit(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import MAX_RUN_DURATION, TemplateRequest
 from tpu_slices.domain.model.slices import Capacity, CapacityKind
@@ -27,10 +26,10 @@ def is_flex_start(request: TemplateRequest) -> bool:
     return dict(request.node_selector).get(FLEX_START) == "true"
 
 
-def flex_start_fits(request: TemplateRequest) -> Iterator[Obstacle]:
+def flex_start_fits(request: TemplateRequest, settings: ClusterSettings) -> Iterator[Obstacle]:
     """Yield what of a template that selects flex-start hosts excludes them."""
-    accelerator = CATALOGUE.get(request.accelerator or "")
-    if accelerator is not None and not accelerator.flex_start:
+    accelerator = settings.accelerators.get(request.accelerator or "")
+    if accelerator is not None and accelerator.flex_start is False:
         yield does_not_fit(
             f'{FLEX_START}: the pod selects "true", and GKE has no flex-start for {accelerator.label}: remove the '
             f"selector, or select another {ACCELERATOR}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tpu_slices.domain.catalogue.accelerators import CATALOGUE, Placement
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, machine_named
+from tpu_slices.domain.catalogue.machines import Placement
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec, WorkloadJob
 
@@ -27,6 +28,7 @@ ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 MACHINE = "node.kubernetes.io/instance-type"
 METADATA_SERVER = "iam.gke.io/gke-metadata-server-enabled"
+ARCH = "kubernetes.io/arch"
 PLACEMENT_POLICY = "cloud.google.com/placement-policy-name"
 """The workload policy that places the hosts; as a node selector it names the one to use."""
 NETWORK_DRIVER = "cloud.google.com/gke-networking-dra-driver"
@@ -94,7 +96,7 @@ def workload_policy_of(spec: SliceSpec, pools: PoolSettings) -> str | None:
     """Return the name of the workload policy that places a slice; None: none does."""
     if spec.placement is not Placement.WORKLOAD_POLICY:
         return None
-    chips = spec.topology.chips
+    chips = spec.chips
     name = pools.workload_policy.replace("{topology}", str(spec.topology))
     return spec.workload_policy or name.replace("{chips}", str(chips)).replace("{cores}", str(chips * _CORES_PER_CHIP))
 
@@ -116,6 +118,7 @@ def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[
 
     An empty value is not known: before the node exists, or because the spec lacks what it follows from.
     """
+    machine = machine_named(spec.machine_type)
     labels = {
         ACCELERATOR: spec.accelerator,
         TOPOLOGY: str(spec.topology),
@@ -124,7 +127,7 @@ def host_labels(spec: SliceSpec, job: WorkloadJob, pools: PoolSettings) -> dict[
         REGION: spec.zone.rpartition("-")[0],
         MACHINE: spec.machine_type,
         "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
+        ARCH: machine.arch if machine else "",
         **dict.fromkeys(VARYING, ""),
         **({} if pools.compute else _of_gke_alone(spec, pools)),
         **_capacity_labels(spec.capacity),

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 from tpu_slices.domain.catalogue.accelerators import (
     CATALOGUE,
-    Accelerator,
+    Accelerators,
     ImpossibleShape,
-    MachineType,
     Shape,
     accelerator_with,
     machines_for,
     shape_of,
     topology_of,
 )
+from tpu_slices.domain.catalogue.machines import Accelerator, MachineType
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.node_groups import InstanceConfig, NodeGroup
@@ -54,7 +54,7 @@ def declared_slice(group: NodeGroup, job: WorkloadJob, settings: ClusterSettings
     found = Obstacles()
     found.add(_elsewhere(group, settings))
     found.add(_taken_keys(group))
-    spec = _spec(group, job, _shape(group, found), settings, found)
+    spec = _spec(group, job, _shape(group, settings.accelerators, found), settings, found)
     found.add(pool_fits(job, spec, settings))
     found.add(disallowed(spec, job.owner.namespace, settings.policy))
     return found.refusal() or spec
@@ -99,30 +99,31 @@ class _Shape:
     topology: Topology = _NO_TOPOLOGY
 
 
-def _shape(group: NodeGroup, found: Obstacles) -> _Shape:
-    kind = found.part(lambda: _accelerator(group), None)
+def _shape(group: NodeGroup, known: Accelerators, found: Obstacles) -> _Shape:
+    kind = found.part(lambda: _accelerator(group, known), None)
     if kind is None:
         return _Shape(None, None)
-    topology = found.part(lambda: _by_field(lambda: topology_of(kind.label, group.topology)), None)
+    topology = found.part(lambda: _by_field(lambda: topology_of(kind.label, group.topology, known)), None)
     if topology is None:
         return _Shape(kind, None)
-    hosts = found.part(lambda: _hosts(group, kind, topology), None)
+    hosts = found.part(lambda: _hosts(group, kind, topology, known), None)
     return _Shape(kind, hosts, topology)
 
 
-def _accelerator(group: NodeGroup) -> Accelerator:
+def _accelerator(group: NodeGroup, known: Accelerators) -> Accelerator:
     """Return the accelerator of the machine type; of a template that of the object's label, else by the topology."""
     if group.instance is not None:
         where, given = "spec.instanceConfig.machineType", group.instance.machine_type
-        kind = accelerator_with(given)
+        kind = accelerator_with(given, known)
     elif group.accelerator is not None:
         where, given = f"metadata.labels.{ACCELERATOR}", group.accelerator
-        kind = CATALOGUE.get(given)
+        kind = known.get(given)
     else:
         where, given = "spec.topology", group.topology
-        kind = CATALOGUE.get(_BY_SIDES.get(given.count("x") + 1, ""))
-    if kind is None or kind.label not in _SERVED:
-        choices = ", ".join(f"{label} ({_named(CATALOGUE[label].machines)})" for label in _SERVED)
+        kind = known.get(_BY_SIDES.get(given.count("x") + 1, ""))
+    served = (*_SERVED, *(label for label in known if label not in CATALOGUE))
+    if kind is None or kind.label not in served:
+        choices = ", ".join(f"{label} ({_named(known[label].machines)})" for label in served)
         raise DoesNotFit(f'{where}: "{given}" is of no TPUNodeGroup: there are {choices}')
     return kind
 
@@ -131,7 +132,7 @@ def _named(machines: Iterable[MachineType]) -> str:
     return " or ".join(each.name for each in machines)
 
 
-def _hosts(group: NodeGroup, kind: Accelerator, topology: Topology) -> Shape:
+def _hosts(group: NodeGroup, kind: Accelerator, topology: Topology, known: Accelerators) -> Shape:
     """Return the hosts of the topology; raise ImpossibleShape or DoesNotFit by field."""
     possible = _by_field(lambda: machines_for(kind, topology))
     machine = _machine(group, kind, topology)
@@ -140,7 +141,7 @@ def _hosts(group: NodeGroup, kind: Accelerator, topology: Topology) -> Shape:
             f"spec.instanceConfig.machineType: {kind.label} {topology} is not made of {machine.name}: use "
             f"{_named(possible)}"
         )
-    shape = shape_of(kind.label, topology, machine.chips)
+    shape = shape_of(kind.label, topology, machine.chips, machine.name, known)
     if shape.hosts != group.nodes:
         raise DoesNotFit(
             f"spec.nodeCount: it is {group.nodes}, and {kind.label} {topology} consists of {shape.hosts} x "
@@ -153,7 +154,7 @@ def _machine(group: NodeGroup, kind: Accelerator, topology: Topology) -> Machine
     """Return the machine type of the group; that of a template follows from chips and nodes."""
     if group.instance is not None:
         return next(each for each in kind.machines if each.name == group.instance.machine_type)
-    found = next((each for each in kind.machines if each.chips * group.nodes == topology.chips), None)
+    found = next((each for each in kind.machines if each.slices.get(topology) == group.nodes), None)
     if found is None:
         sizes = " or ".join(str(each.chips) for each in kind.machines)
         raise DoesNotFit(
@@ -191,7 +192,7 @@ def _spec(group: NodeGroup, job: WorkloadJob, shape: _Shape, settings: ClusterSe
         node_labels=_node_labels(job.owner),
         service_account=config.service_account if config else None,
         instance=_request(group, config),
-        jobset_chips=topology.chips if hosts else 0,
+        jobset_chips=hosts.chips if hosts else 0,
         caveat="" if config else _UNREAD,
         fingerprint=fingerprint(*_asked(asdict(group))),
     )

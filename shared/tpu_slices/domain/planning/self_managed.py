@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpu_slices.domain.catalogue.accelerators import CATALOGUE
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.planning.flex_start import is_flex_start
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START
 from tpu_slices.domain.planning.obstacles import Obstacle, does_not_fit
 
 
-def not_in_groups(request: TemplateRequest) -> Iterator[Obstacle]:
+def not_in_groups(request: TemplateRequest, settings: ClusterSettings) -> Iterator[Obstacle]:
     """Yield what of a request only node pools of GKE can have."""
-    kind = CATALOGUE.get(request.accelerator or "")
+    kind = settings.accelerators.get(request.accelerator or "")
     if kind is not None and not kind.in_groups:
-        supported = " or ".join(each.label for each in CATALOGUE.values() if each.in_groups)
+        supported = " or ".join(each.label for each in settings.accelerators.values() if each.in_groups)
         yield does_not_fit(
             f'{ACCELERATOR}: the pods select "{kind.label}", of which a self-managed cluster can have no hosts: select '
             f"{supported}"

@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tpu_slices.domain.catalogue.accelerators import CATALOGUE, Shape, accelerator_of, shape_of, topology_of
+from tpu_slices.domain.catalogue.accelerators import (
+    CATALOGUE,
+    Accelerators,
+    Shape,
+    accelerator_of,
+    shape_of,
+    topology_of,
+)
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
@@ -37,6 +44,7 @@ from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
     JOBSET_TAINT,
+    MACHINE,
     PLACEMENT_POLICY,
     RESERVATION,
     RESERVATION_BLOCK,
@@ -87,12 +95,12 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     if (shape := earlier_shape(asked)) is not None:
         return _of_earlier_template(shape, request)
     if settings.self_managed:
-        found.add(not_in_groups(request))
+        found.add(not_in_groups(request, settings))
     else:
         found.add(_provisioned_by_gke(selector, dict(request.requested_annotations)))
     found.add(sliced_by_gke(request))
-    spec = _spec(asked, selector, _shape(request, found), settings, found)
-    found.add(fit(request, selector, asked.job, spec, settings.pools))
+    spec = _spec(asked, selector, _shape(request, found, settings.accelerators), settings, found)
+    found.add(fit(request, selector, asked.job, spec, settings))
     found.add(pool_fits(asked.job, spec, settings))
     found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
     whose = f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: "
@@ -131,10 +139,10 @@ def _of_earlier_template(shape: tuple[str, str], request: TemplateRequest) -> Re
     return Refusal(reason=Reason.DOES_NOT_FIT, message=message)
 
 
-def chips_requested(requests: Iterable[TemplateRequest]) -> int:
+def chips_requested(requests: Iterable[TemplateRequest], known: Accelerators = CATALOGUE) -> int:
     """Return the chips of all slices that a JobSet requests; impossible ones do not count."""
-    shapes = ((request, _shape(request, Obstacles())) for request in requests)
-    return sum(shape.topology.chips * request.replicas for request, shape in shapes if shape.hosts)
+    shapes = ((request, _shape(request, Obstacles(), known)) for request in requests)
+    return sum(shape.hosts.chips * request.replicas for request, shape in shapes if shape.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +154,20 @@ class _Shape:
     hosts: Shape | None
 
 
-def _shape(request: TemplateRequest, found: Obstacles) -> _Shape:
+def _shape(request: TemplateRequest, found: Obstacles, known: Accelerators) -> _Shape:
     label, text = request.accelerator or "", request.topology or ""
-    kind = found.part(lambda: accelerator_of(label), None)
+    machine = dict(request.node_selector).get(MACHINE, "")
+    kind = found.part(lambda: accelerator_of(label, known), None)
     if not text and asks_gke_for_a_slice(request):  # the remedy names the topology
         return _Shape(kind.label if kind else "", _NO_TOPOLOGY, None)
     if kind is None:
         found.add([] if text else [Obstacle(Reason.IMPOSSIBLE_SHAPE, f"{TOPOLOGY}: the pods select none")])
         return _Shape("", _NO_TOPOLOGY, None)
-    topology = found.part(lambda: topology_of(label, text), _NO_TOPOLOGY)
+    topology = found.part(lambda: topology_of(label, text, known), _NO_TOPOLOGY)
     if topology == _NO_TOPOLOGY:
         return _Shape(kind.label, topology, None)
-    return _Shape(kind.label, topology, found.part(lambda: shape_of(label, topology, request.chips_per_pod), None))
+    hosts = found.part(lambda: shape_of(label, topology, request.chips_per_pod, machine, known), None)
+    return _Shape(kind.label, topology, hosts)
 
 
 def _spec(
@@ -253,7 +263,7 @@ def _capacity(request: TemplateRequest, settings: ClusterSettings, found: Obstac
     if is_flex_start(request) and settings.self_managed:
         return Capacity()  # which `not_in_groups` refuses
     if is_flex_start(request):
-        found.add(flex_start_fits(request))
+        found.add(flex_start_fits(request, settings))
         return found.part(lambda: flex_start(request, settings), Capacity(CapacityKind.FLEX_START))
     found.add(no_run_duration(request, settings))
     some = Capacity(CapacityKind.RESERVATION)  # besides flex-start the only kind of which a part can be wrong
@@ -290,7 +300,7 @@ def _taints(request: TemplateRequest, capacity: Capacity) -> tuple[Taint, ...]:
 
 
 def _boot_disk(accelerator: str, settings: ClusterSettings) -> str:
-    kind = CATALOGUE.get(accelerator)
+    kind = settings.accelerators.get(accelerator)
     if kind is None:
         return ""
     chosen = settings.pools.boot_disk_type

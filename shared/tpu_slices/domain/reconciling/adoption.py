@@ -144,7 +144,8 @@ def _request(pool: LegacyPool, jobset: LiveWorkload, settings: ClusterSettings) 
         return None
     request = next(request for request in jobset.requests if request.replicated_job == job.replicated_job)
     leader = WaitingLeader(replicated_job=job.replicated_job, job_index=job.job_index)
-    return SliceRequest(job=job, request=request, leader=leader, jobset_chips=chips_requested(jobset.requests))
+    chips = chips_requested(jobset.requests, settings.accelerators)
+    return SliceRequest(job=job, request=request, leader=leader, jobset_chips=chips)
 
 
 def _placeholder(

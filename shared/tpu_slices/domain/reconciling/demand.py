@@ -75,13 +75,13 @@ def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
     return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
 
 
-def demands(fact: SlicesWanted, cluster: ClusterId) -> tuple[SliceRequest, ...]:
+def demands(fact: SlicesWanted, settings: ClusterSettings) -> tuple[SliceRequest, ...]:
     """Return what the waiting leaders demand, each for its own Job."""
     requests = {request.replicated_job: request for request in fact.requests}
-    chips = chips_requested(fact.requests)
+    chips = chips_requested(fact.requests, settings.accelerators)
     return tuple(
         SliceRequest(
-            job=job_of(cluster, fact.workload, leader),
+            job=job_of(settings.cluster, fact.workload, leader),
             request=requests[leader.replicated_job],
             leader=leader,
             jobset_chips=chips,
@@ -93,7 +93,7 @@ def demands(fact: SlicesWanted, cluster: ClusterId) -> tuple[SliceRequest, ...]:
 def asked_by(fact: SlicesWanted, settings: ClusterSettings) -> Mapping[ClaimId, int]:
     """Return a digest of what each waiting leader asks for, and of the settings by which a slice for it is planned."""
     requests = {each.replicated_job: repr(each) for each in fact.requests}
-    beside = f"{settings.version} {chips_requested(fact.requests)}"
+    beside = f"{settings.version} {chips_requested(fact.requests, settings.accelerators)}"
     return {
         claim_id(job_of(settings.cluster, fact.workload, leader)): digest(
             f"{beside} {requests[leader.replicated_job]} {leader}"
@@ -141,7 +141,7 @@ def wanted(
     asked_now = asked_by(fact, settings)
     before = as_before(asked_now, known)
     planned = dict(known.asked) if known else {}
-    for each in demands(fact, settings.cluster):
+    for each in demands(fact, settings):
         id_ = claim_id(each.job)
         demand[id_] = told_at = max(now, demand.get(id_) or now)
         is_late = told_at > now and id_ in slices  # a later fact says what the leader is now

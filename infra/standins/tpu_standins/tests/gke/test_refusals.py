@@ -141,7 +141,7 @@ CASES = (
     Case("a zone that does not exist", "zone-unknown", a_pool(locations=["us-central2-z"])),
     Case("a zone twice", "zone-twice", a_pool(locations=["us-central2-b", "us-central2-b"])),
     Case("no TPU machine", "machine-type-not-covered", _configured(machine_type="n2-standard-4")),
-    Case("v7 with the fast network", "machine-type-not-covered", _configured(machine_type="tpu7x-ultranet-4t")),
+    Case("v3 without a known topology", "machine-type-not-covered", _configured(machine_type="ct3p-hightpu-4t")),
     Case("no machine type", "machine-type-not-covered", _configured(machine_type="")),
     Case("a TPU machine of no such size", "machine-type-unknown", _configured(machine_type="ct5lp-hightpu-3t")),
     Case("a workload policy that is not there", "policy-unknown", _by_policy("mine")),
