@@ -3,7 +3,7 @@
 | a pod that cannot be scheduled                                      | is told of                                    |
 |---------------------------------------------------------------------|-----------------------------------------------|
 | is of a JobSet, has opted out, or selects hosts that GKE provisions | never (`unserved_pod.unserved`)               |
-| claims chips as devices (DRA), of a JobSet, too                     | that no slice is made for claims              |
+| claims chips as devices (DRA), of whatever kind                     | that no slice is made for claims              |
 | is of a Job or LeaderWorkerSet that is served                       | in the reports of that workload               |
 | is one for which the cluster autoscaler adds nodes                  | not before it had `HELP_WITHIN` to do so      |
 | every other                                                         | after `TOLD_AFTER`, by an Event on its owner  |
@@ -202,16 +202,16 @@ class OwnersTold:
         if (owner.api_version, owner.kind) == _REPLICA_SET:
             replicas = self._cluster.replica_set(owner.namespace, owner.name)
             owner = (replicas and controller_of(replicas["metadata"])) or owner
-        if waiting.why:
-            return owner, waiting.why
         kind = _SERVED.get((owner.api_version, owner.kind))
         if kind is None:
             group, slash, _ = owner.api_version.partition("/")
             controller = Controller(group if slash else "", owner.kind, owner.name, indexed=False)
-            return owner, why_none_for(controller, self._vendor)
+            return owner, waiting.why or why_none_for(controller, self._vendor)
         asked = Owner(kind=kind, namespace=owner.namespace, name=owner.name, uid=WorkloadUid(owner.uid))
         workload = self._cluster.workload(asked)
-        return (replace(owner, uid=workload["metadata"]["uid"]), why_not(kind, workload)) if workload else (owner, "")
+        if workload is None:
+            return owner, ""
+        return replace(owner, uid=workload["metadata"]["uid"]), waiting.why or why_not(kind, workload)
 
 
 def why_not(kind: OwnerKind, workload: Json) -> str:

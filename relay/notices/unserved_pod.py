@@ -11,31 +11,21 @@ from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.device_claims import claimed_chips, why_not_by_claims
 from tpu_slices.wire.jobsets import strings
 from tpu_slices.wire.tpu_objects import provisioned_by_gke
-from tpu_slices.wire.workloads import JOBSET_NAME, JOBSET_UID, Json, opted_out
+from tpu_slices.wire.workloads import JOBSET_NAME, Json, opted_out
 
 
 def unserved(obj: Json, vendor: Vendor = GKE) -> UnservedPod | None:
-    """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node.
-
-    One that claims chips as devices is such a pod of whatever it is.
-    """
+    """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node."""
     metadata = obj["metadata"]
     annotations = strings(metadata, "annotations")
-    if cannot_be_scheduled(obj) and not opted_out(obj) and (claims := claimed_chips(obj)):
-        return UnservedPod(metadata["uid"], _jobset_of(metadata) or _owner_of(metadata), why_not_by_claims(claims))
-    if (
-        not (cannot_be_scheduled(obj) and asks_us(obj))
-        or JOBSET_NAME in strings(metadata, "labels")
-        or (vendor is GKE and (provisioned_by_gke(obj) or any(key in annotations for key in PROVISIONING_REQUESTS)))
-    ):
+    if not cannot_be_scheduled(obj) or JOBSET_NAME in strings(metadata, "labels") or opted_out(obj):
+        return None
+    if claims := claimed_chips(obj):
+        return UnservedPod(metadata["uid"], _owner_of(metadata), why_not_by_claims(claims))
+    by_gke = provisioned_by_gke(obj) or any(key in annotations for key in PROVISIONING_REQUESTS)
+    if not asks_us(obj) or (vendor is GKE and by_gke):
         return None
     return UnservedPod(metadata["uid"], _owner_of(metadata))
-
-
-def _jobset_of(metadata: Json) -> Reference | None:
-    labels, kind = strings(metadata, "labels"), OwnerKind.JOBSET
-    name, uid = labels.get(JOBSET_NAME), labels.get(JOBSET_UID, "")
-    return Reference(kind.api_version, kind.value, metadata["namespace"], name, uid) if name else None
 
 
 def _owner_of(metadata: Json) -> Reference:

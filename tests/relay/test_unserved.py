@@ -326,13 +326,22 @@ TOLERATES: Json = {"tolerations": [{"key": "google.com/tpu", "operator": "Exists
 
 
 def test_the_owner_of_pods_that_claim_chips_as_devices_is_told_that_no_slice_is_made_for_claims(told: Told) -> None:
-    of_jobset = pod(7)
-    told.lists(claiming(of_web(0), **TOLERATES), claiming(of_jobset))
+    told.cluster.workloads["serve"] = leader_worker_set("serve")
+    told.lists(claiming(of_web(0), **TOLERATES), claiming(group_pod(0)))
     said = told.after(TOLD_AFTER)
-    assert sorted(said) == ["Deployment web", "JobSet llama"]
+    assert sorted(said) == ["Deployment web", "LeaderWorkerSet serve"]
     for message in said.values():
         assert "its pods claim chips as devices (resourceClaims: tpus), by dynamic resource allocation" in message
         assert "request google.com/tpu in resources.limits instead" in message
+
+
+def test_a_pod_that_requests_chips_and_claims_a_network_device_is_told_of_as_without_the_claim() -> None:
+    """As GKE's DRANET for TPU has it: what it claims cannot be looked up here."""
+    made = of_web(0)
+    made["spec"]["resourceClaims"] = [{"name": "netdev", "resourceClaimTemplateName": "tpu-netdev"}]
+    found = unserved(made)
+    assert found is not None
+    assert found.why == ""
 
 
 def test_a_pod_that_claims_devices_and_neither_selects_nor_tolerates_hosts_with_chips_is_not_looked_at() -> None:

@@ -7,6 +7,7 @@ provisioning makes no nodes for claims, either.
 
 | what a pod claims                             | is taken to be chips                        |
 |-----------------------------------------------|---------------------------------------------|
+| anything, and it requests `google.com/tpu`    | no: a network device, say                   |
 | is known, and of the class of TPU             | yes                                         |
 | is known, and of other classes                | no                                          |
 | is not known                                  | if the pod selects, or tolerates, TPU hosts |
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from tpu_slices.domain.planning.host_labels import ACCELERATOR
-from tpu_slices.wire.tpu_objects import mappings
+from tpu_slices.wire.tpu_objects import mappings, requests_chips
 from tpu_slices.wire.workloads import CHIPS, Json
 
 DEVICE_CLASS = "tpu.google.com"
@@ -33,7 +34,8 @@ def nothing_known(_: str, __: str) -> None:
 
 def claimed_chips(obj: Json, find: Find = nothing_known) -> tuple[str, ...]:
     """Return the names, in their pods, of the claims by which pods of an object claim chips."""
-    specs = (spec for spec in mappings(obj) if isinstance(spec.get("containers"), list))
+    pods = (spec for spec in mappings(obj) if isinstance(spec.get("containers"), list))
+    specs = (spec for spec in pods if not requests_chips(spec))
     claims = ((spec, claim) for spec in specs for claim in _listed(spec, "resourceClaims"))
     return tuple(dict.fromkeys(str(claim.get("name")) for spec, claim in claims if _is_of_tpu(spec, claim, find)))
 
