@@ -76,6 +76,7 @@ def test_what_a_row_does_not_say_of_its_accelerator_stays_as_it_was() -> None:
         "machine_type": "ct5p-hightpu-4t",
         "chips": 4,
         "topologies": ["2x2x1"],
+        "cubes": "-",
         **READ,
     }
     before, now = CATALOGUE["tpu-v5p-slice"], decoded([own]).accelerators["tpu-v5p-slice"]

@@ -27,14 +27,14 @@ _COUNTS = "replicas|parallelism|completions|size"
 _MODES = "completionMode|managedBy|subGroupPolicy|coordinator|network"
 _PLACES = "nodeSelector|affinity|tolerations|topologySpreadConstraints"
 _KEYS = (
-    r"(tpu-provisioner\.)?cloud\.google\.com/|(alpha\.)?(jobset|leaderworkerset)\.sigs\.k8s\.io/|batch\.kubernetes\.io/"
+    r"tpu-provisioner\.cloud\.google\.com/|cloud\.google\.com/(gke-|reservation-)|(alpha\.)?(jobset|leaderworkerset)\.sigs\.k8s\.io/|batch\.kubernetes\.io/"
     r"|kueue\.x-k8s\.io/queue-name|autoscaling\.x-k8s\.io/|cluster-autoscaler\.kubernetes\.io/"
 )
 _DECIDES = re.compile(
     r"metadata\.(name|generateName|namespace)$"
     rf"|(.*\.)?metadata\.(labels|annotations)\[({_KEYS})"
     r"|spec\.replicatedJobs\[\d+\]\.name$"
-    rf"|.*\.({_COUNTS}|{_MODES}|{_PLACES})(?![^.\[])"
+    rf"|(?!.*(metadata|volumes)[.\[]).*\.({_COUNTS}|{_MODES}|{_PLACES})(?![^.\[])"
     r"|.*[cC]ontainers\[\d+\]\.resources\b"
 )
 """The paths of the fields, with all that is in them, that slices depend on."""

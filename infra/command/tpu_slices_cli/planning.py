@@ -25,15 +25,13 @@ from tpu_slices.wire.tpu_objects import requests_chips
 from tpu_slices_cli.applied.creation import refused_on_creation
 from tpu_slices_cli.applied.queues import admitted
 from tpu_slices_cli.applied.waits import Workload, hangs
-from tpu_slices_cli.applied.world import World, world_of
+from tpu_slices_cli.applied.world import World, generated, world_of
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Price, Total, price_of
 from tpu_slices_cli.skipping import SkipReason, leaderless, skip_other, skip_workload, skipped_templates
 
-_PREFIX = 58
-"""Of longer ones the API server takes the beginning."""
 SettingsFor = Callable[[TemplateRequest | NodeGroup], ClusterSettings]
 """The settings of the cluster; those of the default one depend on what is requested."""
 
@@ -246,13 +244,14 @@ def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:
 
 
 def _left_open(body: Mapping[str, Any], *, declares: bool = False) -> tuple[str, ...]:
-    """Return the warning of placeholders that no slice depends on; raise ValueError for others."""
-    if not declares and not requests_chips(body):
+    """Return the warning of placeholders that no slice depends on; raise ValueError for others, unless it exists."""
+    metadata = body["metadata"]
+    if metadata.get("uid") or (not declares and not requests_chips(body)):
         return ()
     found = unfilled(body, decides=declares)
     if found.deciding:
         raise ValueError(found.refusal)
-    return (f"{body['kind']} {body['metadata'].get('name')}: {found.warning}",) if found.others else ()
+    return (f"{body['kind']} {metadata.get('name') or generated(metadata)}: {found.warning}",) if found.others else ()
 
 
 def _check_workload(body: Mapping[str, Any]) -> None:
@@ -267,7 +266,7 @@ def _check_creation(manifest: Manifest, reader: Reader) -> None:
     """Raise ValueError for what would be refused when it is created; what exists was accepted."""
     if "uid" in manifest.metadata:
         return
-    name = _text(manifest.metadata, "name", _generated(manifest.metadata))
+    name = _text(manifest.metadata, "name", generated(manifest.metadata))
     if refused := list(dict.fromkeys(refused_on_creation(manifest.body, reader.kind, name))):
         raise ValueError("; ".join(refused))
 
@@ -335,7 +334,7 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
         where=where,
         kind=reader.kind,
         namespace=_text(metadata, "namespace", where.world.namespace),
-        name=_text(metadata, "name", _generated(metadata)),
+        name=_text(metadata, "name", generated(metadata)),
         uid=metadata.get("uid"),
         chips=sum(where.chips(request) for request in requests),
     )
@@ -354,7 +353,7 @@ def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Planned:
         where=where,
         kind=reader.kind,
         namespace=_text(manifest.metadata, "namespace", where.world.namespace),
-        name=_text(manifest.metadata, "name", _generated(manifest.metadata)),
+        name=_text(manifest.metadata, "name", generated(manifest.metadata)),
         uid=manifest.metadata.get("uid"),
     )
     return owner.declares(group)
@@ -374,12 +373,6 @@ def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:
         chips=where.chips(request),
     )
     yield owner.asks(request, leads.asks if "uid" in manifest.metadata else where.leader(leads.asks, request))
-
-
-def _generated(metadata: Mapping[str, Any]) -> str:
-    """Return a name such as the API server would generate; empty if none is to be."""
-    prefix = metadata.get("generateName")
-    return f"{str(prefix)[:_PREFIX]}xxxxx" if prefix else ""
 
 
 def _text(metadata: Mapping[str, Any], field: str, otherwise: str) -> str:

@@ -92,6 +92,38 @@ def test_a_placeholder_on_which_slices_depend_is_to_be_filled_in_first(
     assert f"{mark}: a placeholder: fill it in first" in message
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param((*POD[:-1], "metadata", "annotations", "network"), id="an annotation named as a field"),
+        pytest.param(("metadata", "annotations", "cloud.google.com/owner"), id="an annotation of an owner"),
+        pytest.param((*POD, "volumes"), id="an attribute of a volume named as a field"),
+    ],
+)
+def test_a_placeholder_in_what_is_only_named_as_a_field_that_decides_is_warned_of(
+    slices: Slices, path: tuple[str | int, ...]
+) -> None:
+    driver = {"driver": "parallelstore.csi.storage.gke.io", "volumeAttributes": {"size": "<X>"}}
+    value: Any = [{"name": "data", "csi": driver}] if path[-1] == "volumes" else "<X>"
+    found = answer(slices, changed(a_jobset(), path, value))
+    assert len(found["slices"]) == 1
+    assert any("<X>: no slice depends on this placeholder" in each for each in found["warnings"])
+
+
+def test_what_exists_has_no_placeholders(slices: Slices) -> None:
+    jobset = changed(a_jobset(), ("metadata", "labels", "kueue.x-k8s.io/queue-name"), "<big>")
+    jobset["metadata"]["uid"] = "u-1"
+    assert answer(slices, jobset)["warnings"] == answer(slices, a_jobset())["warnings"]
+
+
+def test_who_has_a_generated_name_is_named_by_such(slices: Slices) -> None:
+    jobset = changed(a_jobset(), (*CONTAINER, "image"), "${IMAGE}")
+    jobset["metadata"] = {"generateName": "train-"}
+    warnings = answer(slices, jobset)["warnings"]
+    assert warnings
+    assert all(each.startswith("JobSet train-xxxxx") for each in warnings)
+
+
 def test_an_image_is_not_asked_for_beside_what_slices_depend_on(slices: Slices) -> None:
     jobset = changed(a_jobset(), (*CONTAINER, "image"), "${IMAGE}")
     jobset["metadata"]["namespace"] = "<NS>"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
 
-from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, shape_of
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, accelerators_with, shape_of
 from tpu_slices.domain.catalogue.machines import COLUMNS, Placement, accelerators_of, machine_row
 from tpu_slices.domain.catalogue.prices import PriceKind, price_row, prices_with
 from tpu_slices.domain.catalogue.rows import Row, WrongRow, file_of, rows_of
@@ -98,6 +99,37 @@ def test_hosts_that_all_have_to_be_named_are_refused_with_their_name_if_they_are
     with pytest.raises(ImpossibleShape, match="instance-type: tpu9x 4x4 is only available by its name: select tpu9x-"):
         shape_of("tpu9x", Topology.parse("4x4"), 4, known=known)
     assert shape_of("tpu9x", Topology.parse("4x4"), 4, "tpu9x-standard-4t", known).hosts == 4
+
+
+CORRECTED = {
+    "accelerator": "tpu-v6e-slice", "machine_type": "ct6e-standard-4t", "chips": "4", "memory_gib": "719",
+    "read": "2026-11-30", "source": "a page",
+}  # fmt: skip
+
+
+def test_a_row_of_settings_that_corrects_one_fact_of_a_machine_type_keeps_what_it_leaves_out() -> None:
+    known = accelerators_with((tuple(CORRECTED.items()),))["tpu-v6e-slice"]
+    before = {machine.name: machine for machine in CATALOGUE["tpu-v6e-slice"].machines}
+    after = {machine.name: machine for machine in known.machines}
+    changed = after.pop("ct6e-standard-4t")
+    assert changed == replace(before.pop("ct6e-standard-4t"), memory_gib=719)
+    assert after == before
+
+
+def test_a_row_of_settings_says_by_a_dash_that_there_is_none() -> None:
+    cells = {**CORRECTED, "accelerator": "tpu-v5p-slice", "machine_type": "ct5p-hightpu-4t", "cubes": "-"}
+    (machine,) = accelerators_with((tuple(cells.items()),))["tpu-v5p-slice"].machines
+    assert (machine.cubes, machine.listed) == (0, CATALOGUE["tpu-v5p-slice"].machines[0].listed)
+
+
+def test_a_row_of_settings_that_puts_a_machine_type_to_another_accelerator_is_refused() -> None:
+    """A typo there would take all slices of the true one away."""
+    cells = {**CORRECTED, "accelerator": "tpu-v6e-slise", "boot_disks": "hyperdisk-balanced", "placement": "COMPACT"}
+    with pytest.raises(WrongRow) as refused:
+        accelerators_with((tuple(cells.items()),))
+    assert str(refused.value) == (
+        "catalogue.machines.0.accelerator: ct6e-standard-4t is a machine type of tpu-v6e-slice: write that"
+    )
 
 
 def test_a_row_with_too_few_cells_is_refused_with_the_number_of_columns() -> None:

@@ -22,7 +22,7 @@ from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE
 from tpu_slices.domain.model.slices import CapacityKind, OwnerKind, SliceSpec
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, Json, annotations_of
 from tpu_slices_cli.applied.creation import count_of
-from tpu_slices_cli.applied.world import World, templates_of
+from tpu_slices_cli.applied.world import World, generated, templates_of
 
 _ADDED = {"completionMode": "Indexed", "restartPolicy": "OnFailure"}
 """What JobSet's webhook adds to a Job and to its pods."""
@@ -41,7 +41,8 @@ class Workload:
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {self.body['metadata'].get('name')}"
+        metadata = self.body["metadata"]
+        return f"{self.kind} {metadata.get('name') or generated(metadata)}"
 
 
 def hangs(workload: Workload, world: World) -> Iterator[str]:
@@ -49,7 +50,8 @@ def hangs(workload: Workload, world: World) -> Iterator[str]:
     yield from _nameless(workload, world)
     yield from _gangs(workload, world)
     yield from _without_restarts(workload)
-    if workload.kind is OwnerKind.JOBSET and "uid" not in workload.body["metadata"]:
+    metadata = workload.body["metadata"]
+    if workload.kind is OwnerKind.JOBSET and "uid" not in metadata and metadata.get("name"):
         yield from _added(workload)
 
 

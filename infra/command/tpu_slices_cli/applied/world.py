@@ -11,6 +11,8 @@ from tpu_slices.wire.device_claims import Find
 from tpu_slices.wire.workloads import Json
 
 _Key = tuple[str, str, str, str | None]
+_PREFIX = 58
+"""Of longer ones the API server takes the beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +68,9 @@ def templates_of(body: Json, kind: OwnerKind) -> Iterator[tuple[str, Any]]:
                     yield f"spec.leaderWorkerTemplate.{field}", template
         case OwnerKind.TPU_NODE_GROUP:
             return
+
+
+def generated(metadata: Mapping[str, Any]) -> str:
+    """Return a name such as the API server would generate; empty if none is to be."""
+    prefix = metadata.get("generateName")
+    return f"{str(prefix)[:_PREFIX]}xxxxx" if prefix else ""

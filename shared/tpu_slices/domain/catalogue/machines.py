@@ -103,6 +103,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
+_OF_MACHINE = (
+    ("arch", "arch"), ("vcpus", "vcpus"), ("memory_gib", "memory_gib"), ("topologies", "listed"), ("cubes", "cubes"),
+    ("cpu_milli_for_pods", "allocatable_cpu_milli"), ("memory_gib_for_pods", "allocatable_memory_gib"),
+    ("by_name", "by_name"),
+)  # fmt: skip
+"""The columns of a machine type that may be left out, with the fields that they are read to."""
 IN_SETTINGS = tuple(each for each in COLUMNS if each not in {"network_profile", "slice_names"})
 """What a row of a cluster's settings may have: not what node pools are named and joined by before these are read."""
 
@@ -143,16 +149,28 @@ def accelerators_of(rows: Iterable[MachineRow]) -> dict[str, Accelerator]:
 
 
 def added(known: Iterable[MachineRow], rows: Iterable[Cells]) -> Iterator[MachineRow]:
-    """Yield the rows of the catalogue with those of settings, each of which replaces the one of its machine type.
+    """Yield the rows of the catalogue with those of settings, each of which corrects the one of its machine type.
 
     What it says of its accelerator holds for the accelerator's other machine types, too; what it does not say stays.
     """
     known = tuple(known)
-    own = [machine_row(row, IN_SETTINGS) for row in rows_of_settings("machines", rows)]
+    before = {each.machine.name: each for each in known}
+    own = [_beside(machine_row(row, IN_SETTINGS), before) for row in rows_of_settings("machines", rows)]
     mine = {each.machine.name for each in own}
     facts = {label: {**_said(label, known), **_said(label, own)} for label in {each.accelerator for each in own}}
     for each in (*(each for each in known if each.machine.name not in mine), *own):
         yield replace(each, says=facts.get(each.accelerator, each.says))
+
+
+def _beside(own: MachineRow, before: Mapping[str, MachineRow]) -> MachineRow:
+    """Return a row with what it leaves out of a machine type that is known; raise WrongRow if it is of another kind."""
+    known = before.get(own.machine.name)
+    if known is None:
+        return own
+    if own.accelerator != known.accelerator:
+        own.row.fail("accelerator", f"{own.machine.name} is a machine type of {known.accelerator}: write that")
+    stays = {field: getattr(known.machine, field) for column, field in _OF_MACHINE if not own.row.cells.get(column)}
+    return replace(own, machine=replace(own.machine, **stays))
 
 
 def _said(label: str, rows: Iterable[MachineRow]) -> dict[str, str]:

@@ -121,7 +121,7 @@ def _accelerator(group: NodeGroup, known: Accelerators) -> Accelerator:
     else:
         where, given = "spec.topology", group.topology
         kind = known.get(_BY_SIDES.get(given.count("x") + 1, ""))
-    served = (*_SERVED, *(label for label in known if label not in CATALOGUE))
+    served = (*(label for label in _SERVED if label in known), *(label for label in known if label not in CATALOGUE))
     if kind is None or kind.label not in served:
         choices = ", ".join(f"{label} ({_named(known[label].machines)})" for label in served)
         raise DoesNotFit(f'{where}: "{given}" is of no TPUNodeGroup: there are {choices}')

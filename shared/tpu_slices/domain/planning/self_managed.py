@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tpu_slices.domain.catalogue.accelerators import CATALOGUE, SETTING
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS, TemplateRequest
 from tpu_slices.domain.planning.flex_start import is_flex_start
@@ -16,9 +17,10 @@ def not_in_groups(request: TemplateRequest, settings: ClusterSettings) -> Iterat
     kind = settings.accelerators.get(request.accelerator or "")
     if kind is not None and not kind.in_groups:
         supported = " or ".join(each.label for each in settings.accelerators.values() if each.in_groups)
+        own = "" if kind.label in CATALOGUE else f", or have {SETTING} of the settings say of it in_groups: yes"
         yield does_not_fit(
             f'{ACCELERATOR}: the pods select "{kind.label}", of which a self-managed cluster can have no hosts: select '
-            f"{supported}"
+            f"{supported}{own}"
         )
     if is_flex_start(request):
         yield does_not_fit(

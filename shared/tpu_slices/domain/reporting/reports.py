@@ -136,7 +136,7 @@ def _of_groups(
     jobset: WorkloadRecord, read: int, more: Mapping[tuple[Phase, Reason], int]
 ) -> Mapping[tuple[Phase, Reason], int]:
     """Return the counts without slices of groups that are scaled away: those that are READY are of groups it has."""
-    if jobset.groups is None:
+    if jobset.groups is None or jobset.state is not WorkloadState.ACTIVE:
         return more
     left, found = max(0, jobset.groups - read), dict[tuple[Phase, Reason], int]()
     for why, count in sorted(more.items(), key=lambda each: each[0][0] is not Phase.READY):
