@@ -34,8 +34,12 @@ USER = User("ada", ("researchers",))
 NODE_GROUPS = "tpunodegroups.tpu.google.com"
 WEBHOOKS = {f"{kind}webhookconfigurations": f"{kind}-webhook-configuration" for kind in ("mutating", "validating")}
 """The kinds, and how the projects' manifests name theirs, after the name of the controller."""
-LEFTOVERS = (path("jobsets"), "/apis/tpu.google.com/v1alpha1/tpunodegroups", *map(path, ("jobs", "pods", "nodes")))
-"""The lists of what tests leave."""
+_JUDGES = ("validatingadmissionpolicybindings", "validatingadmissionpolicies")
+LEFTOVERS = (
+    *(path("jobsets"), "/apis/tpu.google.com/v1alpha1/tpunodegroups", *map(path, ("jobs", "pods", "nodes"))),
+    *(f"/apis/admissionregistration.k8s.io/v1/{each}" for each in _JUDGES),
+)
+"""The lists of what tests leave: the policies that restrict the relay, too."""
 
 
 @dataclass(frozen=True, slots=True)
