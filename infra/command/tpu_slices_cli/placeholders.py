@@ -7,7 +7,7 @@ Placeholders are `${NAME}` of envsubst and scripts, `{{ … }}` of Helm and Jinj
 | what runs in a container, or is its data | it is its own: a shell fills it in, or a chat template has it (LATER) |
 | a field that slices depend on (_DECIDES) | nothing is planned before it is filled in                             |
 | any other field                          | it is warned of, and planned all the same                             |
-| a text that cannot be parsed             | it is told if it is in the line of the error, Helm's in any line      |
+| a text that cannot be parsed             | plan names it if it is in the line of the error, Helm's in any line    |
 """
 
 from __future__ import annotations

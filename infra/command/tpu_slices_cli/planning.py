@@ -25,7 +25,7 @@ from tpu_slices.wire.tpu_objects import requests_chips
 from tpu_slices_cli.applied.creation import refused_on_creation
 from tpu_slices_cli.applied.queues import admitted
 from tpu_slices_cli.applied.waits import Workload, hangs
-from tpu_slices_cli.applied.world import World, generated, world_of
+from tpu_slices_cli.applied.world import World, generated, named, world_of
 from tpu_slices_cli.caveats import caveats, ends, scattering
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
@@ -245,13 +245,12 @@ def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:
 
 def _left_open(body: Mapping[str, Any], *, declares: bool = False) -> tuple[str, ...]:
     """Return the warning of placeholders that no slice depends on; raise ValueError for others, unless it exists."""
-    metadata = body["metadata"]
-    if metadata.get("uid") or (not declares and not requests_chips(body)):
+    if body["metadata"].get("uid") or (not declares and not requests_chips(body)):
         return ()
     found = unfilled(body, decides=declares)
     if found.deciding:
         raise ValueError(found.refusal)
-    return (f"{body['kind']} {metadata.get('name') or generated(metadata)}: {found.warning}",) if found.others else ()
+    return (f"{named(body)}: {found.warning}",) if found.others else ()
 
 
 def _check_workload(body: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ def is_indexed(job_spec: Json, otherwise: str | None) -> bool:
 
 
 def count_of(spec: Json, field: str, otherwise: int) -> int:
-    """Return a number of a spec, `otherwise` if there is none; whoever reads the spec says what is wrong with it."""
+    """Return a number of a spec, `otherwise` if there is none; the reader of the kind tells one that is no number."""
     number = spec.get(field)
     return number if isinstance(number, int) else otherwise
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.workloads import Json, reading
-from tpu_slices_cli.applied.world import World, generated, templates_of
+from tpu_slices_cli.applied.world import World, named, templates_of
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 _DEFAULT = "default"
@@ -41,13 +41,12 @@ def admitted(body: Json, kind: OwnerKind, world: World) -> Admitted:
         offers = _offers(name, world.namespace_of(body), world)
     if not offers:
         return Admitted(body)
-    whose = f"{body['kind']} {metadata.get('name') or generated(metadata)}"
     admitted_body, warnings = deepcopy(body), dict[str, None]()
     for path, template in templates_of(admitted_body, kind):
         for offer in offers:
             covers = not offer.covered.isdisjoint(_requested(template))
             if covers and (warning := offer.give(template["spec"])):
-                warnings[f"{whose}: {path}: {warning}"] = None
+                warnings[f"{named(body)}: {path}: {warning}"] = None
     return Admitted(admitted_body, tuple(warnings))
 
 

@@ -22,7 +22,7 @@ from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE
 from tpu_slices.domain.model.slices import CapacityKind, OwnerKind, SliceSpec
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, Json, annotations_of
 from tpu_slices_cli.applied.creation import count_of
-from tpu_slices_cli.applied.world import World, generated, templates_of
+from tpu_slices_cli.applied.world import World, named, templates_of
 
 _ADDED = {"completionMode": "Indexed", "restartPolicy": "OnFailure"}
 """What JobSet's webhook adds to a Job and to its pods."""
@@ -41,8 +41,7 @@ class Workload:
 
     @property
     def name(self) -> str:
-        metadata = self.body["metadata"]
-        return f"{self.kind} {metadata.get('name') or generated(metadata)}"
+        return named(self.body)
 
 
 def hangs(workload: Workload, world: World) -> Iterator[str]:

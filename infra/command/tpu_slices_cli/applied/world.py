@@ -70,6 +70,12 @@ def templates_of(body: Json, kind: OwnerKind) -> Iterator[tuple[str, Any]]:
             return
 
 
+def named(body: Json) -> str:
+    """Return the kind and the name of an object, or one such as the API server would generate."""
+    metadata = body["metadata"]
+    return f"{body['kind']} {metadata.get('name') or generated(metadata)}"
+
+
 def generated(metadata: Mapping[str, Any]) -> str:
     """Return a name such as the API server would generate; empty if none is to be."""
     prefix = metadata.get("generateName")

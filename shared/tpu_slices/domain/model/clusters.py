@@ -232,7 +232,7 @@ class CatalogueSettings:
     """What an operator adds to the catalogue or corrects in it: rows as those of its files."""
 
     machines: tuple[Cells, ...] = ()
-    """A row replaces that of the same machine type."""
+    """A row corrects that of the same machine type."""
     prices: tuple[Cells, ...] = ()
     """A row replaces that of the same accelerator, region and kind."""
 
