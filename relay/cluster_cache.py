@@ -27,8 +27,9 @@ from relay.objects import (
 from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id
+from tpu_slices.domain.planning.sharing import share_slice
 from tpu_slices.domain.reconciling.adoption import job_named
-from tpu_slices.domain.records.hosts import job_of, jobs
+from tpu_slices.domain.records.hosts import Job, job_of, jobs
 from tpu_slices.wire.workloads import beyond_template
 
 
@@ -168,17 +169,37 @@ class ClusterCache:
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         """Return the leader pod of a Job, preferably one that waits, then one that is bound; None if there is none."""
-        workload, place = self._workloads.get(job.owner.uid), Place(job.replicated_job, job.job_index)
-        pods = self._pods_at.get((workload.name, place), ()) if workload else ()
-        leaders = (self._leaders[pod] for pod in pods)
-        own = (leader for leader in leaders if workload is not None and self._is_of(leader, workload))
-        return max(own, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
+        workload = self._workloads.get(job.owner.uid)
+        pods = self._pods_of(workload, Place(job.replicated_job, job.job_index)) if workload else ()
+        led = (leader for leader in pods if self.leads(leader))
+        return max(led, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
+
+    def _pods_of(self, workload: Workload, place: Place) -> Iterator[Leader]:
+        """Yield the pods that the claim of this place is for: its leaders, and those of Jobs that share its slice."""
+        if workload.shares_slice(place):
+            return (each for each in self.leaders_of(workload) if each.place.replicated_job == place.replicated_job)
+        leaders = (self._leaders[pod] for pod in self._pods_at.get((workload.name, place), ()))
+        return (leader for leader in leaders if self._is_of(leader, workload))
+
+    def leads(self, leader: Leader) -> bool:
+        """Return whether a pod leads: of Jobs that share a slice, those of the first that has not ended do."""
+        workload = self.workload_of(leader)
+        return workload is None or leader.place.job_index == self._first_jobs(workload).get(*leader.place)
+
+    def _first_jobs(self, workload: Workload) -> Mapping[str, int]:
+        """Return the index of the first Job that has not ended, by replicatedJob, of those whose Jobs share a slice."""
+        first: dict[str, int] = {}
+        for each in self.leaders_of(workload) if any(map(share_slice, workload.requests)) else ():
+            name, index = each.place
+            if not each.ended and workload.shares_slice(each.place):
+                first[name] = min(index, first.get(name, index))
+        return first
 
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
-        """Return one waiting leader per Job of a workload; none unless it is active, parseable and served by us."""
+        """Return one waiting leader per claim of a workload; none unless it is active, parseable and served by us."""
         workload = self._workloads.get(uid)
-        waiting = self._waiting(workload) if workload else ()
-        return {leader.place: leader for leader in sorted(waiting, key=lambda leader: leader.pod_uid)}
+        waiting = sorted(self._waiting(workload), key=lambda leader: leader.pod_uid) if workload else ()
+        return {workload.claimed(leader.place): leader for leader in waiting} if workload else {}
 
     def awaits(self, workload: Workload) -> Awaited:
         """Return how many of a workload's leaders wait; counts no further than needed, as there may be thousands."""
@@ -188,7 +209,7 @@ class ClusterCache:
             return Awaited.SOME
         places: set[Place] = set()
         for each in self._waiting(workload):
-            places.add(each.place)
+            places.add(workload.claimed(each.place))
             if len(places) >= workload.slices:
                 return Awaited.ALL
         return Awaited.SOME
@@ -196,8 +217,9 @@ class ClusterCache:
     def _waiting(self, workload: Workload) -> Iterator[Leader]:
         if not workload.served or workload.parse_error is not None or workload.state is not WorkloadState.ACTIVE:
             return iter(())
-        asked = {request.replicated_job for request in workload.requests}
-        return (each for each in self.leaders_of(workload) if each.waiting and each.place.replicated_job in asked)
+        asked, first = {request.replicated_job for request in workload.requests}, self._first_jobs(workload)
+        waiting = (each for each in self.leaders_of(workload) if each.waiting and each.place.replicated_job in asked)
+        return (each for each in waiting if each.place.job_index == first.get(*each.place))
 
     def live_standings(self) -> Mapping[WorkloadUid, int]:
         """Return the standings of TPU workloads that have not ended, whoever serves them; 0 of unparseable objects."""
@@ -248,9 +270,13 @@ class ClusterCache:
         return self._occupant(leader) if leader.node is not None else None
 
     def _led(self, pool: Pool) -> list[Occupant]:
-        """Return the Jobs whose leaders are bound to a pool's hosts."""
-        occupants = (self._occupant(self._leaders[pod]) for pod in self.leaders_on(pool))
-        return [occupant for occupant in occupants if occupant is not None]
+        """Return the Jobs whose leaders are bound to a pool's hosts; of those that share it, the first there counts."""
+        leaders = (self._leaders[pod] for pod in self.leaders_on(pool))
+        led = [(each.place.job_index, occupant) for each in leaders if (occupant := self._occupant(each)) is not None]
+        first: dict[Job, int] = {}
+        for index, occupant in led:
+            first[job_of(occupant)] = min(index, first.get(job_of(occupant), index))
+        return [occupant for index, occupant in led if index == first[job_of(occupant)]]
 
     def _occupant(self, leader: Leader) -> Occupant | None:
         workload = self.workload_of(leader)
@@ -261,9 +287,8 @@ class ClusterCache:
         workload = self._workloads.get(occupant.owner.uid)
         if workload is None or not _is_live(workload):
             return None
-        pods = self._pods_at.get((workload.name, Place(occupant.replicated_job, occupant.job_index)), ())
-        leaders = (self._leaders[pod] for pod in pods)
-        if any(self.hosts.get(leader.node) is not None and self._is_of(leader, workload) for leader in leaders):
+        pods = self._pods_of(workload, Place(occupant.replicated_job, occupant.job_index))
+        if any(self.hosts.get(leader.node) is not None for leader in pods):
             return None
         return replace(occupant, generation=workload.ref.generation)
 
@@ -316,7 +341,8 @@ class ClusterCache:
 def leaders_in_demand(workload: Workload, waiting: Mapping[Place, Leader]) -> Iterator[WaitingLeader]:
     """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
     requests = {request.replicated_job: request for request in workload.requests}
-    return (beyond_template(waiting[place].asks, requests[place.replicated_job]) for place in sorted(waiting))
+    leaders = ((place, replace(waiting[place].asks, job_index=place.job_index)) for place in sorted(waiting))
+    return (beyond_template(leader, requests[place.replicated_job]) for place, leader in leaders)
 
 
 def mounted_volumes(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, ...]]:
@@ -336,7 +362,8 @@ def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
     templates that cannot be parsed it is not known which opted out: the pods of all count.
 
     A tenant may write a pod with the labels of another's. Such a pod must neither keep hosts from being deleted nor
-    pass for the Job whose labels it has: its controller counts, which is looked for in the pod's own namespace.
+    pass for the Job whose labels it has: its controller counts, which is looked for in the pod's own namespace. Of Jobs
+    that share a slice, the first stands for all.
     """
     if not pod.may_be_of(workload) or not _is_live(workload):
         return None
@@ -345,11 +372,12 @@ def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
         return None  # its template opted out
     if pod.hardware.chips < 1 or pod.job != workload.ref.owner.job_name(*pod.place):
         return None
+    place = workload.claimed(pod.place)
     return Occupant(
         owner=workload.ref.owner,
         generation=workload.ref.generation,
-        replicated_job=pod.place.replicated_job,
-        job_index=pod.place.job_index,
+        replicated_job=place.replicated_job,
+        job_index=place.job_index,
         pod_uid=pod.pod_uid,
     )
 

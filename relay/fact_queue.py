@@ -177,6 +177,7 @@ class FactQueue:
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():
                 self._telling.stopped_waiting(gone, None)
+                self._telling.ended(gone, now)
                 self._looking.left([gone], now)
                 self._recount(self.cache.pools_at(gone.node), now)
             case Host():
@@ -257,6 +258,8 @@ class FactQueue:
             self._telling.came_to_wait(leader, now)
         if before is not None and before.waiting and not leader.waiting:
             self._telling.stopped_waiting(before, leader)
+        if leader.ended:
+            self._telling.ended(leader, now)
         if before is not None and before.node != leader.node:
             self._looking.left([before], now)
         if leader != before:

@@ -12,6 +12,7 @@ from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, Worklo
 from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid
+from tpu_slices.domain.planning.sharing import share_slice, slices_of
 from tpu_slices.domain.records.standings import standing
 from tpu_slices.ports.log_events import LogEvent
 
@@ -160,7 +161,15 @@ class Workload:
 
     @property
     def slices(self) -> int:
-        return sum(request.replicas for request in self.requests)
+        return sum(map(slices_of, self.requests))
+
+    def shares_slice(self, place: Place) -> bool:
+        """Return whether a Job shares its slice with the other Jobs of its replicatedJob."""
+        return any(each.replicated_job == place.replicated_job and share_slice(each) for each in self.requests)
+
+    def claimed(self, place: Place) -> Place:
+        """Return the place of the Job that a Job's slice is claimed for."""
+        return place._replace(job_index=0) if self.shares_slice(place) else place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +192,8 @@ class Leader:
     """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""
     node: str | None
     """The node that it is bound to; None once it has ended."""
+    ended: bool = False
+    """Whether its containers have ended for good."""
     created: datetime | None = None
     """As of a Workload."""
 

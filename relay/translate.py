@@ -167,7 +167,8 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         hardware=_hardware(obj),
         volumes=volumes_of(obj)[:VOLUMES_PER_FACT],
         waiting=cannot_be_scheduled(obj) and asks_us(obj),
-        node=None if has_ended(obj) else obj["spec"].get("nodeName"),
+        node=None if (ended := has_ended(obj)) else obj["spec"].get("nodeName"),
+        ended=ended,
         created=_created(obj),
     )
 

@@ -16,15 +16,21 @@ from tpu_slices.wire.workloads import Json
 _EXCLUSIVE = {OwnerKind.JOBSET: EXCLUSIVE, OwnerKind.LEADER_WORKER_SET: GROUP_EXCLUSIVE}
 
 
-def a_manifest(kind: OwnerKind = OwnerKind.JOBSET, slices: int = 1, request: TemplateRequest | None = None) -> Json:
-    """Return a workload whose pods ask for what a request does: chips, node selector, tolerations, exclusiveness."""
+def a_manifest(
+    kind: OwnerKind = OwnerKind.JOBSET, slices: int = 1, request: TemplateRequest | None = None, *, shared: bool = False
+) -> Json:
+    """Return a workload whose pods ask for what a request does: chips, node selector, tolerations, exclusiveness.
+
+    `shared`: its pods are of Jobs of a JobSet of their own, which share the slice.
+    """
     asked = request or a_request()
     template = _template(asked)
     hosts = Topology.parse(asked.topology or "").chips // asked.chips_per_pod
-    job = {"completionMode": "Indexed", "parallelism": hosts, "completions": hosts, "template": template}
+    jobs, pods = (hosts, 1) if shared else (slices, hosts)
+    job = {"completionMode": "Indexed", "parallelism": pods, "completions": pods, "template": template}
     specs: Mapping[OwnerKind, Json] = {
         OwnerKind.JOBSET: {
-            "replicatedJobs": [{"name": asked.replicated_job, "replicas": slices, "template": {"spec": job}}]
+            "replicatedJobs": [{"name": asked.replicated_job, "replicas": jobs, "template": {"spec": job}}]
         },
         OwnerKind.JOB: job,
         OwnerKind.LEADER_WORKER_SET: {

@@ -54,6 +54,13 @@ class World(System):
         self.cluster.puts(jobset)
         return jobset
 
+    def sharing_appears(self, name: str = "llama") -> LiveWorkload:
+        """Let a JobSet appear whose Jobs of one pod share a slice."""
+        ref = a_jobset_ref(name=name, namespace="research", uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
+        jobset = LiveWorkload(ref, a_manifest(shared=True))
+        self.cluster.puts(jobset)
+        return jobset
+
     def other_appears(self, kind: OwnerKind, slices: int = 1) -> LiveWorkload:
         """Let a Job by itself appear, or a LeaderWorkerSet of so many groups."""
         owner = an_owner("other", kind=kind, uid=WorkloadUid(f"uid-other-{len(self.workloads)}"))

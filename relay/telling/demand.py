@@ -20,6 +20,7 @@ from typing import NamedTuple
 from relay.objects import Place, Workload
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadJob, WorkloadUid, claim_id
+from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.domain.records.workloads import demand_digest
 
 
@@ -70,14 +71,14 @@ class DemandTold:
         if told is None:
             return Unlike(leaders, (), ())
         basis, found = _basis(workload, told), Unlike([], [], [])
-        replicas = {request.replicated_job: request.replicas for request in workload.requests}
+        slices = {request.replicated_job: slices_of(request) for request in workload.requests}
         for leader in leaders:
             place = place_of(leader)
             known, last = told.waiting.get(place), told.renewals.get(place)
             if known == (leader, basis) and place not in told.over:
                 continue
             if last is None:
-                kind = found.new if place.job_index < replicas.get(place.replicated_job, 0) else found.renewed
+                kind = found.new if place.job_index < slices.get(place.replicated_job, 0) else found.renewed
             else:
                 kind = found.renewed if last == told.renewal else found.joining
             assert isinstance(kind, list)

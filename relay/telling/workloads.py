@@ -67,22 +67,29 @@ class Telling:
     def came_to_wait(self, leader: Leader, now: datetime) -> None:
         """Schedule what is to be told of a leader that waits since now."""
         workload = self._cache.workload_of(leader)
-        if workload is None:
+        if workload is None or not self._cache.leads(leader):
             return
         uid = workload.ref.owner.uid
-        if self._demand.is_replaced(workload, leader.place):
+        if self._demand.is_replaced(workload, workload.claimed(leader.place)):
             self._paces[uid] = self._pace(uid).changed(now)
         self._gather(workload, now)
 
     def stopped_waiting(self, before: Leader, after: Leader | None) -> None:
         """Record that a leader does not wait any more; `after`: as it is now, None: it is gone."""
         workload = self._cache.workload_of(before)
-        if workload is None or before.place in self._cache.waiting(uid := workload.ref.owner.uid):
+        place = workload.claimed(before.place) if workload is not None else before.place
+        if workload is None or place in self._cache.waiting(uid := workload.ref.owner.uid):
             return
         if after is not None and self._cache.pools_at(after.node) and self._cache.on_hosts(after) is not None:
-            self._demand.came(uid, before.place)
+            self._demand.came(uid, place)
         else:
-            self._demand.ended(uid, before.place)
+            self._demand.ended(uid, place)
+
+    def ended(self, leader: Leader, now: datetime) -> None:
+        """Schedule what is to be told of the leader that leads a shared slice since another has ended, or is gone."""
+        workload = self._cache.workload_of(leader)
+        if workload is not None and workload.shares_slice(leader.place):
+            self._gather(workload, now)
 
     def lost(self, uid: WorkloadUid) -> None:
         """Forget a workload that is gone."""

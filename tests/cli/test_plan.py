@@ -65,8 +65,14 @@ def slices_of(workload: Json) -> list[tuple[str, int]]:
     return [
         (job["name"], index)
         for job in workload["spec"].get("replicatedJobs", one)
-        for index in range(job.get("replicas", 1))
+        for index in range(1 if share_slice(workload, job) else job.get("replicas", 1))
     ]
+
+
+def share_slice(workload: Json, job: Json) -> bool:
+    """Return whether several Jobs of one pod are placed together."""
+    alone = "annotations" in workload["metadata"] or "template" not in job
+    return not alone and job["replicas"] > 1 and job["template"]["spec"]["parallelism"] == 1
 
 
 def test_json_shows_the_node_pool_as_gkes_rest_api_does(slices: Slices) -> None:
@@ -79,6 +85,7 @@ def test_json_shows_the_node_pool_as_gkes_rest_api_does(slices: Slices) -> None:
         "namespace": "research",
         "replicated_job": "workers",
         "job_index": 0,
+        "jobs": 1,
         "hosts": 4,
         "chips": 16,
         "price": {

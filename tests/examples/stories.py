@@ -18,7 +18,7 @@ from tests.examples.cluster import FOR_EVER, Cluster, Json
 from tpu_standins.kubelet.keys import RUN_SECONDS
 
 FOLDER = REPOSITORY / "examples"
-FLEX_START = FOLDER / "flex-start.yaml"
+FLEX_START, JOBS_OF_ONE_POD = FOLDER / "flex-start.yaml", FOLDER / "v5e-jobs-of-one-pod.yaml"
 TRAINING = FOLDER / "training"
 QUEUE = "tpu-training"
 ACCOUNTS = ("cloud-tpu-sa", "tensorboard-sa")

@@ -17,6 +17,7 @@ from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.planning.host_labels import FLEX_START, NODE_POOL, RESERVATION, TOPOLOGY
 from tpu_slices.domain.planning.host_labels import SPOT as SPOT_SELECTOR
+from tpu_slices.domain.planning.sharing import share_slice
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.chance import Chance
@@ -29,6 +30,7 @@ PLAIN: dict[str, Any] = {
     "flex_start": False,
     "spot": False,
     "scatters": False,
+    "shared": False,
     "ends": None,
     "deleted": False,
     "again": 0,
@@ -52,6 +54,7 @@ def a_plot(
     flex_start: bool = False,
     spot: bool = False,
     scatters: bool = False,
+    shared: bool = False,
     kind: OwnerKind = OwnerKind.JOBSET,
     edited: tuple[tuple[int, str], ...] = (),
     reservation: str = "",
@@ -59,13 +62,16 @@ def a_plot(
 ) -> Plot:
     """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then.
 
-    `scatters`: whether nothing keeps the pods of a Job together where nothing pins them.
+    `scatters`: whether nothing keeps the pods of a Job together where nothing pins them. `shared`: whether each pod is
+    of a Job of its own.
     """
-    request = _kept(_of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape), scatters=scatters)
+    request = _of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape)
+    request = _kept(request, scatters=scatters or shared)
     if reservation:
         request = replace(request, node_selector=(*request.node_selector, (RESERVATION, reservation)))
     edits = tuple((minute, _edited(kind, slices, what, scatters=scatters)) for minute, what in edited)
-    return Plot(name=name, at=at, kind=kind, manifest=a_manifest(kind, slices, request), edits=edits, **more)
+    manifest = a_manifest(kind, slices, request, shared=shared)
+    return Plot(name=name, at=at, kind=kind, manifest=manifest, edits=edits, **more)
 
 
 def _of_shape(request: TemplateRequest, shape: str) -> TemplateRequest:
@@ -102,6 +108,10 @@ def scatters(plot: Plot) -> bool:
     return not _asked(plot).exclusive_topology and plot.kind is not OwnerKind.JOB
 
 
+def shares_a_slice(plot: Plot) -> bool:
+    return share_slice(_asked(plot))
+
+
 def shape_of(plot: Plot) -> str:
     return _asked(plot).topology or ""
 
@@ -116,6 +126,7 @@ def with_slices(plot: Plot, slices: int, *, flex_start: bool, shape: str) -> Plo
         flex_start=flex_start,
         spot=is_spot(plot),
         scatters=scatters(plot),
+        shared=shares_a_slice(plot),
         kind=plot.kind,
         edited=edited,
     )
@@ -178,6 +189,7 @@ def _told(plot: Plot) -> dict[str, Any]:
         "flex_start": is_flex_start(plot),
         "spot": is_spot(plot),
         "scatters": scatters(plot),
+        "shared": shares_a_slice(plot),
         "ends": plot.ends,
         "deleted": plot.deleted,
         "again": plot.again,
@@ -264,13 +276,17 @@ def _plot(chance: Chance, number: int, minutes: int, *, compute: bool, pinned: b
     kind = chance.pick(KINDS, number, "kind")
     stops = kind is not OwnerKind.LEADER_WORKER_SET
     what = chance.pick((ANOTHER_SHAPE, NO_TPU), number, "edited")
+    scattered = pinned and kind is not OwnerKind.JOB and chance.happens(0.5, number, "scatters")
+    shared = scattered and kind is OwnerKind.JOBSET and chance.happens(0.4, number, "shared")
+    several = kind is not OwnerKind.JOB and not shared
     return a_plot(
         f"job-{number}",
         at,
         kind=kind,
-        slices=1 if kind is OwnerKind.JOB else chance.pick((1, 1, 2, 3), number, "slices"),
+        slices=chance.pick((1, 1, 2, 3), number, "slices") if several else 1,
         shape=ONE_HOST if kind is OwnerKind.JOB and not pinned else chance.pick(SHAPES, number, "shape"),
-        scatters=pinned and kind is not OwnerKind.JOB and chance.happens(0.5, number, "scatters"),
+        scatters=scattered,
+        shared=shared,
         namespace=chance.pick(NAMESPACES, number, "namespace"),
         flex_start=not compute and chance.happens(0.2, number, "flex-start"),
         spot=chance.happens(0.3, number, "spot"),

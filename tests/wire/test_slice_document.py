@@ -46,6 +46,7 @@ SPEC = {
     "workload_policy": None,
     "instance": None,
     "key": "uid-llama.j0",
+    "jobs": 1,
     "jobset_chips": 64,
     "caveat": "",
     "fingerprint": "v1-abcdefghijklm",

@@ -44,12 +44,12 @@ def caveats(jobset: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
-def scattering(jobs: Iterable[WorkloadJob]) -> Iterator[str]:
+def scattering(planned: Iterable[tuple[WorkloadJob, SliceSpec]]) -> Iterator[str]:
     """Yield a sentence for each template of Jobs that are refused where nothing pins pods."""
-    for where, kind in {_where(job): job.owner.kind for job in jobs}.items():
+    for where, (kind, spec) in {_where(job): (job.owner.kind, spec) for job, spec in planned}.items():
         yield (
             f"{where}: only the admission policy or the webhook keeps its pods on one slice: where neither is in force "
-            f"(`slices doctor` says whether pods are pinned) it is refused, unless you {together(kind)}"
+            f"(`slices doctor` says whether pods are pinned) it is refused, unless you {together(kind, spec)}"
         )
 
 

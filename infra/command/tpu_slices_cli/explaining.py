@@ -142,6 +142,8 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
         yield "Claim", f"none has it; it was {record.last_claim}'s"
     if record.first_job is not None:
         yield "Made for", f"{record.first_job.owner.namespace}/{record.first_job.job_name}"
+    if record.spec is not None and record.spec.jobs > 1:
+        yield "Shared by", f"{record.spec.jobs} Jobs of one pod, which {record.job.job_name} leads"
     message = f": {record.desire_message}" if record.desire_message else ""
     yield "Desire", f"{record.desire}{message}{_confirmed(record, now)}"
     yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.pool)}"

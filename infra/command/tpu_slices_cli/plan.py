@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tpu_slices.domain.model.facts import Pinning
+from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
@@ -135,7 +136,9 @@ def _row(planned: Planned) -> tuple[str | Text, ...]:
 
 
 def _job(planned: Planned) -> str:
-    return f"{planned.job.owner.namespace}/{planned.job.job_name}"
+    others = planned.outcome.jobs - 1 if isinstance(planned.outcome, SliceSpec) else 0
+    shared = f" and {_many(others, 'other')}" if others else ""
+    return f"{planned.job.owner.namespace}/{planned.job.job_name}{shared}"
 
 
 def _skipped(planned: Plan) -> list[str]:

@@ -15,6 +15,7 @@ from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, Workload
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.reach import unjudged
+from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, scatters, spec_for
 from tpu_slices.domain.reconciling.refusals import not_together
 from tpu_slices.domain.records.claims import Refusal
@@ -97,6 +98,7 @@ class Planned:
             "namespace": self.job.owner.namespace,
             "replicated_job": self.job.replicated_job,
             "job_index": self.job.job_index,
+            "jobs": spec and spec.jobs,
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
             "price": self.price and self.price.as_json(),
@@ -234,7 +236,8 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
 def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
     of_specs = (_caveat(each.job, each.outcome) for each in slices if isinstance(each.outcome, SliceSpec))
     planned = [(each.job, each.outcome) for each in slices]
-    scatter = scattering(each.job for each in slices if each.needs_pins)
+    unpinned = [(each.job, each.outcome) for each in slices if each.needs_pins]
+    scatter = scattering((job, outcome) for job, outcome in unpinned if isinstance(outcome, SliceSpec))
     return (*dict.fromkeys(filter(None, of_specs)), *ends(planned), *scatter)
 
 
@@ -300,7 +303,7 @@ class _Owner:
         asked = SliceRequest(job=job, request=request, leader=leader, jobset_chips=self.chips)
         outcome = spec_for(asked, settings)
         if isinstance(outcome, SliceSpec) and outcome.scatters:
-            outcome = not_together(self.kind)
+            outcome = not_together(self.kind, outcome)
         planned = self._planned(job, outcome, settings)
         if self.where.pinning is not None or isinstance(outcome, Refusal):
             return planned
@@ -340,7 +343,7 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
     for request in requests:
         if request.replicated_job in leaderless(manifest.body):
             continue
-        for index in range(request.replicas):
+        for index in range(slices_of(request)):
             leader = WaitingLeader(replicated_job=request.replicated_job, job_index=index)
             yield owner.asks(request, where.leader(leader, request))
 

@@ -62,9 +62,8 @@ class ApiServer:
         self._cluster.other_pods.pop(name, None)
         for each in [each for each in self._cluster.pods.values() if each.raw["metadata"]["name"] == pod]:
             self._cluster.removes_pod(each.jobset, each.index)
-        followers = self._cluster.followers
-        for uid in [uid for uid, each in followers.items() if each.raw["metadata"]["name"] == pod]:
-            del followers[uid]
+        for each in [each for each in self._cluster.followers.values() if each.raw["metadata"]["name"] == pod]:
+            self._cluster.removes_follower(each)
 
     def _based_on(self, owner: Owner, patch: Mapping[str, Any]) -> LiveWorkload:
         live = self._cluster.workloads[owner.uid]

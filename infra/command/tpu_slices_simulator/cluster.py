@@ -34,7 +34,8 @@ class FakeCluster:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.followers: dict[str, Pod] = {}
-        """The pods of Jobs beside their leaders, by UID: on all hosts but the leader's. No relay watches them."""
+        """The pods of Jobs beside their leaders, by UID: on all hosts but the leader's. Relays watch those of Jobs that
+        share a slice, which are leaders of their own Jobs."""
         self.grace = timedelta(0)
         """How long pods that are deleted take to end, but for leaders, which end at once."""
         self.strangers: dict[str, Json] = {}
@@ -104,7 +105,8 @@ class FakeCluster:
         if kind in WORKLOADS:
             return [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
         strangers = [leader_of(each, kind) for each in self.strangers.values() if kind_of(each) is kind]
-        return [*(pod.seen for pod in self.pods.values() if pod.kind is kind), *strangers]
+        watched = (*self.pods.values(), *(pod for pod in self.followers.values() if pod.is_watched))
+        return [*(pod.seen for pod in watched if pod.kind is kind), *strangers]
 
     def workload(self, owner: Owner) -> Json | None:
         found = self._named(WorkloadName(owner.namespace, owner.name, owner.kind))
@@ -218,18 +220,22 @@ class FakeCluster:
     def followers_succeed(self, jobset: LiveWorkload, index: int) -> None:
         """Let the other pods of a Job end with success."""
         for pod in [pod for pod in self.followers.values() if pod.jobset is jobset and pod.index == index]:
-            del self.followers[pod.uid]
+            self.removes_follower(pod)
+
+    def removes_follower(self, pod: Pod) -> None:
+        del self.followers[pod.uid]
+        if pod.is_watched:
+            self._lost(pod.kind, pod.uid)
 
     def pods_end(self) -> None:
         """Let pods end whose grace is over, on hosts with a kubelet that ends them."""
         if not self.ends_pods:
             return
         now = self._clock.now()
-        self.followers = {
-            uid: pod
-            for uid, pod in self.followers.items()
-            if pod.ends_by is None or now < pod.ends_by or not self._is_ready(pod.node)
-        }
+        ended = [pod for pod in self.followers.values() if pod.ends_by is not None and now >= pod.ends_by]
+        for pod in ended:
+            if self._is_ready(pod.node):
+                self.removes_follower(pod)
 
     def never_ends(self, pod: Pod) -> bool:
         """Return whether nothing ends a pod any more that is being deleted: its grace is over, and its host is away."""
@@ -256,7 +262,9 @@ class FakeCluster:
         for rank, node in zip(missing, [node for node in nodes if node not in there], strict=False):
             uid = f"{leader.uid}-{rank}"
             made: dict[str, Any] = {"created": self._clock.now(), "template": leader.template, "key": leader.key}
-            self.followers[uid] = Pod(uid, leader.jobset, leader.index, node, rank, **made)
+            self.followers[uid] = pod = Pod(uid, leader.jobset, leader.index, node, rank, **made)
+            if pod.is_watched:
+                self.saw(pod)
 
     def schedules_pods(self) -> None:
         """Bind waiting leaders to free hosts, and those of their followers for which there was none before."""
@@ -336,7 +344,8 @@ class FakeCluster:
 
     def _loses_pods(self, node: str) -> None:
         """Let the pods on a host be gone with it; a Job whose leader was there loses all."""
-        self.followers = {uid: pod for uid, pod in self.followers.items() if pod.node != node}
+        for pod in [pod for pod in self.followers.values() if pod.node == node]:
+            self.removes_follower(pod)
         for pod in [pod for pod in self.pods.values() if pod.node == node]:
             self.removes_pod(pod.jobset, pod.index)
 

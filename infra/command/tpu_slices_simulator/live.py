@@ -11,6 +11,7 @@ from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Leader, Pool, Workl
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.slices import ClusterId, WorkloadJob
 from tpu_slices.domain.planning.keys import key_of
+from tpu_slices.domain.planning.sharing import share_slice, slices_of
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
@@ -42,7 +43,7 @@ class LiveWorkload:
         reader = READERS[self.ref.owner.kind]
         self.requests = reader.requests(self.manifest)
         self.asks = reader.asks_for_tpu(self.manifest)
-        self.jobs = [(each.replicated_job, index) for each in self.requests for index in range(each.replicas)]
+        self.jobs = [(each.replicated_job, index) for each in self.requests for index in range(slices_of(each))]
         self.ref = replace(self.ref, groups=reader.groups(self.manifest))
 
     def edit(self, manifest: Json) -> None:
@@ -63,7 +64,15 @@ class LiveWorkload:
         """Return the key of a Job, which its pods get where pods are pinned."""
         name, number = self.jobs[index]
         job = WorkloadJob(cluster=cluster, owner=self.ref.owner, replicated_job=name, job_index=number)
-        return key_of(job, next(each.first_job for each in self.requests if each.replicated_job == name))
+        request = self._request_of(index)
+        return key_of(job, request.first_job, shared=share_slice(request))
+
+    def shares_slice(self, index: int) -> bool:
+        """Return whether the pods on the hosts of a Job's slice are of Jobs of their own."""
+        return share_slice(self._request_of(index))
+
+    def _request_of(self, index: int) -> TemplateRequest:
+        return next(each for each in self.requests if each.replicated_job == self.jobs[index][0])
 
     @property
     def served(self) -> bool:
@@ -88,7 +97,7 @@ class LiveWorkload:
 
 @dataclass(slots=True)
 class Pod:
-    """A pod of a Job; `index` is the place of its Job among the workload's, and `rank` its own in the Job."""
+    """A pod on a slice; `index` is the place of its Job among the workload's, and `rank` its own on the slice."""
 
     uid: str
     jobset: LiveWorkload
@@ -118,8 +127,15 @@ class Pod:
         return self.jobset.jobs[self.index]
 
     @property
+    def is_watched(self) -> bool:
+        """Whether it leads its Job, so that relays watch it."""
+        return self.rank == 0 or self.jobset.shares_slice(self.index)
+
+    @property
     def raw(self) -> Json:
-        made = objects.pod_of(self.template, self.jobset.ref.owner, (*self.job, self.rank), self.uid, self.node)
+        (name, index), rank = self.job, self.rank
+        place = (name, rank, 0) if self.jobset.shares_slice(self.index) else (name, index, rank)
+        made = objects.pod_of(self.template, self.jobset.ref.owner, place, self.uid, self.node)
         made = objects.pinned(objects.aged(made, self.created), self.key)
         if self.ended:
             made = objects.patched(made, {"status": {"phase": "Succeeded"}})

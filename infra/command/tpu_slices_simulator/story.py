@@ -9,6 +9,7 @@ from enum import StrEnum
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
 
@@ -197,7 +198,7 @@ class Plot:
 
     @property
     def slices(self) -> int:
-        return sum(each.replicas for each in READERS[self.kind].requests(self.manifest))
+        return sum(map(slices_of, READERS[self.kind].requests(self.manifest)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,7 @@ from tpu_slices.domain.model.slices import (
     is_claim_id,
     is_slice_id,
 )
+from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.claims import Claim
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Hosts
@@ -105,7 +106,7 @@ def _is_cluster_id(value: str) -> bool:
 
 _KEY_NAME = _name(63)
 _SLICES = Bound(
-    lambda requests: len(requests) <= TEMPLATES and sum(each.replicas for each in requests) <= SLICES_PER_WORKLOAD,
+    lambda requests: len(requests) <= TEMPLATES and sum(map(slices_of, requests)) <= SLICES_PER_WORKLOAD,
     f"of at most {SLICES_PER_WORKLOAD} slices and {TEMPLATES} replicatedJobs",
 )
 _KEY = Bound(lambda value: value is None or _KEY_NAME.holds(value), _KEY_NAME.valid)
@@ -144,7 +145,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (WorkloadRef, "resource_version"): _text(253),
     (SlicesWanted, "requests"): _SLICES,
     (SlicesWanted, "waiting"): _many(LEADERS_PER_FACT),
-    (TemplateRequest, "replicas"): _number(SLICES_PER_WORKLOAD),
+    (TemplateRequest, "replicas"): _number((1 << 31) - 1),
     (TemplateRequest, "first_job"): _number(999_999_999),
     (TemplateRequest, "volumes"): _many(VOLUMES_PER_FACT),
     (MountedVolume, "name"): _text(253),

@@ -35,6 +35,7 @@ from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, Pairs
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.pool_labels import OF_ONE_SLICE
 from tpu_slices.domain.planning.reach import reach_of
+from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.wire.bounds import ERROR_CHARACTERS, TEMPLATE_BYTES, TEMPLATES
 from tpu_slices.wire.messages import bytes_of
 from tpu_slices.wire.pod_rules import pod_rules_of
@@ -89,7 +90,7 @@ def requests_of(jobset: Json) -> tuple[TemplateRequest, ...]:
     for name, job in ours.items():
         with reading(f"replicatedJob {name}"):
             requests.append(_bounded(_request_of_job(jobset, job), most))
-    if (slices := sum(request.replicas for request in requests)) > SLICES_PER_WORKLOAD:
+    if (slices := sum(map(slices_of, requests))) > SLICES_PER_WORKLOAD:
         raise ValueError(
             f"spec.replicatedJobs: the replicas are {slices} slices together, at most {SLICES_PER_WORKLOAD} of a "
             "JobSet are supported"

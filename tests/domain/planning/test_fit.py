@@ -275,7 +275,7 @@ def test_more_pods_than_hosts_are_refused_and_both_fields_named(parallelism: int
     )
 
 
-@pytest.mark.parametrize(("parallelism", "completions"), [(1, 1), (2, 4), (4, 2)])
+@pytest.mark.parametrize(("parallelism", "completions"), [(1, 4), (2, 4), (4, 2)])
 def test_fewer_pods_at_a_time_than_hosts_are_refused(parallelism: int, completions: int) -> None:
     assert why_not(a_request(parallelism=parallelism, completions=completions, replicas=32)) == (
         f"parallelism, completions: the Job has {parallelism} and {completions}, and a slice of tpu-v6e-slice 4x4 has "

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import a_job, a_leader, a_request, an_owner, settings
+from tests.builders import a_job, a_leader, a_request, a_spec, an_owner, settings
 from tests.domain.asking import refusal_of, selecting
 from tpu_slices.domain.model.facts import IDLE_HOSTS, Reach, Requirement, TemplateRequest
 from tpu_slices.domain.model.reasons import Reason
@@ -64,21 +64,28 @@ def test_how_far_a_pod_reaches_where_nothing_pins_pods_follows_from_its_template
 
 
 @pytest.mark.parametrize(
-    ("kind", "remedy"),
+    ("kind", "jobs", "remedy"),
     [
         (
             OwnerKind.JOBSET,
+            1,
             f"create the JobSet with the annotation alpha.jobset.sigs.k8s.io/exclusive-topology: {NODE_POOL}",
         ),
         (
+            OwnerKind.JOBSET,
+            4,
+            "create the JobSet with one Job of 4 pods, and with the annotation alpha.jobset.sigs.k8s.io/exclusive-topo",
+        ),
+        (
             OwnerKind.LEADER_WORKER_SET,
+            1,
             f"LeaderWorkerSet with the annotation leaderworkerset.sigs.k8s.io/exclusive-topology: {NODE_POOL}",
         ),
-        (OwnerKind.JOB, "create a JobSet instead, with the annotation alpha.jobset.sigs.k8s.io/exclusive-topology"),
+        (OwnerKind.JOB, 1, "create a JobSet instead, with the annotation alpha.jobset.sigs.k8s.io/exclusive-topology"),
     ],
 )
-def test_the_refusal_names_what_lacks_and_what_its_kind_can_do(kind: OwnerKind, remedy: str) -> None:
-    refusal = not_together(kind)
+def test_the_refusal_names_what_lacks_and_what_its_kind_can_do(kind: OwnerKind, jobs: int, remedy: str) -> None:
+    refusal = not_together(kind, a_spec(jobs=jobs))
     assert refusal.reason is Reason.PODS_NOT_PINNED
     assert "neither the admission policy nor the webhook" in refusal.message
     assert remedy in refusal.message

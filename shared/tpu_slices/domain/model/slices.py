@@ -201,6 +201,8 @@ class SliceSpec:
     """Whether its pods could come to several slices: nothing pins them, and nothing else keeps them together."""
     key: str = ""
     """That of the hosts (`planning.keys`): the pods that they are for have it; empty: they have none."""
+    jobs: int = 1
+    """How many Jobs have the slice: several, of one pod each, share it."""
     jobset_chips: int = 0
     """The chips of all slices that its JobSet requests."""
     caveat: str = ""

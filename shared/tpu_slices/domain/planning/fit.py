@@ -32,6 +32,7 @@ from tpu_slices.domain.planning.host_labels import (
 from tpu_slices.domain.planning.obstacles import Obstacle, does_not_fit
 from tpu_slices.domain.planning.pod_rules import pod_rules_hold
 from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS, labels_of
+from tpu_slices.domain.planning.sharing import are_jobs_of_one_pod, idles, share_slice
 
 _GIB = 1 << 30
 _LONGEST = 63
@@ -126,17 +127,31 @@ def _pods_have_hosts(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec
     if max(request.parallelism or 0, request.completions or 0) > spec.hosts:
         have, remedy = _pods(request, job, spec)
         yield does_not_fit(f"{have}: {remedy}, or select a larger topology")
-    elif _leaves_hosts(request, spec) and dict(request.requested_annotations).get(IDLE_HOSTS) != "true":
+    elif _leaves_hosts(request, spec) and not idles(request):
         have, remedy = _pods(request, job, spec)
-        each = f" (each of its {request.replicas} Jobs gets a slice of its own)" if request.replicas > 1 else ""
         yield does_not_fit(
-            f"{have}. Programs that wait for the whole slice hang{each}: {remedy}, select a smaller topology, or, if "
-            f'hosts are to stay idle, set the annotation {IDLE_HOSTS}: "true" on the pods'
+            f"{have}. Programs that wait for the whole slice hang{_each_alone(request)}: {remedy}"
+            f"{_together(request, spec)}, select a smaller topology, or, if hosts are to stay idle, set the annotation "
+            f'{IDLE_HOSTS}: "true" on the pods'
         )
+
+
+def _each_alone(request: TemplateRequest) -> str:
+    return f" (each of its {request.replicas} Jobs gets a slice of its own)" if request.replicas > 1 else ""
+
+
+def _together(request: TemplateRequest, spec: SliceSpec) -> str:
+    """Return what lets several Jobs of one pod share a slice, as a remedy after another; empty: they are no such."""
+    if not are_jobs_of_one_pod(request):
+        return ""
+    alone = " without exclusive-topology" if request.exclusive_nodes or request.exclusive_topology else ""
+    return f", have {spec.hosts} such Jobs{alone} (they share one slice)"
 
 
 def _leaves_hosts(request: TemplateRequest, spec: SliceSpec) -> bool:
     """Return whether fewer pods than hosts run at a time; of a pod by itself that is not known."""
+    if share_slice(request):
+        return request.replicas < spec.hosts
     at_a_time = [each for each in (request.parallelism, request.completions) if each is not None]
     return request.parallelism is not None and min(at_a_time) < spec.hosts
 

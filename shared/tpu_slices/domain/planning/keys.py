@@ -10,9 +10,10 @@ Pure. Except a group's, a key is an identity: it fits nothing once its workload 
 | a group of a LeaderWorkerSet  | its group key            | leaderworkerset.sigs.k8s.io/group-key                |
 | a TPUNodeGroup                | none                     | a pod selects the group itself                       |
 
-The second is reserved: no slice is shared yet. A group has no UID of its own, and its pods do not carry that of their
-LeaderWorkerSet: its key is made of namespace and name, as LeaderWorkerSet's webhook does (sigs.k8s.io/lws
-pkg/webhooks/pod_webhook.go). JobSet's labels are as of 0.10 (sigs.k8s.io/jobset pkg/controllers/jobset_controller.go).
+A pod of a JobSet does not say whether its Job shares a slice: it has the first two keys, and hosts have one of them. A
+group has no UID of its own, and its pods do not carry that of their LeaderWorkerSet: its key is made of namespace and
+name, as LeaderWorkerSet's webhook does (sigs.k8s.io/lws pkg/webhooks/pod_webhook.go). JobSet's labels are as of 0.10
+(sigs.k8s.io/jobset pkg/controllers/jobset_controller.go).
 """
 
 from __future__ import annotations
@@ -26,20 +27,23 @@ KEY_LABEL = "google.com/tpu-slice-key"
 """The label of hosts whose value is their key."""
 
 
-def key_of(job: WorkloadJob, first_job: int | None) -> str:
-    """Return the key that the pods of a Job or group have; empty: they have none, or one that no host can carry.
+def key_of(job: WorkloadJob, first_job: int | None, *, shared: bool = False) -> str:
+    """Return the key of the slice of a Job or group; empty: its pods have none, or one that no host can carry.
 
     `first_job`: the index of the replicatedJob's first Job among all Jobs of the JobSet; None: it is not known.
+    `shared`: all Jobs of the replicatedJob have the slice.
     """
-    key = _key(job, first_job)
+    key = _key(job, first_job, shared=shared)
     return key if is_label_value(key) else ""
 
 
-def _key(job: WorkloadJob, first_job: int | None) -> str:
+def _key(job: WorkloadJob, first_job: int | None, *, shared: bool) -> str:
     owner = job.owner
     match owner.kind:
         case OwnerKind.JOBSET:
-            return "" if first_job is None else f"{owner.uid}.j{first_job + job.job_index}"
+            if first_job is None:
+                return ""
+            return f"{owner.uid}.r{first_job}" if shared else f"{owner.uid}.j{first_job + job.job_index}"
         case OwnerKind.JOB:
             return owner.uid
         case OwnerKind.LEADER_WORKER_SET:

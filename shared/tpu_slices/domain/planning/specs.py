@@ -60,6 +60,7 @@ from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles
 from tpu_slices.domain.planning.policy import disallowed
 from tpu_slices.domain.planning.pool_labels import OWNER_LABEL
 from tpu_slices.domain.planning.self_managed import not_in_groups
+from tpu_slices.domain.planning.sharing import share_slice, slices_of
 from tpu_slices.domain.planning.slicing import asks_gke_for_a_slice, sliced_by_gke
 from tpu_slices.domain.planning.zones import zone_of
 from tpu_slices.domain.records.claims import Refusal
@@ -142,7 +143,7 @@ def _of_earlier_template(shape: tuple[str, str], request: TemplateRequest) -> Re
 def chips_requested(requests: Iterable[TemplateRequest], known: Accelerators = CATALOGUE) -> int:
     """Return the chips of all slices that a JobSet requests; impossible ones do not count."""
     shapes = ((request, _shape(request, Obstacles(), known)) for request in requests)
-    return sum(shape.hosts.chips * request.replicas for request, shape in shapes if shape.hosts)
+    return sum(shape.hosts.chips * slices_of(request) for request, shape in shapes if shape.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,8 @@ def _spec(
         networks=found.part(lambda: _networks(annotations.get(ADDITIONAL_NETWORKS, "")), None),
         exclusive_nodes=request.exclusive_nodes,
         scatters=scatters(asked, hosts.hosts if hosts else 0),
-        key=key_of(asked.job, request.first_job),
+        key=key_of(asked.job, request.first_job, shared=share_slice(request)),
+        jobs=request.replicas if share_slice(request) else 1,
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
     )
@@ -253,7 +255,8 @@ def _workload_policy(selector: Mapping[str, str], spec: SliceSpec, settings: Clu
 
 def scatters(asked: SliceRequest, hosts: int) -> bool:
     """Return whether pods of a Job or group of so many hosts could come to several slices: nothing pins them."""
-    return hosts > 1 and asked.request.parallelism != 1 and asked.leader.reach is Reach.ANY
+    request = asked.request
+    return hosts > 1 and (request.parallelism != 1 or share_slice(request)) and asked.leader.reach is Reach.ANY
 
 
 def _capacity(request: TemplateRequest, settings: ClusterSettings, found: Obstacles) -> Capacity:

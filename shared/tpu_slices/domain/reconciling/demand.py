@@ -28,6 +28,7 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.node_groups import declared_slice
+from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, scatters, spec_for
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import Desire, SliceRecord
@@ -71,8 +72,8 @@ def job_of(cluster: ClusterId, workload: WorkloadRef, leader: WaitingLeader) -> 
 
 def legitimate(fact: SlicesWanted) -> tuple[WaitingLeader, ...]:
     """Return the waiting leaders that the JobSet's spec provides for, so that a forged pod cannot request more."""
-    replicas = {request.replicated_job: request.replicas for request in fact.requests}
-    return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < replicas.get(leader.replicated_job, 0))
+    slices = {request.replicated_job: slices_of(request) for request in fact.requests}
+    return tuple(leader for leader in fact.waiting if 0 <= leader.job_index < slices.get(leader.replicated_job, 0))
 
 
 def demands(fact: SlicesWanted, settings: ClusterSettings) -> tuple[SliceRequest, ...]:

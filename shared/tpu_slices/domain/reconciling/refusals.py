@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.slices import OwnerKind, SliceSpec
 from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_slices.domain.planning.obstacles import Obstacles
 from tpu_slices.domain.planning.policy import Held, disallowed, over_budget
@@ -43,18 +43,18 @@ def refusal_of(
     if (refusal := found.refusal()) is not None:
         return refusal
     if spec.scatters:
-        return not_together(record.owner.kind)
+        return not_together(record.owner.kind, spec)
     over = None if held is None else over_budget(spec, record.owner.namespace, held, settings.policy)
     if over:
         return Refusal(reason=Reason.CHIP_LIMIT_REACHED, message=f"{over}; retried automatically.")
     return Refusal(reason=Reason.PURCHASES_STOPPED, message=limited) if limited else None
 
 
-def not_together(kind: OwnerKind) -> Refusal:
+def not_together(kind: OwnerKind, spec: SliceSpec) -> Refusal:
     """Return why no slice is created for pods that could come to several."""
     message = (
         "nothing keeps its pods on one slice: neither the admission policy nor the webhook has pinned them. Have the "
-        f"operator of the cluster apply one, and {_ANEW[kind]}; or {together(kind)}"
+        f"operator of the cluster apply one, and {_ANEW[kind]}; or {together(kind, spec)}"
     )
     return Refusal(reason=Reason.PODS_NOT_PINNED, message=message)
 
@@ -66,9 +66,11 @@ _ANEW = {
 }
 
 
-def together(kind: OwnerKind) -> str:
-    """Return what keeps the pods of a Job or group on one slice, where nothing pins pods."""
+def together(kind: OwnerKind, spec: SliceSpec) -> str:
+    """Return what keeps the pods of a slice on it, where nothing pins pods."""
     if kind is OwnerKind.JOB:
         return f"create a JobSet instead, with the annotation {EXCLUSIVE}: {NODE_POOL}"
+    if spec.jobs > 1:
+        return f"create the JobSet with one Job of {spec.jobs} pods, and with the annotation {EXCLUSIVE}: {NODE_POOL}"
     annotation = GROUP_EXCLUSIVE if kind is OwnerKind.LEADER_WORKER_SET else EXCLUSIVE
     return f"create the {kind} with the annotation {annotation}: {NODE_POOL}"
