@@ -102,8 +102,8 @@ class Watch(Generic[K, S]):
         self._failures = 0
         self._listed = False
         self._sign = patience.seconds()
-        self._told: dict[str, int] = {}
-        """A hash of what told of each object, by identity."""
+        self._told: dict[str, int | None] = {}
+        """A hash of what told of each object that is relevant, by identity; None: it is read each time."""
 
     def stop(self) -> None:
         """End `run` soon, even while it waits for the server. May be called from any thread."""
@@ -217,8 +217,7 @@ class Watch(Generic[K, S]):
             if is_back(event.version, version):
                 raise WatchLost(f"the watch went back from {version} to {event.version}")
             version = event.version
-            if event.type != "MODIFIED" or self._tells_more(event.object):
-                self._put_event(event)
+            if (event.type != "MODIFIED" or self._tells_more(event.object)) and self._put_event(event):
                 put = version
         if put != version:
             self._sign, self._failures = self._patience.seconds(), 0
@@ -239,8 +238,11 @@ class Watch(Generic[K, S]):
         except (KeyError, TypeError, AttributeError):
             return None
 
-    def _put_event(self, event: Event) -> None:
-        """Put one event on the queue; raise WatchLost or ApiException for an ERROR."""
+    def _put_event(self, event: Event) -> bool:
+        """Put one event on the queue, and return whether it says anything; an ERROR raises WatchLost or ApiException.
+
+        An object says nothing that was not relevant before and is not now: of thousands of these nothing is kept.
+        """
         kind, obj = self._source.kind, event.object
         if event.type == "ERROR":
             if obj.get("code") == GONE:
@@ -249,25 +251,29 @@ class Watch(Generic[K, S]):
         self._sign, self._failures = self._patience.seconds(), 0
         if event.type == "BOOKMARK":
             self._put(Bookmarked(kind, event.version))
-            return
+            return True
+        identity = identity_of(obj, self._source.identity)
+        known = identity in self._told
         seen = self._read(obj)
-        if event.type == "DELETED" or seen is None:
-            last, identity = None if isinstance(seen, Unparseable) else seen, identity_of(obj, self._source.identity)
-            if event.type == "DELETED":
-                self._told.pop(identity, None)
-            self._put(Lost(kind, identity, event.version, last, deleted=event.type == "DELETED"))
-        else:
+        if event.type != "DELETED" and seen is not None:
             self._put(Saw(kind, seen, event.version))
+            return True
+        self._told.pop(identity, None)
+        if known:
+            last = None if isinstance(seen, Unparseable) else seen
+            self._put(Lost(kind, identity, event.version, last, deleted=event.type == "DELETED"))
+        return known
 
     def _read(self, obj: Mapping[str, Any]) -> S | Unparseable[K] | None:
         """Return what the relay keeps of an object; Unparseable if it cannot be parsed, None if it is not relevant."""
+        identity = identity_of(obj, self._source.identity)
         try:
             seen = self._source.read(obj)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            self._told.pop(identity_of(obj, self._source.identity), None)
-            return Unparseable(self._source.kind, identity_of(obj, self._source.identity), in_words(error, ""))
-        if (told := self._hash(obj)) is not None:
-            self._told[identity_of(obj, self._source.identity)] = told
+            self._told[identity] = None
+            return Unparseable(self._source.kind, identity, in_words(error, ""))
+        if seen is not None:
+            self._told[identity] = self._hash(obj)
         return seen
 
     def _back_off(self, event: LogEvent, error: Exception) -> None:

@@ -12,6 +12,7 @@ from relay import translate
 from relay.objects import Bookmarked, Kind, Lost, Saw
 from relay.watch import Event, Patience, Source, Watch, WatchLost
 from tests.relay.objects import Json, job_pod, pod
+from tests.relay.watched import objects_kept
 from tpu_slices_simulator.objects import patched
 
 SCHEDULED = {"type": "PodScheduled"}
@@ -71,11 +72,15 @@ def test_events_about_containers_only_tell_how_far_the_watch_is() -> None:
     assert put == [Bookmarked(Kind.LEADERS, "23")]
 
 
-def test_a_pod_that_is_no_leader_is_read_once() -> None:
+@pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
+def test_of_a_pod_that_is_no_leader_nothing_is_told_or_kept(type_: str) -> None:
     other = pod(labels={"batch.kubernetes.io/job-completion-index": "7"})
     one, put = watch(other)
-    one.pass_on(events(patched(other, STARTED), first=20), "19")
-    assert put == [Bookmarked(Kind.LEADERS, "20")]
+    many = [patched(other, {**STARTED, "metadata": {"uid": f"other-{number}"}}) for number in range(100)]
+    kept = objects_kept(one)
+    one.pass_on(events(*many, first=20, type_=type_), "19")
+    assert put == [Bookmarked(Kind.LEADERS, "119")]
+    assert objects_kept(one) == kept + len((put[0], put[0].version))
 
 
 def test_a_pod_that_was_deleted_and_comes_again_is_read() -> None:
