@@ -53,11 +53,15 @@ def sources(api: client.ApiClient, *, hosts_in: str = "") -> tuple[Source[Kind, 
     """
     core: Any = client.CoreV1Api(api)  # annotated for typed responses; here all are read raw
     leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.LEADERS)
+    unindexed = partial(
+        core.list_pod_for_all_namespaces, label_selector=translate.UNINDEXED, field_selector=translate.NOT_ENDED
+    )
     group_leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.GROUP_LEADERS)
     hosts = partial(core.list_node, label_selector=translate.HOSTS)
     return (
         *(_workloads(api, kind, served=bool(hosts_in) or kind is not Kind.NODE_GROUPS) for kind in WORKLOADS),
         Source(Kind.LEADERS, leaders, translate.leader, "uid", "pods", told_by=translate.told_by_pod),
+        Source(Kind.UNINDEXED, unindexed, translate.leader, "uid", "pods", told_by=translate.told_by_pod),
         Source(Kind.GROUP_LEADERS, group_leaders, translate.group_leader, "uid", "pods", told_by=translate.told_by_pod),
         Source(Kind.HOSTS, hosts, partial(translate.host, hosts_in=hosts_in), "name", "nodes"),
     )

@@ -10,7 +10,6 @@ from enum import Enum, auto
 from relay.hosts.index import HostIndex, discard
 from relay.hosts.stays import Stays
 from relay.objects import (
-    LEADERS_OF,
     WORKLOADS,
     Host,
     Kind,
@@ -84,7 +83,7 @@ class ClusterCache:
                 self._uids[seen.name] = seen.ref.owner.uid
                 self._unparseable.pop(seen.ref.owner.uid, None)
             case Leader():
-                before = self.drop(Kind.LEADERS, seen.identity)
+                before = self.drop(seen.kind, seen.identity)
                 self._leaders[seen.identity] = seen
                 self._pods[seen.workload].add(seen.identity)
                 self._pods_at[seen.workload, seen.place].add(seen.identity)
@@ -114,7 +113,7 @@ class ClusterCache:
         match unparseable.kind:
             case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
                 return self._workloads.get(unparseable.identity)
-            case Kind.LEADERS | Kind.GROUP_LEADERS:
+            case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
                 return self._leaders.get(unparseable.identity)
             case Kind.HOSTS:
                 return self.hosts.get(unparseable.identity)
@@ -129,7 +128,7 @@ class ClusterCache:
                 if workload is not None and self._uids.get(workload.name) == identity:
                     del self._uids[workload.name]
                 return workload
-            case Kind.LEADERS | Kind.GROUP_LEADERS:
+            case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
                 leader = self._leaders.pop(identity, None)
                 if leader is not None:
                     discard(self._pods, leader.workload, identity)
@@ -145,8 +144,8 @@ class ClusterCache:
                 stored = (*self._workloads.items(), *self._aside.items())
                 known = {uid for uid, each in stored if each.ref.owner.kind is WORKLOADS[kind]}
                 return frozenset(known | {uid for uid, of in self._unparseable.items() if of is kind})
-            case Kind.LEADERS | Kind.GROUP_LEADERS:
-                return frozenset(uid for uid, each in self._leaders.items() if LEADERS_OF[each.workload.kind] is kind)
+            case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
+                return frozenset(uid for uid, each in self._leaders.items() if each.kind is kind)
             case Kind.HOSTS:
                 return self.hosts.names
 

@@ -27,8 +27,9 @@ class Kind(StrEnum):
     JOBS = "jobs"
     LEADER_WORKER_SETS = "leaderworkersets"
     NODE_GROUPS = "tpunodegroups"
-    LEADERS = "leaders"  # pods of Jobs, also of those of JobSets
-    GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets
+    LEADERS = "leaders"  # pods of Indexed Jobs, also of those of JobSets
+    UNINDEXED = "unindexed-pods"  # pods of other Jobs that may lead
+    GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets that lead slices
     HOSTS = "hosts"
 
 
@@ -45,12 +46,6 @@ WORKLOADS: Mapping[Kind, OwnerKind] = {
     Kind.NODE_GROUPS: OwnerKind.TPU_NODE_GROUP,
 }
 """Of the kinds that are workloads, what they own slices as."""
-LEADERS_OF: Mapping[OwnerKind, Kind] = {
-    OwnerKind.JOBSET: Kind.LEADERS,
-    OwnerKind.JOB: Kind.LEADERS,
-    OwnerKind.LEADER_WORKER_SET: Kind.GROUP_LEADERS,
-}
-"""Where the leader pods of a workload are watched; a TPUNodeGroup has none."""
 
 
 class WorkloadName(NamedTuple):
@@ -174,7 +169,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
-    """A pod with completion index 0 of a Job, or with worker index 0 of a LeaderWorkerSet; in a HostPod any index."""
+    """A pod that may lead a Job or a group of a LeaderWorkerSet; in a HostPod any other, too."""
 
     pod: str
     pod_uid: str
@@ -196,6 +191,8 @@ class Leader:
     """Whether its containers have ended for good."""
     created: datetime | None = None
     """As of a Workload."""
+    indexed: bool = True
+    """Whether a Job's pod has a completion index."""
 
     def may_be_of(self, workload: Workload) -> bool:
         """Return whether it is a pod of this workload, as far as its UID and its age tell, and not of one before it.
@@ -211,6 +208,13 @@ class Leader:
     @property
     def identity(self) -> str:
         return self.pod_uid
+
+    @property
+    def kind(self) -> Kind:
+        """As what it is watched."""
+        if self.workload.kind is OwnerKind.LEADER_WORKER_SET:
+            return Kind.GROUP_LEADERS
+        return Kind.LEADERS if self.indexed else Kind.UNINDEXED
 
     @property
     def place(self) -> Place:

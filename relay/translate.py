@@ -58,6 +58,7 @@ from tpu_slices.domain.planning.pool_labels import (
 from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.bounds import VOLUMES_PER_FACT
+from tpu_slices.wire.jobs import JOB_NAME
 from tpu_slices.wire.jobsets import condition, strings
 from tpu_slices.wire.leaders import (
     LeaderOf,
@@ -81,8 +82,12 @@ from tpu_slices.wire.workloads import (
 
 LEADERS = f"{COMPLETION_INDEX}=0"
 """The label selector of leader pods of Jobs; Kubernetes labels pods with their index since 1.28."""
-GROUP_LEADERS = f"{leader_worker_sets.NAME},{leader_worker_sets.WORKER_INDEX}=0"
-"""The label selector of leader pods of LeaderWorkerSets."""
+UNINDEXED = f"{JOB_NAME},!{COMPLETION_INDEX}"
+"""That of the pods of Jobs that are not Indexed."""
+NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+"""The field selector of pods that may use a host; those that have ended stay as long as their Jobs."""
+GROUP_LEADERS = f"{leader_worker_sets.NAME},{leader_worker_sets.WORKER_INDEX} in (0,1)"
+"""The label selector of the pods that may lead the slices of LeaderWorkerSets."""
 LABELS_KEPT = 2 * LABELS
 """The most labels kept of a pod, the first by key: room for LABELS of its template, and for LABELS beyond those."""
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -110,16 +115,15 @@ def hosts_of(pool: Pool) -> str:
 def workload(reader: Reader, obj: Json) -> Workload | None:
     """Return an object as the relay keeps it; None if it requests no TPU, or its pods are not the hosts of slices.
 
-    A LeaderWorkerSet may be edited under its groups, so that one is returned that asks for nothing. So is one whose
-    templates cannot be parsed, without requests: it must not seem deleted.
+    One that may have been edited under its pods is returned although it asks for nothing. So is one whose templates
+    cannot be parsed, without requests: it must not seem deleted.
     """
     try:
         asks = reader.asks_for_tpu(obj) and not reader.not_ours(obj)
+        kept = asks or reader.may_have_asked(obj)
     except ValueError:
-        asks = True
-    if not asks and reader.kind is not OwnerKind.LEADER_WORKER_SET:
-        return None
-    return replace(owner_of_pods(reader, obj), asks=asks)
+        asks = kept = True
+    return replace(owner_of_pods(reader, obj), asks=asks) if kept else None
 
 
 def owner_of_pods(reader: Reader, obj: Json) -> Workload:
@@ -144,12 +148,12 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
 
 
 def leader(obj: Json) -> Leader | None:
-    """Return a v1 Pod as a Leader; None if it is not the leader pod of a Job, of a JobSet or by itself."""
+    """Return a v1 Pod as a Leader; None if it cannot be the leader pod of a Job, of a JobSet or by itself."""
     return _leader(obj, leader_of_a_job(obj))
 
 
 def group_leader(obj: Json) -> Leader | None:
-    """Return a v1 Pod as a Leader; None if it is not the leader pod of a LeaderWorkerSet's group."""
+    """Return a v1 Pod as a Leader; None if it does not lead the slice of a LeaderWorkerSet's group."""
     return _leader(obj, leader_of_a_group(obj))
 
 
@@ -164,6 +168,7 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         workload_uid=WorkloadUid(leads.uid) if leads.uid else None,
         job=leads.job,
         asks=replace(leads.asks, labels=leads.asks.labels[:LABELS_KEPT]),
+        indexed=COMPLETION_INDEX in strings(metadata, "labels"),
         hardware=_hardware(obj),
         volumes=volumes_of(obj)[:VOLUMES_PER_FACT],
         waiting=cannot_be_scheduled(obj) and asks_us(obj),

@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import Any, Self
 
 from relay.objects import Reference
@@ -22,6 +21,7 @@ from tpu_slices.domain.model.facts import (
     SLICE_TOPOLOGY,
 )
 from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS, GROUP_KEYS, NODE_POOL, TOPOLOGY
+from tpu_slices.wire.jobs import fills_a_slice
 from tpu_slices.wire.leader_worker_sets import GROUP_KEY, NAME, SUBGROUP_SIZE
 from tpu_slices.wire.workloads import (
     CHIPS,
@@ -38,7 +38,6 @@ Json = dict[str, Any]
 KUEUE_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 """Kueue's annotation of pods that are admitted to one domain of a topology."""
 _INDEX = re.compile(r"[0-9]{1,9}")
-_SIDES = re.compile(r"[0-9]{1,3}(x[0-9]{1,3}){1,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,7 @@ class Pod:
         | of an Indexed Job of a JobSet                            | job             | `UID.jN`, `UID.rN`         |
         | - not labelled with the JobSet's UID, or the indices     | none            |                            |
         | of an Indexed Job by itself                              | job             | its UID                    |
+        | of a Job that is not Indexed, which fills a slice        | job             | as if it were              |
         | any other                                                | none            |                            |
         """
         if self._is_static:
@@ -125,7 +125,7 @@ class Pod:
             or NODE_POOL in self.selector
             or (bool(self.terms) and all(map(_names_a_pool, self.terms or ())))
             or self.annotations.get(KUEUE_TOPOLOGY) == NODE_POOL
-            or self._has_all_chips
+            or self._fills_a_slice
         )
 
     @property
@@ -143,10 +143,10 @@ class Pod:
 
     @property
     def _job(self) -> Reference | None:
-        """The Job that controls it, if that is Indexed."""
-        is_indexed = COMPLETION_INDEX in self.labels or COMPLETION_INDEX in self.annotations
+        """The Job that controls it, if that is Indexed, or if the pod may be its only one."""
+        may_lead = COMPLETION_INDEX in self.labels or COMPLETION_INDEX in self.annotations or self._fills_a_slice
         by = self.controller
-        return by if is_indexed and by and (by.api_version, by.kind) == ("batch/v1", "Job") else None
+        return by if may_lead and by and (by.api_version, by.kind) == ("batch/v1", "Job") else None
 
     @property
     def _jobset(self) -> str:
@@ -164,11 +164,8 @@ class Pod:
         return () if JOBSET_NAME in self.labels else (job.uid,)
 
     @property
-    def _has_all_chips(self) -> bool:
-        """Whether one container has all chips of the topology that it selects."""
-        topology = self.selector.get(TOPOLOGY, "")
-        chips = prod(map(int, topology.split("x"))) if _SIDES.fullmatch(topology) else 0
-        return chips > 0 and any(_chips(each, "limits") == str(chips) for each in self.containers)
+    def _fills_a_slice(self) -> bool:
+        return fills_a_slice(self.selector, self.containers)
 
 
 _RESOURCES = ("limits", "requests")

@@ -10,7 +10,16 @@ import pytest
 import yaml
 
 from tests.cli.conftest import RESEARCH, Slices
-from tests.relay.objects import container, group_pod, job, job_pod, leader_worker_set
+from tests.relay.objects import (
+    container,
+    group_pod,
+    job,
+    job_of_one_pod,
+    job_pod,
+    leader_worker_set,
+    only_pod,
+    worker_pod,
+)
 from tpu_slices.domain.model.facts import IDLE_HOSTS
 from tpu_slices_simulator.objects import pinned
 
@@ -61,18 +70,66 @@ def test_a_leader_pod_that_is_not_created_yet_is_planned_as_the_cluster_would_ma
 @pytest.mark.parametrize(
     ("obj", "why"),
     [
-        (job(spec={"completionMode": "NonIndexed"}), "set spec.completionMode to Indexed"),
+        (job(spec={"completionMode": "NonIndexed"}), "set completionMode to Indexed"),
+        (job_of_one_pod(spec={"completions": 2}), "needs completions and parallelism 1"),
         (leader_worker_set(subGroupPolicy={"subGroupSize": 2}), "subGroupPolicy makes slices of subgroups"),
-        (leader_worker_set(leaderTemplate={"spec": {"containers": [container(0)]}}), "requests no google.com/tpu"),
         (leader_worker_set(leaderTemplate={"spec": {"containers": [container(8)]}}), "request other hardware"),
     ],
-    ids=["without indexes", "subgroups", "a leader without chips", "a leader with other chips"],
+    ids=["without indexes", "several pods one after the other", "subgroups", "a leader with other chips"],
 )
 def test_what_is_no_slice_is_skipped_with_the_remedy(slices: Slices, obj: Json, why: str) -> None:
     answer = answered(slices, obj)
     assert answer["slices"] == []
     (skipped,) = answer["skipped"]
     assert (skipped["reason"], why in skipped["message"]) == ("NotServed", True)
+
+
+def test_a_job_without_indexes_of_one_pod_gets_one_slice_and_so_does_its_pod(slices: Slices) -> None:
+    (only,) = answered(slices, job_of_one_pod())["slices"]
+    assert (only["kind"], only["name"], only["hosts"], only["chips"]) == ("Job", "tune", 1, 8)
+    assert places(answered(slices, {**pinned(only_pod(), "u-job")})) == [("Job", "tune", 0)]
+
+
+def apart(size: int = 5, **annotations: str) -> Json:
+    """Return a LeaderWorkerSet whose leader requests no chips."""
+    groups = leader_worker_set(groups=2, size=size, leaderTemplate={"spec": {"containers": [container(0)]}})
+    groups["metadata"]["annotations"] = annotations
+    return groups
+
+
+def test_groups_whose_leaders_have_no_chips_get_slices_of_their_workers(slices: Slices) -> None:
+    answer = answered(slices, apart())
+    assert [(each["hosts"], each["chips"]) for each in answer["slices"]] == [(4, 16), (4, 16)]
+    group = hashlib.sha1(b"research/serve-1", usedforsecurity=False).hexdigest()
+    assert places(answered(slices, {**pinned(worker_pod(1), group)})) == [("LeaderWorkerSet", "serve", 1)]
+
+
+@pytest.mark.parametrize(
+    ("obj", "why"),
+    [
+        (apart(4), "leaderWorkerTemplate.size: it is 4, its leader requests no google.com/tpu, and a slice of"),
+        (apart(4), "set it to 5"),
+        (apart(6), "set it to 5"),
+        (apart(1), "leaderWorkerTemplate.size: it is 1"),
+        (
+            apart(**GROUP_EXCLUSIVE),
+            "which requests no google.com/tpu and is on none of the hosts of this slice",
+        ),
+        (apart(**dict.fromkeys(GROUP_EXCLUSIVE, "kubernetes.io/hostname")), "remove the annotation"),
+        (apart(**dict.fromkeys(GROUP_EXCLUSIVE, "example.com/rack")), "remove the annotation"),
+    ],
+)
+def test_workers_that_do_not_fill_a_slice_or_have_to_be_where_their_leader_is_are_refused(
+    slices: Slices, obj: Json, why: str
+) -> None:
+    refused = [each["refused"] for each in answered(slices, obj, code=3)["slices"]]
+    assert {each["reason"] for each in refused} == {"DoesNotFit"}
+    assert all(why in each["message"] for each in refused)
+
+
+def test_workers_may_have_to_be_in_the_zone_of_their_leader(slices: Slices) -> None:
+    in_zone = apart(**dict.fromkeys(GROUP_EXCLUSIVE, "topology.kubernetes.io/zone"))
+    assert [each["hosts"] for each in answered(slices, in_zone)["slices"]] == [4, 4]
 
 
 def test_workers_that_fit_no_host_are_refused_before_anything_is_bought(slices: Slices) -> None:

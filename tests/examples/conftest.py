@@ -13,7 +13,7 @@ from infra.local.cluster_choice import Built
 from infra.local.plan import Plan
 from infra.local.stack import running
 from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
-from tests.examples.stories import EXAMPLES, HALL, STATIC, STORIES, static_slice
+from tests.examples.stories import EXAMPLES, HALL, OFFICE, STATIC, STORIES, static_slice
 from tpu_standins.kubernetes.programs import Programs
 from tpu_standins.prerequisites import Tools
 
@@ -26,7 +26,7 @@ def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathF
     state, arguments = tmp_path_factory.mktemp("examples"), (*FAST, *FILLED_BY_HAND)
     plan = Plan(state=state, sweep_seconds=10, cluster=Built(programs), queues=True, gke_arguments=arguments)
     with running(plan, seed) as stack, asked_by_a_user(stack, tools) as found:
-        for name in (STATIC, HALL):
+        for name in (STATIC, HALL, OFFICE):
             static_slice(found.addresses, name)  # before others use up GKE's operations
         found.pin()
         found.kubectl("apply", *(part for example in EXAMPLES for part in ("-f", str(example))))

@@ -14,7 +14,7 @@ from grpc import insecure_channel
 from infra.local.addresses import Addresses
 from infra.local.plan import REPOSITORY
 from tests.examples import alike
-from tests.examples.cluster import FOR_EVER, Cluster, Json
+from tests.examples.cluster import FOR_EVER, POOL, Cluster, Json
 from tpu_standins.kubelet.keys import RUN_SECONDS
 
 FOLDER = REPOSITORY / "examples"
@@ -24,6 +24,8 @@ QUEUE = "tpu-training"
 ACCOUNTS = ("cloud-tpu-sa", "tensorboard-sa")
 V4, STATIC, HALL = FOLDER / "v4.yaml", "static", "hall"
 """An example, and slices that stand for it, each reserved by a taint of its name."""
+OFFICE = "office"
+"""Another one, for pods without chips."""
 REFUSED = ("impossible-shape", "more-pods-than-hosts", "not-allowed")
 SPOT, PRIORITIES = TRAINING / "spot.yaml", TRAINING / "priorities.yaml"
 
@@ -45,6 +47,22 @@ def flex_start(cluster: Cluster) -> None:
 
 def indexed_job(cluster: Cluster) -> None:
     cluster.kubectl("apply", "-f", str(FOLDER / "indexed-job.yaml"))
+
+
+def one_host_job(cluster: Cluster) -> None:
+    """Apply the example with a pod that runs until it is told to end."""
+    (job,) = yaml.safe_load_all((FOLDER / "one-host-job.yaml").read_text())
+    job["spec"]["template"]["metadata"] = {"annotations": {RUN_SECONDS: FOR_EVER}}
+    cluster.create([job])
+
+
+def leaders_without_tpu(cluster: Cluster) -> None:
+    """Apply the example with leaders on hosts that stand: the stand-ins have no other nodes."""
+    cluster.until(lambda: cluster.ready_nodes(f"{POOL}={OFFICE}") == 2)
+    (groups,) = yaml.safe_load_all((FOLDER / "leader-without-tpu.yaml").read_text())
+    leader = groups["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]
+    leader |= {"nodeSelector": {POOL: OFFICE}, "tolerations": [{"operator": "Exists"}]}
+    cluster.create([groups])
 
 
 def groups(cluster: Cluster) -> None:
@@ -179,6 +197,8 @@ def kueue(kind: str, name: str, **fields: Any) -> Json:
 STORIES: Mapping[str, Callable[[Cluster], None]] = {
     "flex-start": flex_start,
     "indexed-job": indexed_job,
+    "one-host-job": one_host_job,
+    "leaders-without-tpu": leaders_without_tpu,
     "groups": groups,
     "scaled-groups": scaled_groups,
     "training": training,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.examples import refused
-from tests.examples.cluster import Cluster
+from tests.examples.cluster import POOL, Cluster
 from tests.examples.stories import REFUSED
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -48,9 +48,40 @@ def test_an_indexed_job_by_itself_runs_on_a_slice_that_ends_with_it(cluster: Clu
     own = cluster.within("indexed-job")
     own.until(lambda: (own.get("jobs", "indexed").get("status") or {}).get("succeeded") == 2)
     own.until(lambda: own.pools("indexed") == [])
-    assert [pool.rsplit("-", 2)[0] for pool in own.calls("CreateNodePool") if "-indexed-" in pool] == ["tpu-indexed-0"]
-    (only,) = [each for each in own.slices("list", "--all")["slices"] if "-indexed-" in each["id"]]
+    (created,) = [pool for pool in own.calls("CreateNodePool") if pool.startswith("tpu-indexed-")]
+    (only,) = [each for each in own.slices("list", "--all")["slices"] if created.startswith(each["id"])]
     assert only["transitions"][-1]["reason"] == "Released"
+
+
+def test_a_job_without_indexes_runs_on_one_host_and_its_next_pod_too_which_goes_with_the_job(cluster: Cluster) -> None:
+    own = cluster.within("one-host-job")
+    own.until(lambda: len(own.running()) == 1)
+    (pool,) = own.pools("one-host")
+    (first,) = own.items("pods")
+    assert own.get("nodes", first["spec"]["nodeName"])["metadata"]["labels"][POOL] == pool
+    own.until(lambda: any("1 of 1 slices ready" in said for said in own.said_of("Job", "one-host")))
+    own.kubectl("delete", "pod", first["metadata"]["name"])
+    own.until(lambda: [uid for uid in own.running() if uid != first["metadata"]["uid"]])
+    assert own.pools("one-host") == [pool]
+    own.end_pods()
+    own.until(lambda: (own.get("jobs", "one-host").get("status") or {}).get("succeeded") == 1)
+    own.until(lambda: own.pools("one-host") == [])
+    assert [each for each in own.calls("CreateNodePool") if each.startswith("tpu-one-host-")] == [pool]
+
+
+def test_workers_fill_the_slice_of_a_group_whose_leader_has_no_chips_and_is_elsewhere(cluster: Cluster) -> None:
+    own = cluster.within("leaders-without-tpu")
+    own.until(lambda: ready_groups(own, "routed") == 2)
+    assert own.slices_with_pool("routed") == ["tpu-routed-0", "tpu-routed-1"]
+    pools = {node["metadata"]["name"]: node["metadata"]["labels"].get(POOL, "") for node in own.items("nodes")}
+    where = {each["metadata"]["name"]: pools[each["spec"]["nodeName"]] for each in own.items("pods")}
+    for group in ("routed-0", "routed-1"):
+        (slice_,) = {where[f"{group}-{worker}"] for worker in range(1, 5)}
+        assert slice_.startswith(f"tpu-{group}-")
+        assert where[group] not in own.pools("routed")
+    own.until(lambda: any("2 of 2 slices ready" in said for said in own.said_of("LeaderWorkerSet", "routed")))
+    own.kubectl("delete", "leaderworkerset", "routed")
+    own.until(lambda: own.pools("routed") == [])
 
 
 def test_refused_jobsets_are_told_live_what_the_plan_says_and_get_no_pool(cluster: Cluster) -> None:

@@ -13,6 +13,10 @@ SELECTOR = {
     "cloud.google.com/gke-tpu-accelerator": "tpu-v4-podslice",
     "cloud.google.com/gke-tpu-topology": "2x2x4",
 }
+ONE_HOST = {
+    "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
+    "cloud.google.com/gke-tpu-topology": "2x4",
+}
 OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 
 
@@ -104,6 +108,21 @@ def job_pod(name: str = "tune", uid: str = "u-job", index: int = 0, **parts: Any
     return _pod(f"{name}-{index}-x2x4z", f"pod-{name}-{index}", labels, owner, parts)
 
 
+def job_of_one_pod(name: str = "tune", **parts: Any) -> Json:
+    """Return a Job that is not Indexed, whose one pod has a host of 8 chips by itself; it is varied as in `job`."""
+    template = {"spec": {"containers": [container(8)], "nodeSelector": dict(ONE_HOST)}}
+    spec = {"completionMode": "NonIndexed", "completions": 1, "parallelism": 1, "template": template}
+    return job(name, **{**parts, "spec": spec | parts.get("spec", {})})
+
+
+def only_pod(name: str = "tune", uid: str = "u-job", **parts: Any) -> Json:
+    """Return the pod of such a Job that cannot be scheduled; it is varied as in `pod`."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
+    spec = {"containers": [container(8)], "nodeSelector": dict(ONE_HOST), **parts.pop("spec", {})}
+    labels = {"batch.kubernetes.io/job-name": name}
+    return _pod(f"{name}-x2x4z", f"pod-{name}", labels, owner, {**parts, "spec": spec})
+
+
 def leader_worker_set(
     name: str = "serve", *, uid: str = "u-lws", groups: int = 2, generation: int = 1, **template: Any
 ) -> Json:
@@ -119,12 +138,23 @@ def leader_worker_set(
     }
 
 
-def group_pod(index: int = 0, *, name: str = "serve", worker: int = 0, **parts: Any) -> Json:
+def group_pod(index: int = 0, *, name: str = "serve", **parts: Any) -> Json:
     """Return the leader pod of a group that cannot be scheduled; it is varied as in `pod`."""
     prefix = "leaderworkerset.sigs.k8s.io"
-    labels = {f"{prefix}/name": name, f"{prefix}/group-index": str(index), f"{prefix}/worker-index": str(worker)}
+    labels = {f"{prefix}/name": name, f"{prefix}/group-index": str(index), f"{prefix}/worker-index": "0"}
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "u-sts", "controller": True}
     return _pod(f"{name}-{index}", f"pod-{name}-{index}", labels, owner, parts)
+
+
+def worker_pod(index: int = 0, worker: int = 1, *, leader_has_chips: bool = False, **parts: Any) -> Json:
+    """Return a worker of a group that cannot be scheduled; it is varied as in `pod`."""
+    prefix = "leaderworkerset.sigs.k8s.io"
+    labels = {f"{prefix}/name": "serve", f"{prefix}/group-index": str(index), f"{prefix}/worker-index": str(worker)}
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": f"serve-{index}", "uid": "s", "controller": True}
+    annotations = {f"{prefix}/leader-requests-tpus": "true"} if leader_has_chips else {}
+    metadata = {"annotations": annotations, **parts.pop("metadata", {})}
+    name = f"serve-{index}-{worker}"
+    return _pod(name, f"pod-{name}", labels, owner, {**parts, "metadata": metadata})
 
 
 def _pod(name: str, uid: str, labels: dict[str, str], owner: Json, parts: Json) -> Json:

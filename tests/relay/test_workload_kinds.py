@@ -8,12 +8,29 @@ import pytest
 
 from relay import translate
 from relay.cluster_cache import ClusterCache
-from relay.objects import Kind, Place, WorkloadName
+from relay.objects import Kind, Place, PoolKey, WorkloadName
 from tests.builders import CLUSTER, an_occupant
-from tests.relay.objects import SELECTOR, Json, container, group_pod, job, job_pod, jobset, leader_worker_set, node, pod
+from tests.relay.objects import (
+    ONE_HOST,
+    SELECTOR,
+    Json,
+    container,
+    group_pod,
+    job,
+    job_of_one_pod,
+    job_pod,
+    jobset,
+    leader_worker_set,
+    node,
+    only_pod,
+    pod,
+    replicated_job,
+    worker_pod,
+)
 from tests.relay.watched import READERS, Watched, demand, occupants, states
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadChanged, WorkloadState
-from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid
+from tpu_slices.domain.records.hosts import job_of
 
 JOBSET = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "llama", "controller": True}
 CRON = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "controller": True}
@@ -66,14 +83,74 @@ def test_an_indexed_job_is_one_slice() -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        {"spec": {"completionMode": "NonIndexed"}},
         {"spec": {"template": {"spec": {"containers": [container(0)]}}}},
         {"metadata": {"ownerReferences": [JOBSET]}},
     ],
-    ids=["without indexes", "without chips", "of a JobSet"],
+    ids=["without chips", "of a JobSet"],
 )
 def test_other_jobs_are_not_kept(parts: dict[str, Any]) -> None:
     assert READERS[Kind.JOBS](job(**parts)) is None
+
+
+def test_a_job_without_indexes_of_one_pod_that_fills_a_slice_is_one_slice(watched: Watched) -> None:
+    watched.see(job_of_one_pod(), only_pod())
+    (fact,) = [fact for fact in watched.due_facts() if isinstance(fact, SlicesWanted)]
+    assert (fact.workload.owner.kind, demand([fact])) == ("Job", [[0]])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"parallelism": 2, "completions": 2},
+        {"completions": 5},
+        {"parallelism": 0},
+        {"template": {"spec": {"containers": [container(4)], "nodeSelector": dict(SELECTOR)}}},
+    ],
+    ids=["several pods", "one after the other", "no pods", "several hosts"],
+)
+def test_other_jobs_without_indexes_are_kept_aside(watched: Watched, spec: Json) -> None:
+    watched.see(job_of_one_pod(spec=spec), only_pod())
+    assert (watched.due_facts(), watched.queue.cache.live_standings()) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("containers", "leads"),
+    [([container(8)], True), ([container(4)], False), ([container(4), container(4)], False), ([container(0)], False)],
+    ids=["all chips", "a part of them", "all in two containers", "none"],
+)
+def test_a_pod_without_an_index_may_lead_if_one_container_fills_its_slice(containers: list[Json], leads: bool) -> None:
+    assert (translate.leader(only_pod(spec={"containers": containers})) is not None) is leads
+
+
+def test_a_job_whose_parallelism_rises_while_its_pod_runs_keeps_its_hosts(watched: Watched) -> None:
+    host = node()
+    watched.see(job_of_one_pod(), host, on(only_pod(), host))
+    assert occupants(watched.due_facts()) == [["pod-tune"]]
+    watched.see(job_of_one_pod(generation=2, spec={"parallelism": 2}))
+    watched.pass_time(60)
+    assert not [state for _, state in states(watched.due_facts()) if state.ended]
+    (found,) = watched.queue.cache.occupants(PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 1))
+    assert found.pod_uid == "pod-tune"
+
+
+def test_the_next_pod_of_a_job_that_failed_waits_for_the_same_slice(watched: Watched) -> None:
+    host = node()
+    failed = on(only_pod(), host)
+    watched.see(job_of_one_pod(), host, failed)
+    watched.due_facts()
+    watched.lose(failed)
+    watched.see(only_pod(metadata={"uid": "pod-next", "name": "tune-next"}))
+    watched.pass_time(60)
+    assert demand(watched.due_facts()) == [[0]]
+
+
+def test_a_job_of_a_jobset_without_an_index_is_led_by_its_only_pod(watched: Watched) -> None:
+    spec = {"containers": [container(8)], "nodeSelector": dict(ONE_HOST)}
+    alone = replicated_job(**spec)
+    alone["template"]["spec"] |= {"completionMode": "NonIndexed"}
+    no_index = {"batch.kubernetes.io/job-completion-index": None}
+    watched.see(jobset(spec={"replicatedJobs": [alone]}), *(pod(n, labels=no_index, spec=spec) for n in range(2)))
+    assert demand(watched.due_facts()) == [[0, 1]]
 
 
 def test_a_job_of_a_cron_job_is_a_job_by_itself() -> None:
@@ -168,10 +245,9 @@ def test_a_pod_that_only_has_the_labels_of_a_groups_leader_is_no_occupant(watche
     "template",
     [
         {"subGroupPolicy": {"subGroupSize": 2}},
-        {"leaderTemplate": CPU_LEADER},
         {"leaderTemplate": OTHER_LEADER},
     ],
-    ids=["subgroups", "a leader without chips", "a leader with other chips"],
+    ids=["subgroups", "a leader with other chips"],
 )
 def test_a_leader_worker_set_whose_groups_were_never_slices_is_none_of_ours(
     watched: Watched, template: dict[str, Any]
@@ -190,8 +266,52 @@ def test_a_leader_worker_set_that_is_edited_to_request_no_tpu_is_live(watched: W
     assert [*watched.queue.cache.live_standings()] == ["u-lws"]
 
 
+@pytest.mark.parametrize(
+    ("seen", "leads"),
+    [
+        (group_pod(), True),
+        (group_pod(spec={"containers": [container(0)]}), False),
+        (worker_pod(), True),
+        (worker_pod(leader_has_chips=True), False),
+        (worker_pod(worker=2), False),
+        (worker_pod(spec={"containers": [container(0)]}), False),
+    ],
+    ids=[
+        "the leader",
+        "a leader without chips",
+        "the first worker beside a leader without chips",
+        "the first worker beside one with chips",
+        "another worker",
+        "a worker without chips",
+    ],
+)
+def test_a_group_is_led_by_its_first_pod_with_chips(seen: Json, leads: bool) -> None:
+    assert (translate.group_leader(seen) is not None) is leads
+
+
+def test_groups_whose_leaders_have_no_chips_are_slices_of_their_workers(watched: Watched) -> None:
+    host = node()
+    apart = leader_worker_set(groups=2, size=5, leaderTemplate=CPU_LEADER)
+    watched.see(apart, host, on(worker_pod(0), host), worker_pod(1))
+    watched.pass_time(5)
+    facts = watched.due_facts()
+    assert (demand(facts), occupants(facts)) == ([[1]], [["pod-serve-0-1"]])
+    (request,) = next(fact for fact in facts if isinstance(fact, SlicesWanted)).requests
+    assert (request.parallelism, request.completions, request.leader_apart) == (4, 4, True)
+
+
+def test_a_group_is_the_same_occupant_before_and_after_an_edit_takes_its_leader_the_chips(watched: Watched) -> None:
+    host = node()
+    watched.see(leader_worker_set(), host, on(group_pod(0), host))
+    (before,) = watched.queue.cache.occupants(PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 1))
+    watched.see(leader_worker_set(generation=2, size=5, leaderTemplate=CPU_LEADER))
+    watched.lose(on(group_pod(0), host))
+    watched.see(on(worker_pod(0), host))
+    after = watched.queue.cache.occupants(PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 1))
+    assert {job_of(each) for each in after} == {job_of(before)}
+
+
 def test_a_worker_is_no_leader() -> None:
-    assert translate.group_leader(group_pod(0, worker=1)) is None
     assert translate.leader(job_pod(index=1)) is None
 
 

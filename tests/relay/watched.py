@@ -33,6 +33,7 @@ from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.records.hosts import key_of
 from tpu_slices.wire.messages import decode_fact, encode_fact
 from tpu_slices.wire.readers import READERS as READERS_OF
+from tpu_slices.wire.workloads import COMPLETION_INDEX
 from tpu_slices_simulator.relays import due_facts
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -42,6 +43,7 @@ READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {
     Kind.LEADER_WORKER_SETS: partial(translate.workload, READERS_OF[OwnerKind.LEADER_WORKER_SET]),
     Kind.NODE_GROUPS: partial(translate.workload, READERS_OF[OwnerKind.TPU_NODE_GROUP]),
     Kind.LEADERS: translate.leader,
+    Kind.UNINDEXED: translate.leader,
     Kind.GROUP_LEADERS: translate.group_leader,
     Kind.HOSTS: translate.host,
 }
@@ -173,8 +175,12 @@ class Watched:
 
 
 def kind_of(obj: dict[str, Any]) -> Kind:
-    of_a_group = "leaderworkerset.sigs.k8s.io/name" in (obj["metadata"].get("labels") or {})
-    return Kind.GROUP_LEADERS if of_a_group and obj["kind"] == "Pod" else KINDS[obj["kind"]]
+    labels = obj["metadata"].get("labels") or {}
+    if obj["kind"] == "Pod" and "leaderworkerset.sigs.k8s.io/name" in labels:
+        return Kind.GROUP_LEADERS
+    if obj["kind"] == "Pod" and COMPLETION_INDEX not in labels:
+        return Kind.UNINDEXED
+    return KINDS[obj["kind"]]
 
 
 def read(obj: dict[str, Any]) -> Seen:

@@ -94,6 +94,15 @@ def owned_by(api_version: str, kind: str) -> Json:
             id="a PathwaysJob",
         ),
         pytest.param(
+            an_object(
+                "disaggregatedset.x-k8s.io/v1",
+                "DisaggregatedSet",
+                {"roles": [{"name": "decode", "spec": {"leaderWorkerTemplate": {"workerTemplate": TEMPLATE}}}]},
+            ),
+            "the LeaderWorkerSets that its controller makes",
+            id="a DisaggregatedSet",
+        ),
+        pytest.param(
             an_object("example.com/v1", "Trainer", {"roles": [{"template": TEMPLATE}]}),
             "no slice is made for its kind",
             id="an unknown kind",
@@ -117,7 +126,7 @@ def test_each_kind_is_told_what_to_do(obj: Json, why: str) -> None:
         ),
         pytest.param(
             owned_by("batch/v1", "Job"),
-            "Pod llama of Job owner gets no slice: none of its pods has completion index 0",
+            "Pod llama of Job owner gets no slice: its pods have no completion index",
             id="of a Job",
         ),
         pytest.param(

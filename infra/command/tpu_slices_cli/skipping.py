@@ -12,17 +12,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import EXCLUSIVE, WorkloadState
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.wire.device_claims import Find, claimed_chips, nothing_known, why_not_by_claims
+from tpu_slices.wire.jobs import NOBODY_LEADS, is_of_one_pod
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
-from tpu_slices.wire.tpu_objects import NOT_INDEXED, of_tpu_nodes, requests_chips, why_not_served
-from tpu_slices.wire.workloads import CHIPS, OPTED_OUT, Json, opted_out
+from tpu_slices.wire.tpu_objects import of_tpu_nodes, requests_chips, why_not_served
+from tpu_slices.wire.workloads import BY_NODE_SELECTOR, CHIPS, OPTED_OUT, Json, annotations_of, opted_out
 
 _OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
 
@@ -75,18 +76,31 @@ def skipped_templates(jobset: Json, reader: Reader) -> Iterator[Why]:
     for job in with_chips:
         if job in out:
             continue
-        if job["name"] in leaderless(jobset):
-            yield SkipReason.NOT_SERVED, f"{_named(jobset)}: replicatedJob {job['name']} gets no slice: {NOT_INDEXED}"
+        if why := leaderless(jobset).get(job["name"]):
+            yield SkipReason.NOT_SERVED, f"{_named(jobset)}: replicatedJob {job['name']} gets no slice: {why}"
         elif job.get("replicas", 1) == 0:
             yield SkipReason.NO_REPLICAS, f"{_named(jobset)}: replicatedJob {job['name']} has 0 replicas"
 
 
-def leaderless(jobset: Json) -> frozenset[str]:
-    """Return the replicatedJobs of a JobSet whose pods have no index, so that none of them leads."""
+def leaderless(jobset: Json) -> Mapping[str, str]:
+    """Return the replicatedJobs of a JobSet without a pod that leads, each with why, as a clause with the remedy."""
     jobs: Iterable[Json] = jobset["spec"].get("replicatedJobs") or ()
-    return frozenset(
-        str(job["name"]) for job in jobs if job["template"]["spec"].get("completionMode") not in {None, "Indexed"}
-    )
+    return {str(job["name"]): why for job in jobs if (why := _why_nobody_leads(jobset, job))}
+
+
+def _why_nobody_leads(jobset: Json, job: Json) -> str:
+    spec = job["template"]["spec"]
+    if spec.get("completionMode") in {None, "Indexed"}:
+        return ""
+    if not is_of_one_pod(spec):
+        return NOBODY_LEADS
+    both = {**annotations_of(jobset), **annotations_of(job["template"])}
+    if EXCLUSIVE in both and BY_NODE_SELECTOR not in both:
+        return (
+            f"with the annotation {EXCLUSIVE} JobSet's webhook refuses its pod, which has no completion index: set "
+            "completionMode to Indexed, or remove the annotation"
+        )
+    return ""
 
 
 def skip_other(obj: Json, vendor: Vendor, find: Find = nothing_known) -> Why | None:

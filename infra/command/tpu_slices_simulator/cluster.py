@@ -17,7 +17,7 @@ from tpu_slices.ports.clock import Clock
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.bootstrap import FakeBootstrap
-from tpu_slices_simulator.live import LiveWorkload, Node, Pod, kind_of, leader_of
+from tpu_slices_simulator.live import LiveWorkload, Node, Pod, leader_of
 from tpu_slices_simulator.relays import FakeRelay
 from tpu_slices_simulator.scheduler import Scheduler, beside
 
@@ -104,9 +104,10 @@ class FakeCluster:
             return [node.seen for node in self.nodes.values()]
         if kind in WORKLOADS:
             return [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
-        strangers = [leader_of(each, kind) for each in self.strangers.values() if kind_of(each) is kind]
         watched = (*self.pods.values(), *(pod for pod in self.followers.values() if pod.is_watched))
-        return [*(pod.seen for pod in watched if pod.kind is kind), *strangers]
+        pods = filter(None, (pod.seen for pod in watched if pod.kind is kind))
+        strangers = filter(None, map(leader_of, self.strangers.values()))
+        return [*pods, *(each for each in strangers if each.kind is kind)]
 
     def workload(self, owner: Owner) -> Json | None:
         found = self._named(WorkloadName(owner.namespace, owner.name, owner.kind))
@@ -133,8 +134,7 @@ class FakeCluster:
         self._version += 1
         if isinstance(changed, LiveWorkload):
             changed.ref = replace(changed.ref, resource_version=self.version)
-        if self.relays:
-            seen = changed.seen
+        if self.relays and (seen := changed.seen) is not None:
             for relay in self.relays:
                 relay.saw(changed.kind, seen)
 
@@ -291,13 +291,13 @@ class FakeCluster:
     def stranger_comes(self, raw: Json) -> None:
         self.strangers[raw["metadata"]["uid"]] = raw
         self._version += 1
-        if (kind := kind_of(raw)) is not None:
+        if (seen := leader_of(raw)) is not None:
             for relay in self.relays:
-                relay.saw(kind, leader_of(raw, kind))
+                relay.saw(seen.kind, seen)
 
     def stranger_goes(self, uid: str) -> None:
-        if (kind := kind_of(self.strangers.pop(uid))) is not None:
-            self._lost(kind, uid)
+        if (seen := leader_of(self.strangers.pop(uid))) is not None:
+            self._lost(seen.kind, uid)
 
     # nodes
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from relay import translate
-from relay.objects import LEADERS_OF, WORKLOADS, Host, Kind, Leader, Pool, Workload
+from relay.objects import WORKLOADS, Host, Kind, Leader, Pool, Workload
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
-from tpu_slices.domain.model.slices import ClusterId, WorkloadJob
+from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadJob
 from tpu_slices.domain.planning.keys import key_of
 from tpu_slices.domain.planning.sharing import share_slice, slices_of
 from tpu_slices.wire.readers import READERS
@@ -120,7 +120,13 @@ class Pod:
 
     @property
     def kind(self) -> Kind:
-        return LEADERS_OF[self.jobset.ref.owner.kind]
+        if self.jobset.ref.owner.kind is OwnerKind.LEADER_WORKER_SET:
+            return Kind.GROUP_LEADERS
+        return Kind.LEADERS if self._indexed else Kind.UNINDEXED
+
+    @property
+    def _indexed(self) -> bool:
+        return objects.is_indexed(self.jobset.manifest, self.job[0])
 
     @property
     def job(self) -> tuple[str, int]:
@@ -137,6 +143,8 @@ class Pod:
         place = (name, rank, 0) if self.jobset.shares_slice(self.index) else (name, index, rank)
         made = objects.pod_of(self.template, self.jobset.ref.owner, place, self.uid, self.node)
         made = objects.pinned(objects.aged(made, self.created), self.key)
+        if not self._indexed:
+            made = objects.unindexed(made)
         if self.ended:
             made = objects.patched(made, {"status": {"phase": "Succeeded"}})
         if self.ends_by is not None:
@@ -144,8 +152,8 @@ class Pod:
         return made
 
     @property
-    def seen(self) -> Leader:
-        return leader_of(self.raw, self.kind)
+    def seen(self) -> Leader | None:
+        return leader_of(self.raw)
 
 
 @dataclass(slots=True)
@@ -162,15 +170,6 @@ class Node:
         return self.seen.pool
 
 
-def kind_of(raw: Json) -> Kind | None:
-    """Return as what the relay watches a leader pod; None: it is none."""
-    if translate.leader(raw) is not None:
-        return Kind.LEADERS
-    return None if translate.group_leader(raw) is None else Kind.GROUP_LEADERS
-
-
-def leader_of(raw: Json, kind: Kind = Kind.LEADERS) -> Leader:
-    """Return what a relay sees of a leader pod."""
-    seen = translate.group_leader(raw) if kind is Kind.GROUP_LEADERS else translate.leader(raw)
-    assert seen is not None
-    return seen
+def leader_of(raw: Json) -> Leader | None:
+    """Return what a relay sees of a pod; None: it leads nothing."""
+    return translate.leader(raw) or translate.group_leader(raw)

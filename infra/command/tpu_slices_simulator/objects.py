@@ -35,6 +35,7 @@ from tpu_slices.wire.workloads import (
     JOBSET_UID,
     REPLICATED_JOB,
     Json,
+    chips_of,
 )
 
 _CONDITIONS: Mapping[tuple[OwnerKind, WorkloadState], str] = {
@@ -76,26 +77,46 @@ def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
 
 
 def template_of(manifest: Json, replicated_job: str) -> Json:
-    """Return the template of the leader pods of a workload, or of one of its replicatedJobs.
+    """Return the template of the pods that lead a workload, or one of its replicatedJobs.
 
-    Its controller adds the annotations of exclusive topology that the workload itself has.
+    Its controller adds the annotations of exclusive topology that the workload itself has, and to the pods of groups
+    whether their leader has chips, so that it leads.
     """
     written = (manifest.get("metadata") or {}).get("annotations") or {}
-    exclusive = {key: written[key] for key in (EXCLUSIVE, GROUP_EXCLUSIVE) if key in written}
-    spec = manifest["spec"]
+    added = {key: written[key] for key in (EXCLUSIVE, GROUP_EXCLUSIVE) if key in written}
+    spec = _spec_of(manifest, replicated_job)
+    groups: Json = spec.get("leaderWorkerTemplate") or {"workerTemplate": spec["template"]}
+    worker: Json = groups["workerTemplate"]
+    leader: Json = groups.get("leaderTemplate") or worker
+    template = leader if chips_of(leader) else worker
+    if "leaderWorkerTemplate" in spec and template is leader:
+        added[leader_worker_sets.LEADER_HAS_CHIPS] = "true"
+    return patched(template, {"metadata": {"annotations": added}}) if added else template
+
+
+def is_indexed(manifest: Json, replicated_job: str) -> bool:
+    """Return whether the pods of a Job have completion indexes; JobSet gives them to its own by default."""
+    default = "Indexed" if replicated_job else "NonIndexed"
+    return bool((_spec_of(manifest, replicated_job).get("completionMode") or default) == "Indexed")
+
+
+def _spec_of(manifest: Json, replicated_job: str) -> Json:
+    """Return the spec of a workload, or of the Jobs of one of its replicatedJobs."""
+    spec: Json = manifest["spec"]
     if "replicatedJobs" in spec:
         [job] = (each for each in spec["replicatedJobs"] if each["name"] == replicated_job)
         spec = job["template"]["spec"]
-    groups: Json = spec.get("leaderWorkerTemplate") or {"leaderTemplate": spec["template"]}
-    template: Json = groups.get("leaderTemplate") or groups["workerTemplate"]
-    return patched(template, {"metadata": {"annotations": exclusive}}) if exclusive else template
+    return spec
 
 
 def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, node: str | None) -> Json:
     """Return a pod of a Job, bound or unschedulable. Its place: replicatedJob, index, and its own rank; 0 leads."""
     replicated_job, index, rank = place
-    name, (labels, controller) = owner.job_name(replicated_job, index), _ranked(owner, *place)
     written = template.get("metadata") or {}
+    if owner.kind is OwnerKind.LEADER_WORKER_SET:
+        of_leader = (written.get("annotations") or {}).get(leader_worker_sets.LEADER_HAS_CHIPS) == "true"
+        rank += 0 if of_leader else 1
+    name, (labels, controller) = owner.job_name(replicated_job, index), _ranked(owner, replicated_job, index, rank)
     scheduled = {"type": "PodScheduled", "status": "True" if node else "False"}
     of_a_set = name if rank == 0 else f"{name}-{rank}"
     return {
@@ -115,6 +136,11 @@ def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, 
             "conditions": [scheduled if node else {**scheduled, "reason": "Unschedulable"}],
         },
     }
+
+
+def unindexed(pod: Json) -> Json:
+    """Return a Job's pod without a completion index."""
+    return patched(pod, {"metadata": {"labels": {COMPLETION_INDEX: None}}})
 
 
 def pinned(pod: Json, key: str) -> Json:

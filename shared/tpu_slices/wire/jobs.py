@@ -1,40 +1,82 @@
-"""Reads Indexed Jobs that no JobSet controls, and identifies their leader pods (k8s.io/api/batch/v1).
+"""Reads Jobs that no JobSet controls, and identifies the leader pods of Jobs (k8s.io/api/batch/v1).
 
-Each is one slice: the pods of an Indexed Job are its hosts, and that of completion index 0 leads.
+Each is one slice, whose hosts are its pods:
+
+| the pods of a Job                                              | who leads               |
+|----------------------------------------------------------------|-------------------------|
+| have a completion index: it is Indexed                         | the pod of index 0      |
+| have none, and there is one alone, which fills a slice         | that pod                |
+| have none, and are several, or do not fill a slice             | nobody: it is no slice  |
+
+A pod fills a slice if one container of it has all chips of the topology that its node selector names. It does not say
+how many pods its Job has: each that fills a slice may lead, and its Job says whether it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from math import prod
 
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.planning.host_labels import TOPOLOGY
 from tpu_slices.wire.jobsets import condition, strings
 from tpu_slices.wire.workloads import (
+    CHIPS,
     COMPLETION_INDEX,
     Json,
     chips_of,
     fields_of_job,
     leader_with,
     opted_out,
+    pods_of,
     reading,
     request_of_template,
 )
 
+JOB_NAME = "batch.kubernetes.io/job-name"
+"""The label of the pods of Jobs, since Kubernetes 1.27."""
 JOB_CONTROLLER = "kubernetes.io/job-controller"
+NOBODY_LEADS = (
+    "its pods have no completion index, by which one of them leads: set completionMode to Indexed, and completions and "
+    "parallelism to the number of hosts. Without an index a Job needs completions and parallelism 1, and one container "
+    f"with all chips of the {TOPOLOGY} that it selects"
+)
+"""Why a Job is no slice, as a clause with the remedy."""
 _GROUP = OwnerKind.JOBSET.api_version.partition("/")[0]
+_SIDES = re.compile(r"[0-9]{1,3}(x[0-9]{1,3}){1,2}")
 
 
 def not_ours(obj: Json) -> str:
-    """Return why a Job is no slice's, as a clause with the remedy; empty if it may be."""
+    """Return why a Job is no slice's, as a clause with the remedy; empty if it may be.
+
+    Raise ValueError like `workloads.requests_of`.
+    """
     if _is_of_a_jobset(obj):
         return "its JobSet is served"
-    if obj["spec"].get("completionMode") != "Indexed":
-        return (
-            "its pods have no completion index, by which one of them leads: set spec.completionMode to Indexed, and "
-            "completions and parallelism to the number of hosts"
-        )
-    return ""
+    return "" if obj["spec"].get("completionMode") == "Indexed" or is_of_one_pod(obj["spec"]) else NOBODY_LEADS
+
+
+def may_have_asked(obj: Json) -> bool:
+    """Return whether a Job that is no slice's may have been one: its parallelism may change while its pod runs."""
+    return not _is_of_a_jobset(obj) and asks_for_tpu(obj)
+
+
+def is_of_one_pod(spec: Json) -> bool:
+    """Return whether a Job of this spec has one pod alone, which fills a slice; raise ValueError for a field."""
+    with reading("spec"):
+        parallelism, template = pods_of(spec, "parallelism", 1), spec["template"]["spec"]
+        alone = (parallelism, pods_of(spec, "completions", parallelism)) == (1, 1)
+        return alone and fills_a_slice(template.get("nodeSelector") or {}, template.get("containers") or ())
+
+
+def fills_a_slice(selector: Mapping[str, str], containers: Iterable[Json]) -> bool:
+    """Return whether one container of a pod has all chips of the topology that it selects."""
+    topology = str(selector.get(TOPOLOGY, ""))
+    chips = prod(map(int, topology.split("x"))) if _SIDES.fullmatch(topology) else 0
+    limits = ((each.get("resources") or {}).get("limits") or {} for each in containers)
+    return chips > 0 and any(str(each.get(CHIPS)) == str(chips) for each in limits)
 
 
 def _is_of_a_jobset(obj: Json) -> bool:
@@ -90,6 +132,9 @@ def leader_of(pod: Json) -> WaitingLeader:
 
 
 def is_leader(pod: Json) -> bool:
-    """Return whether a pod has completion index 0; whose, its controller tells."""
+    """Return whether a pod has completion index 0, or has none and fills a slice; whose, its controller tells."""
     labels, annotations = strings(pod["metadata"], "labels"), strings(pod["metadata"], "annotations")
-    return labels.get(COMPLETION_INDEX, annotations.get(COMPLETION_INDEX)) == "0"
+    index = labels.get(COMPLETION_INDEX, annotations.get(COMPLETION_INDEX))
+    if index is None:
+        return fills_a_slice(strings(pod["spec"], "nodeSelector"), pod["spec"]["containers"])
+    return index == "0"

@@ -1,11 +1,18 @@
-"""Reads LeaderWorkerSets, and identifies their leader pods (sigs.k8s.io/lws api/leaderworkerset/v1, as of 0.8).
+"""Reads LeaderWorkerSets, and identifies the pods that lead (sigs.k8s.io/lws api/leaderworkerset/v1, as of 0.9).
 
-Each group is one slice: its leader, the pod of worker index 0, and its workers are the slice's hosts.
+Each group is one slice, whose hosts are its pods with chips:
+
+| the group's leader, the pod of worker index 0 | hosts           | who leads the slice           |
+|-----------------------------------------------|-----------------|-------------------------------|
+| requests chips                                | all of its pods | the group's leader            |
+| requests none, and is somewhere else          | its workers     | the worker of worker index 1  |
+
+An annotation of the workers says which it is, of the revision that they are of (pkg/utils/accelerators/tpu.go).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product, starmap
 from typing import Any
@@ -41,6 +48,8 @@ GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 """The label by which LeaderWorkerSet's webhook tells groups apart (domain/planning/keys.py)."""
 SUBGROUP_SIZE = "leaderworkerset.sigs.k8s.io/subgroup-size"
 """An annotation of the pods of groups that have subgroups."""
+LEADER_HAS_CHIPS = "leaderworkerset.sigs.k8s.io/leader-requests-tpus"
+"""An annotation of the workers of groups whose leader requests chips: `true`."""
 
 Terms = tuple[tuple[Requirement, ...], ...]
 """A required node affinity: all requirements of one term must be met; empty: none."""
@@ -77,15 +86,10 @@ def not_ours(obj: Json) -> str:
                 "each subgroup"
             )
         leader, *workers = (_hardware(template) for template in _templates(obj))
-        if not leader[0] and any(chips for chips, *_ in workers):
-            return (
-                "leaderTemplate requests no google.com/tpu, so that the leader is no host of its group's slice: "
-                "give it the chips and selectors of the workers"
-            )
-        if any(worker != leader for worker in workers):
+        if leader[0] and any(worker != leader for worker in workers):
             return (
                 "leaderTemplate and workerTemplate request other hardware, and a group gets one slice: give them the "
-                f"same google.com/tpu, {ACCELERATOR} and {TOPOLOGY}"
+                f"same google.com/tpu, {ACCELERATOR} and {TOPOLOGY}, or none of these to leaderTemplate"
             )
         return ""
 
@@ -95,24 +99,44 @@ def _hardware(template: Json) -> tuple[object, ...]:
 
 
 def requests_of(obj: Json) -> tuple[TemplateRequest, ...]:
-    """Return the request of each group: its leader's, with what its workers need of the same hosts.
+    """Return the request of each group: its leader's, with what its workers need of the same hosts, or theirs alone.
 
     Raise ValueError like `workloads.requests_of`.
     """
     with reading("spec.leaderWorkerTemplate"):
         size = pods_of(obj["spec"]["leaderWorkerTemplate"], "size", 1)
-        leader_template, *worker_templates = _templates(obj)
-        leader = request_of_template(
-            leader_template,
-            **_together(*map(request_of_template, (leader_template, *worker_templates))),
-            parallelism=size,
-            completions=size,
-            exclusive_topology=_exclusive_topology(obj) or _exclusive_topology(leader_template),
-        )
+        leader, *others = _templates(obj)
+        request = _of_workers(obj, others[0], size - 1) if _is_apart(leader, others) else _of_all(obj, size)
     with reading("spec"):
         if (groups := groups_of(obj)) > SLICES_PER_WORKLOAD:
             raise ValueError(f"replicas: {groups} slices, at most {SLICES_PER_WORKLOAD} of a workload are supported")
-    return (replace(leader, replicas=groups),)
+    return (replace(request, replicas=groups),)
+
+
+def _is_apart(leader: Json, others: Iterable[Json]) -> bool:
+    """Return whether the leader of a group is no host of its slice, which its workers are."""
+    return not chips_of(leader) and any(map(chips_of, others))
+
+
+def _of_all(obj: Json, size: int) -> TemplateRequest:
+    leader, *others = _templates(obj)
+    return request_of_template(
+        leader,
+        **_together(*map(request_of_template, (leader, *others))),
+        parallelism=size,
+        completions=size,
+        exclusive_topology=_exclusive_topology(obj) or _exclusive_topology(leader),
+    )
+
+
+def _of_workers(obj: Json, template: Json, workers: int) -> TemplateRequest:
+    return request_of_template(
+        template,
+        parallelism=workers,
+        completions=workers,
+        exclusive_topology=_exclusive_topology(obj),
+        leader_apart=True,
+    )
 
 
 def _together(leader: TemplateRequest, worker: TemplateRequest | None = None) -> dict[str, Any]:
@@ -165,7 +189,17 @@ def state_of(obj: Json) -> WorkloadState:
 
 
 def is_leader(pod: Json) -> bool:
-    return strings(pod["metadata"], "labels").get(WORKER_INDEX) == "0" and is_of_a_group(pod)
+    """Return whether a pod leads the slice of its group, by the table above."""
+    return is_of_a_group(pod) and chips_of(pod) > 0 and _index(pod) == ("1" if _leader_is_apart(pod) else "0")
+
+
+def _index(pod: Json) -> str | None:
+    return strings(pod["metadata"], "labels").get(WORKER_INDEX)
+
+
+def _leader_is_apart(pod: Json) -> bool:
+    """Return whether a pod with chips is a worker of a group whose leader has none."""
+    return _index(pod) != "0" and strings(pod["metadata"], "annotations").get(LEADER_HAS_CHIPS) != "true"
 
 
 def is_of_a_group(pod: Json) -> bool:
@@ -183,7 +217,7 @@ def leader_of(pod: Json) -> WaitingLeader:
 def request_of_pod(pod: Json) -> TemplateRequest:
     """Return the request of a group's leader without its LeaderWorkerSet; raise ValueError like `requests_of`."""
     with reading("Pod"):
-        return request_of_template(pod, exclusive_topology=_exclusive_topology(pod))
+        return request_of_template(pod, exclusive_topology=_exclusive_topology(pod), leader_apart=_leader_is_apart(pod))
 
 
 def _exclusive_topology(obj: Json) -> str:

@@ -26,6 +26,8 @@ class Reader:
     """Whether it is managed by the kind's own controller and has not opted out."""
     not_ours: Callable[[Json], str] = lambda _: ""
     """Why its pods are not the hosts of one slice each, as a clause with the remedy; empty if they may be."""
+    may_have_asked: Callable[[Json], bool] = lambda _: False
+    """Whether one that asks for no slice may have asked for some, before it was edited under its pods."""
     groups: Callable[[Json], int | None] = lambda _: None
     declared: Callable[[Json], NodeGroup | None] = lambda _: None
     """What an object declares that is the demand for a slice itself; None: pods are."""
@@ -80,6 +82,7 @@ READERS: Mapping[OwnerKind, Reader] = {
             jobs.request_of_pod,
             jobs.is_served,
             jobs.not_ours,
+            jobs.may_have_asked,
         ),
         Reader(
             OwnerKind.LEADER_WORKER_SET,
@@ -89,6 +92,7 @@ READERS: Mapping[OwnerKind, Reader] = {
             leader_worker_sets.request_of_pod,
             leader_worker_sets.is_served,
             leader_worker_sets.not_ours,
+            lambda _: True,
             leader_worker_sets.groups_of,
         ),
         Reader(

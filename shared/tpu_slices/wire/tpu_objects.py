@@ -5,7 +5,8 @@ recognised, too. What the object's controller is decides what is told:
 
 | kind                                           | no slice, since                        | instead                 |
 |------------------------------------------------|----------------------------------------|-------------------------|
-| Job that is not Indexed                        | no pod of it leads                     | Indexed                 |
+| Job that is not Indexed, but for one of one    | no pod of it leads                     | Indexed                 |
+| pod that fills a slice                         |                                        |                         |
 | CronJob                                        | the Jobs that it creates get them      | plan such a Job         |
 | Deployment, ReplicaSet, ReplicationController, | its pods come and go one by one        | the vendor's `beside`   |
 | StatefulSet                                    |                                        |                         |
@@ -15,6 +16,7 @@ recognised, too. What the object's controller is decides what is told:
 | ray.io: RayCluster, RayJob, RayService, …      | KubeRay creates its pods one by one    | the vendor's `beside`   |
 | kubeflow.org: PyTorchJob, JAXJob, MPIJob, …    | its pods are not those of Jobs         | a TrainJob, or a JobSet |
 | trainer.kubeflow.org, PathwaysJob              | the JobSet that it becomes gets slices | plan that JobSet        |
+| disaggregatedset.x-k8s.io: DisaggregatedSet    | each role of it is a LeaderWorkerSet   | plan these              |
 | every other                                    | its kind is unknown here               | that, or a JobSet       |
 
 An object of another one is told with its controller, and with its JobSet if it has one. Where a template selects nodes
@@ -31,6 +33,7 @@ from typing import Any
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS
 from tpu_slices.wire import leader_worker_sets
+from tpu_slices.wire.jobs import NOBODY_LEADS
 from tpu_slices.wire.workloads import CHIPS, COMPLETION_INDEX, JOBSET_NAME, Json
 
 _PATHWAYS = ("pathways-job.pathways.domain", "PathwaysJob")
@@ -45,7 +48,7 @@ _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
         (
             "batch",
             "CronJob",
-        ): "the Jobs that it creates get slices if they are Indexed: plan such a Job",
+        ): "the Jobs that it creates get slices, as every Job does: plan such a Job",
         ("apps", "Deployment"): _ONE_BY_ONE,
         ("apps", "ReplicaSet"): _ONE_BY_ONE,
         ("apps", "StatefulSet"): _ONE_BY_ONE,
@@ -66,12 +69,16 @@ _GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "ray.io": "KubeRay creates and deletes its pods one by one: {vendor.beside}",
         "kubeflow.org": "its pods are not those of Jobs: use a JobSet, or a TrainJob, which Kubeflow makes one of",
+        "disaggregatedset.x-k8s.io": "the LeaderWorkerSets that its controller makes of its roles get the slices: plan "
+        "one of each role",
         "trainer.kubeflow.org": "the JobSet that Kubeflow Trainer makes of it gets the slices: plan that one",
     }
 )
 _INDEXED = "the Job's pod of completion index 0 gets the slice: plan the Job"
-NOT_INDEXED = "none of its pods has completion index 0 and leads: set completionMode to Indexed"
-_UNKNOWN = "no slice is made for its kind: {vendor.beside}, or a JobSet; JobSets that its controller creates get slices"
+_UNKNOWN = (
+    "no slice is made for its kind: {vendor.beside}, or a JobSet; JobSets, Jobs and LeaderWorkerSets that its "
+    "controller creates get slices"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +127,7 @@ def why_none_for(controller: Controller, vendor: Vendor) -> str:
     """Return why the pods that an object controls get no slice, as a clause with the remedy."""
     kind = controller.group, controller.kind
     if kind == ("batch", "Job"):
-        return _INDEXED if controller.indexed else NOT_INDEXED
+        return _INDEXED if controller.indexed else NOBODY_LEADS
     return (_KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)).format(vendor=vendor)
 
 

@@ -171,6 +171,8 @@ def of_jobsets() -> Iterator[Case]:
     no_uid = {"jobset.sigs.k8s.io/jobset-uid": None}
     yield _static("of a JobSet of a version that does not label its UID", of_jobset(labels=no_uid))
     yield _static("of a Job of a JobSet that is not Indexed", of_jobset(labels={COMPLETION_INDEX: None}))
+    alone = of_jobset(a_container(chips="8"), labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
+    yield _jobset("of a Job of a JobSet that is not, filling a slice", alone, Hosts.STATIC)
     yield _jobset("that tolerates everything", of_jobset(tolerations=[{"operator": "Exists"}]))
 
 
@@ -219,6 +221,13 @@ def of_jobs() -> Iterator[Case]:
     one = of_job(a_container(chips="8"), nodeSelector=_shape("2x4"))
     yield Case(name="of a Job of one host", pod=one, hosts=(*OWN, Hosts.STATIC), keys=(UID,))
     yield _static("of a Job that is not Indexed", of_job(labels={COMPLETION_INDEX: None}))
+    alone = of_job(a_container(chips="8"), labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
+    yield Case(name="of one that is not, filling a slice", pod=alone, hosts=(*OWN, Hosts.STATIC), keys=(UID,))
+    part = of_job(a_container(chips="4"), labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
+    yield _static("of one that is not, with a part of a slice", part)
+    two = [a_container("one"), a_container("two")]
+    parts = of_job(*two, labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
+    yield _static("of one that is not, with a slice in two containers", parts)
     referred = of_job(by=("batch.example/v1", "Job", "alone"))
     yield _static("of a Job of another API", referred)
 
@@ -246,6 +255,8 @@ def of_groups() -> Iterator[Case]:
 
 def of_others() -> Iterator[Case]:
     """Yield pods that get no slice of their own."""
+    filling = a_pod(a_container(chips="8"), by=("apps/v1", "ReplicaSet", "other"), nodeSelector=_shape("2x4"))
+    yield _static("of a ReplicaSet, filling a slice", filling)
     for api, kind in (
         ("apps/v1", "ReplicaSet"),
         ("apps/v1", "StatefulSet"),

@@ -142,7 +142,7 @@ class TemplateRequest:
     unoffered: tuple[str, ...] = ()
     """The resources that it requests and that no TPU host offers: GPUs and huge pages."""
     parallelism: int | None = None
-    """The Job's; the size of a group; None: there is only a pod, of which that is not known."""
+    """The Job's; the pods of a group with chips; None: there is only a pod, of which that is not known."""
     completions: int | None = None
     """Likewise."""
     labels: Pairs = ()
@@ -156,6 +156,8 @@ class TemplateRequest:
     """The value of EXCLUSIVE or GROUP_EXCLUSIVE; empty: there is none, or JobSet places by node selector."""
     first_job: int | None = None
     """The index of its first Job among all Jobs of the JobSet; None: it is of none, or that is not known."""
+    leader_apart: bool = False
+    """Of a LeaderWorkerSet: whether the leader of a group requests no chips, and its workers are the hosts."""
     slicing: Pairs = ()
     """What asks for a slice that GKE forms of parts of pools: keys of SLICING_MARKS and their values."""
     pod_rules: tuple[PodRule, ...] = ()
@@ -177,7 +179,7 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingLeader:
-    """A leader pod (completion index 0) that cannot be scheduled."""
+    """A pod that leads a Job or a group, and cannot be scheduled."""
 
     replicated_job: str
     job_index: int

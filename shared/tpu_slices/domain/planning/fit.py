@@ -161,7 +161,9 @@ def _pods(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> tuple[
     hosts = f"{spec.hosts} host{'s' if spec.hosts > 1 else ''} of {spec.chips_per_host} chips, one for each pod"
     has = f"and a slice of {spec.accelerator} {spec.topology} has {hosts}"
     if job.owner.kind is OwnerKind.LEADER_WORKER_SET:
-        return f"leaderWorkerTemplate.size: it is {request.parallelism}, {has}", f"set it to {spec.hosts}"
+        beside, without = (1, ", its leader requests no google.com/tpu") if request.leader_apart else (0, "")
+        size = (request.parallelism or 0) + beside
+        return f"leaderWorkerTemplate.size: it is {size}{without}, {has}", f"set it to {spec.hosts + beside}"
     both = f"parallelism, completions: the Job has {request.parallelism} and {request.completions}"
     return f"{both}, {has}", f"set both to {spec.hosts}"
 

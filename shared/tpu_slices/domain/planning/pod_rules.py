@@ -20,14 +20,18 @@ def pod_rules_hold(
 
     | rule                     | cannot hold                                                                    |
     |--------------------------|--------------------------------------------------------------------------------|
-    | exclusive topology       | by a label that the hosts do not have; by host, if there are several hosts     |
+    | exclusive topology       | by a label that the hosts do not have; by host, if there are several hosts; by |
+    |                          | host or node pool, if the leader of a group is on none of the hosts            |
     | pod affinity             | by a label that the hosts do not have; with pods of others alone, by host or   |
     |                          | node pool: there are none                                                      |
     | pod anti-affinity        | with its own pods by anything but the host, if there are several hosts         |
     | topology spread          | by a label that the hosts do not have                                          |
     """
     annotation = GROUP_EXCLUSIVE if kind is OwnerKind.LEADER_WORKER_SET else EXCLUSIVE
-    yield from _exclusively(annotation, request.exclusive_topology, hosts, labels)
+    if request.leader_apart:
+        yield from _beside_leader(request.exclusive_topology, labels)
+    else:
+        yield from _exclusively(annotation, request.exclusive_topology, hosts, labels)
     for rule in request.pod_rules:
         why = _why_not(rule, hosts, labels)
         if why:
@@ -45,6 +49,16 @@ def _exclusively(annotation: str, key: str, hosts: int, labels: Collection[str])
         yield does_not_fit(
             f"{annotation}: by {key} all pods of a slice are placed on one host, and this slice has {hosts}: set it to "
             f"{NODE_POOL}"
+        )
+
+
+def _beside_leader(key: str, labels: Collection[str]) -> Iterator[Obstacle]:
+    """Yield why workers could not run where their leader runs, which is no host of the slice."""
+    if key and (key not in labels or key in _FRESH):
+        yield does_not_fit(
+            f"{GROUP_EXCLUSIVE}: workers are placed by {key} where their leader runs, which requests no google.com/tpu "
+            "and is on none of the hosts of this slice: remove the annotation, or give leaderTemplate the chips and "
+            "selectors of the workers"
         )
 
 

@@ -72,5 +72,6 @@ def together(kind: OwnerKind, spec: SliceSpec) -> str:
         return f"create a JobSet instead, with the annotation {EXCLUSIVE}: {NODE_POOL}"
     if spec.jobs > 1:
         return f"create the JobSet with one Job of {spec.jobs} pods, and with the annotation {EXCLUSIVE}: {NODE_POOL}"
-    annotation = GROUP_EXCLUSIVE if kind is OwnerKind.LEADER_WORKER_SET else EXCLUSIVE
-    return f"create the {kind} with the annotation {annotation}: {NODE_POOL}"
+    if kind is OwnerKind.LEADER_WORKER_SET:
+        return f"create the {kind} with the annotation {GROUP_EXCLUSIVE}: {NODE_POOL} and leaders that request chips"
+    return f"create the {kind} with the annotation {EXCLUSIVE}: {NODE_POOL}"
