@@ -43,6 +43,20 @@ def a_manifest(
     return {"apiVersion": kind.api_version, "kind": kind.value, "metadata": metadata, "spec": specs[kind]}
 
 
+def a_job_of_one_pod() -> Json:
+    """Return a Job without completion indexes, whose one pod has all chips of a host."""
+    made = a_manifest(OwnerKind.JOB, request=a_request(topology="2x4", chips_per_pod=8))
+    return {**made, "spec": {key: value for key, value in made["spec"].items() if key != "completionMode"}}
+
+
+def groups_without_chips_for_leaders(groups: int = 1, request: TemplateRequest | None = None) -> Json:
+    """Return a LeaderWorkerSet whose leaders have no chips, so that its workers are the hosts."""
+    made = a_manifest(OwnerKind.LEADER_WORKER_SET, groups, request)
+    template = made["spec"]["leaderWorkerTemplate"]
+    apart = {"size": template["size"] + 1, "leaderTemplate": {"spec": {"containers": [container(0)]}}}
+    return {**made, "spec": {**made["spec"], "leaderWorkerTemplate": {**template, **apart}}}
+
+
 def _template(asked: TemplateRequest) -> Json:
     spec: dict[str, Any] = {
         "containers": [container(asked.chips_per_pod)],

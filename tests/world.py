@@ -61,10 +61,10 @@ class World(System):
         self.cluster.puts(jobset)
         return jobset
 
-    def other_appears(self, kind: OwnerKind, slices: int = 1) -> LiveWorkload:
-        """Let a Job by itself appear, or a LeaderWorkerSet of so many groups."""
+    def other_appears(self, kind: OwnerKind, slices: int = 1, manifest: Json | None = None) -> LiveWorkload:
+        """Let a Job by itself appear, or a LeaderWorkerSet of so many groups; `manifest`: another than usual."""
         owner = an_owner("other", kind=kind, uid=WorkloadUid(f"uid-other-{len(self.workloads)}"))
-        workload = LiveWorkload(a_jobset_ref(owner=owner), a_manifest(kind, slices))
+        workload = LiveWorkload(a_jobset_ref(owner=owner), manifest or a_manifest(kind, slices))
         self.cluster.puts(workload)
         return workload
 

@@ -90,10 +90,10 @@ def test_a_job_without_indexes_of_one_pod_gets_one_slice_and_so_does_its_pod(sli
     assert places(answered(slices, {**pinned(only_pod(), "u-job")})) == [("Job", "tune", 0)]
 
 
-def apart(size: int = 5, **annotations: str) -> Json:
-    """Return a LeaderWorkerSet whose leader requests no chips."""
+def apart(size: int = 5, exclusive_by: str = "") -> Json:
+    """Return a LeaderWorkerSet whose leader requests no chips; `exclusive_by`: a label."""
     groups = leader_worker_set(groups=2, size=size, leaderTemplate={"spec": {"containers": [container(0)]}})
-    groups["metadata"]["annotations"] = annotations
+    groups["metadata"]["annotations"] = dict.fromkeys(GROUP_EXCLUSIVE, exclusive_by) if exclusive_by else {}
     return groups
 
 
@@ -112,11 +112,11 @@ def test_groups_whose_leaders_have_no_chips_get_slices_of_their_workers(slices: 
         (apart(6), "set it to 5"),
         (apart(1), "leaderWorkerTemplate.size: it is 1"),
         (
-            apart(**GROUP_EXCLUSIVE),
+            apart(exclusive_by="cloud.google.com/gke-nodepool"),
             "which requests no google.com/tpu and is on none of the hosts of this slice",
         ),
-        (apart(**dict.fromkeys(GROUP_EXCLUSIVE, "kubernetes.io/hostname")), "remove the annotation"),
-        (apart(**dict.fromkeys(GROUP_EXCLUSIVE, "example.com/rack")), "remove the annotation"),
+        (apart(exclusive_by="kubernetes.io/hostname"), "remove the annotation"),
+        (apart(exclusive_by="example.com/rack"), "remove the annotation"),
     ],
 )
 def test_workers_that_do_not_fill_a_slice_or_have_to_be_where_their_leader_is_are_refused(
@@ -128,7 +128,7 @@ def test_workers_that_do_not_fill_a_slice_or_have_to_be_where_their_leader_is_ar
 
 
 def test_workers_may_have_to_be_in_the_zone_of_their_leader(slices: Slices) -> None:
-    in_zone = apart(**dict.fromkeys(GROUP_EXCLUSIVE, "topology.kubernetes.io/zone"))
+    in_zone = apart(exclusive_by="topology.kubernetes.io/zone")
     assert [each["hosts"] for each in answered(slices, in_zone)["slices"]] == [4, 4]
 
 

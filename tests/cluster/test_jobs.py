@@ -63,6 +63,28 @@ class TestJobs:
         assert (labels["batch.kubernetes.io/job-name"], labels[INDEX]) == ("work", "0")
         assert pod["spec"]["hostname"] == "work-0"
 
+    def test_one_of_one_pod_has_no_index_and_completes(self, place: Place) -> None:
+        place.add_pool("a", hosts=1)
+        of_one = {"completions": 1, "parallelism": 1, "completionMode": "NonIndexed"}
+        place.create("jobs", meta("work") | {"spec": place.job_spec(run=1) | of_one})
+        ended(place, "Complete")
+        [pod] = place.items("pods")
+        labels, annotations = pod["metadata"]["labels"], pod["metadata"].get("annotations", {})
+        assert (labels["batch.kubernetes.io/job-name"], INDEX in labels, INDEX in annotations) == ("work", False, False)
+        status = place.read("jobs", "work")["status"]
+        assert (status["succeeded"], "completedIndexes" in status) == (1, False)
+
+    def test_the_only_pod_of_one_that_is_deleted_is_replaced(self, place: Place) -> None:
+        place.add_pool("a", hosts=1)
+        job(place, completions=1, parallelism=1, completionMode="NonIndexed", backoffLimit=1)
+        place.await_phases("Running")
+        [pod] = place.items("pods")
+        done(place.cluster.api.delete(path("pods", place.name, pod["metadata"]["name"])))
+        until(
+            lambda: pod["metadata"]["uid"] not in [each["metadata"]["uid"] for each in place.items("pods")], "its end"
+        )
+        place.await_phases("Running")
+
     def test_a_failed_pod_beyond_the_limit_fails_it(self, place: Place) -> None:
         place.add_pool("a")
         place.create("jobs", meta("work") | {"spec": place.job_spec(run=1, fail_until=9)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -216,3 +217,17 @@ def test_leaders_are_watched_as_their_job_makes_them(cluster: Cluster, connectio
     assert f'"{namespace}"'.encode() in answer.data
     assert b'"other"' not in answer.data
     until(lambda: cluster.api.get(path("pods", namespace, "leads")).code == 200, "the leader")
+
+
+def test_pods_of_jobs_without_indexes_are_watched_until_they_end(
+    cluster: Cluster, connection: Connection, namespace: str
+) -> None:
+    [source] = [each for each in sources(connection) if each.kind is Kind.UNINDEXED]
+    of_a_job = {"batch.kubernetes.io/job-name": "tune"}
+    cluster.api.create(path("pods", namespace), pod("runs", labels=of_a_job))
+    cluster.api.create(path("pods", namespace), pod("indexed", labels=LEADER | of_a_job))
+    cluster.api.create(path("pods", namespace), pod("ended", labels=of_a_job))
+    done(cluster.api.patch(path("pods", namespace, "ended", "status"), {"status": {"phase": "Succeeded"}}))
+    answer: Any = source.fetch(_preload_content=False)
+    names = [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in json.loads(answer.data)["items"]]
+    assert [name for where, name in names if where == namespace] == ["runs"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import MINUTE
+from tests.manifests import a_job_of_one_pod, a_manifest, groups_without_chips_for_leaders
 from tests.world import World
 from tpu_slices.domain.model.facts import SlicesWanted, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
@@ -112,3 +113,65 @@ def test_its_report_names_its_kind(kind: OwnerKind) -> None:
     _, last = world.publisher.reports[-1]
     assert (last.owner.kind, last.report.reason) == (kind, ReportReason.RELEASED)
     assert last.report.message.startswith(f"The {kind} was deleted")
+
+
+def test_a_job_of_one_pod_without_indexes_gets_its_slice_which_its_next_pod_gets_too() -> None:
+    world = World()
+    job = world.other_appears(JOB, manifest=a_job_of_one_pod())
+    world.settle(minutes=10, until=lambda: job.bound == {0})
+    world.settle(minutes=2)
+    pools = world.pools
+    assert (world.record(job).phase, len(pools)) == (Phase.READY, 1)
+    world.cluster.evicts_leader(job, 0)
+    world.settle(minutes=10, until=lambda: job.bound == {0})
+    world.settle(minutes=2)
+    assert (world.record(job).phase, world.pools) == (Phase.READY, pools)
+    world.ends(job, WorkloadState.COMPLETED)
+    world.settle(minutes=10)
+    assert (world.pools, world.record(job).reason) == ([], Reason.RELEASED)
+
+
+def test_a_job_whose_parallelism_rises_keeps_its_hosts_while_its_pod_runs() -> None:
+    world = World()
+    job = world.other_appears(JOB, manifest=a_job_of_one_pod())
+    world.settle(minutes=10, until=lambda: job.bound == {0})
+    world.settle(minutes=2)
+    pools, written = world.pools, a_job_of_one_pod()
+    world.edits(job, {**written, "spec": {**written["spec"], "parallelism": 2}})
+    world.settle(minutes=60)
+    assert (world.pools, world.record(job).phase) == (pools, Phase.READY)
+    world.ends(job, WorkloadState.COMPLETED)
+    world.settle(minutes=10)
+    assert world.pools == []
+
+
+def test_workers_fill_the_slices_of_groups_whose_leaders_have_no_chips() -> None:
+    world = World()
+    serve = world.other_appears(GROUPS, manifest=groups_without_chips_for_leaders(2))
+    world.settle(minutes=15, until=lambda: serve.bound == {0, 1})
+    world.settle(minutes=2)
+    specs = [world.record(serve, index).spec for index in range(2)]
+    assert [spec.hosts for spec in specs if spec] == [4, 4]
+    world.scales(serve, 1)
+    world.settle(minutes=10)
+    assert [world.record(serve, index).phase for index in range(2)] == [Phase.READY, Phase.GONE]
+    world.ends(serve, WorkloadState.DELETED)
+    world.settle(minutes=10)
+    assert world.pools == []
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["loses them", "gets them"])
+def test_a_group_whose_leader_gets_or_loses_its_chips_keeps_its_slice(back: bool) -> None:
+    world = World()
+    one, other = a_manifest(GROUPS), groups_without_chips_for_leaders()
+    serve = world.other_appears(GROUPS, manifest=other if back else one)
+    world.settle(minutes=10, until=lambda: serve.bound == {0})
+    world.settle(minutes=2)
+    pools = world.pools
+    world.edits(serve, one if back else other)
+    world.settle(minutes=30)
+    assert (world.pools, world.record(serve).phase) == (pools, Phase.READY)
+    world.cluster.removes_pod(serve, 0)
+    world.settle(minutes=10, until=lambda: serve.bound == {0})
+    world.settle(minutes=10)
+    assert (world.pools, world.record(serve).phase) == (pools, Phase.READY)

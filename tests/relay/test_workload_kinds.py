@@ -145,7 +145,7 @@ def test_the_next_pod_of_a_job_that_failed_waits_for_the_same_slice(watched: Wat
 
 
 def test_a_job_of_a_jobset_without_an_index_is_led_by_its_only_pod(watched: Watched) -> None:
-    spec = {"containers": [container(8)], "nodeSelector": dict(ONE_HOST)}
+    spec: Json = {"containers": [container(8)], "nodeSelector": dict(ONE_HOST)}
     alone = replicated_job(**spec)
     alone["template"]["spec"] |= {"completionMode": "NonIndexed"}
     no_index = {"batch.kubernetes.io/job-completion-index": None}

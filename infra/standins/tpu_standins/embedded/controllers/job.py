@@ -1,4 +1,4 @@
-"""The Job controller, for Indexed Jobs: pods with a completion index, counted once thanks to a tracking finalizer."""
+"""The Job controller, for Indexed Jobs and those of one pod; pods are counted once thanks to a tracking finalizer."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

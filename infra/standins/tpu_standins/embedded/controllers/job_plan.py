@@ -1,6 +1,7 @@
-"""The Job controller's decision about one Indexed Job (pkg/controller/job of Kubernetes 1.31 and later; pure).
+"""The Job controller's decision about one Job (pkg/controller/job of Kubernetes 1.31 and later; pure).
 
-FailureTarget and SuccessCriteriaMet come first, and Failed and Complete only once every pod has ended.
+It is Indexed, or has one pod, which is taken for that of index 0 although it does not say so. FailureTarget and
+SuccessCriteriaMet come first, and Failed and Complete only once every pod has ended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,7 +61,7 @@ def not_covered(job: Object) -> list[str]:
     spec = job["spec"]
     rules = (spec.get("podFailurePolicy") or {}).get("rules") or ()
     found = [name for name in _UNCOVERED if name in spec]
-    found += ["completionMode NonIndexed"] if spec["completionMode"] != "Indexed" else []
+    found += [] if _is_indexed(job) or spec.get("completions") == 1 else ["several pods of completionMode NonIndexed"]
     return found + (["action FailIndex"] if any(rule["action"] == "FailIndex" for rule in rules) else [])
 
 
@@ -97,7 +98,8 @@ def _counted(job: Object, pods: _Pods) -> Object:
     failures = sum(_match(job, pod)[0] != "Ignore" for pod in pods.failed)
     counts = {"active": len(pods.active), "terminating": len(pods.terminating), "succeeded": len(done)}
     counts |= {"ready": sum(is_true(pod, "Ready") for pod in pods.active), "failed": known.get("failed", 0) + failures}
-    return known | counts | {"uncountedTerminatedPods": {}} | ({"completedIndexes": compact(done)} if done else {})
+    indexes = {"completedIndexes": compact(done)} if done and _is_indexed(job) else {}
+    return known | counts | {"uncountedTerminatedPods": {}} | indexes
 
 
 def _outcome(job: Object, pods: _Pods, status: Object) -> Condition | None:
@@ -179,6 +181,12 @@ def released(pod: Object) -> Object:
 def new_pod(job: Object, index: int) -> Object:
     """Return a new pod for one completion index."""
     name, template = job["metadata"]["name"], job["spec"]["template"]
+    if not _is_indexed(job):
+        own = {"generateName": f"{name}-", "namespace": job["metadata"]["namespace"], "finalizers": [_TRACKING]}
+        return {
+            "metadata": (template.get("metadata") or {}) | own | {"ownerReferences": [controlled_by(job)]},
+            "spec": template["spec"],
+        }
     metadata, key = template.get("metadata") or {}, {_INDEX: str(index)}
     source = {"fieldRef": {"fieldPath": f"metadata.labels['{_INDEX}']"}}
     env = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
@@ -189,12 +197,18 @@ def new_pod(job: Object, index: int) -> Object:
     return {"metadata": own | {"ownerReferences": [controlled_by(job)]}, "spec": spec}
 
 
+def _is_indexed(job: Object) -> bool:
+    return bool(job["spec"]["completionMode"] == "Indexed")
+
+
 def _index(pod: Object) -> int:
-    return int(pod["metadata"]["annotations"][_INDEX])
+    return int((pod["metadata"].get("annotations") or {}).get(_INDEX, 0))
 
 
 def _completed(job: Object, status: Object) -> set[int]:
     """Parse status.completedIndexes, such as "0,2-4", keeping those below the Job's completions."""
+    if not _is_indexed(job):
+        return set(range(status.get("succeeded", 0)))
     parts = (part.partition("-") for part in status.get("completedIndexes", "").split(",") if part)
     return {
         index
