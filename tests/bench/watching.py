@@ -31,7 +31,7 @@ from tpu_slices_simulator import objects
 Json = Mapping[str, Any]
 PODS, EVENTS = 200, 8
 """How many pods, and events of each."""
-LISTED, TRACED = 50_000, 5_000
+LISTED, TRACED, OTHERS = 50_000, 5_000, 10_000
 CHUNK = 1 << 16
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -48,6 +48,11 @@ def rows() -> Iterator[Measure]:
     parsed = cpu_seconds(lambda: [*map(orjson.loads, pages)], runs=2)
     yield measure(name, "s", cpu_seconds(partial(_listed, pages), runs=2), parsed)
     yield measure(f"kept of {TRACED:,} pods", "MiB", [_kept(_pages(TRACED))])
+    pages = _pages(OTHERS, leads=False)
+    name = f"list {OTHERS:,} pods of Jobs without indexes and chips, {sum(map(len, pages)) / 1e6:.0f} MB"
+    parsed = cpu_seconds(lambda: [*map(orjson.loads, pages)], runs=2)
+    yield measure(name, "s", cpu_seconds(partial(_listed, pages), runs=2), parsed)
+    yield measure(f"kept of {OTHERS:,} pods without indexes and chips", "MiB", [_kept(pages)])
 
 
 class Stream:
@@ -117,8 +122,10 @@ def _kept(pages: Sequence[bytes]) -> float:
     return size / (1 << 20)
 
 
-def _pages(count: int = LISTED) -> list[bytes]:
-    pods = [_pod(number, leads=True) for number in range(count)]
+def _pages(count: int = LISTED, *, leads: bool = True) -> list[bytes]:
+    """Return a list of leaders, or of pods of Jobs without indexes and chips, page by page."""
+    pods = [_pod(number, leads=leads) for number in range(count)]
+    pods = pods if leads else [objects.unindexed(pod) for pod in pods]
     for number, pod in enumerate(pods):
         pod["metadata"]["resourceVersion"] = str(number)
     firsts = [0, 50, 150, 350, *range(850, count, 500)]
