@@ -112,6 +112,15 @@ def test_the_processes_of_a_job_are_told_what_the_table_says(
         }
 
 
+def test_the_only_process_of_a_job_without_indexes_is_told_the_same_as_with_them(cluster: Cluster) -> None:
+    alone: dict[str, Any] = {"hosts": 1, "chips": 8, "topology": "2x4", "slices": 3, "index": 2}
+    indexed, other = a_job(**alone), a_job(**alone)
+    other["spec"]["completionMode"] = "NonIndexed"
+    of_others = multislice_environment("llama", "workers", 3, 2, "llama")
+    told = environment(created(cluster, indexed), 0)
+    assert environment(created(cluster, other), 0).items() == told.items() - of_others.items()
+
+
 def test_the_slices_of_a_jobset_are_told_of_each_other(cluster: Cluster) -> None:
     pod = created(cluster, a_job(slices=3, index=2))
     expected = multislice_environment("llama", "workers", 3, 2, "llama")

@@ -67,6 +67,16 @@ def test_a_jobset_without_hostnames_is_like_a_job_without_a_subdomain(slices: Sl
     assert warning.startswith("JobSet v5e: spec.network.enableDNSHostnames is false: ")
 
 
+@pytest.mark.parametrize(("surge", "warned"), [(1, True), ("25%", True), (0, False), ("0%", False), (None, False)])
+def test_a_rollout_with_more_groups_than_replicas_waits_for_those_without_slices(
+    slices: Slices, surge: Any, warned: bool
+) -> None:
+    made = groups()
+    made["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"maxSurge": surge, "maxUnavailable": 1}}
+    found = about("maxSurge", slices, made)
+    assert [each.startswith("LeaderWorkerSet serve: spec.rolloutStrategy") for each in found] == [True] * warned
+
+
 def pod_group(least: int, namespace: str = "default") -> Any:
     return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",

@@ -6,6 +6,7 @@
 | a PodGroup of pods that come after their leader  | no leader is scheduled, so that they never come                   |
 | spot hosts, and nothing that restarts            | the first preemption ends the workload                            |
 | a JobSet without what its webhook adds           | a second `kubectl apply` of its file is refused                   |
+| groups beyond replicas in a rollout (maxSurge)   | they get no slice, and the rollout waits for them                 |
 
 JobSet's webhook refuses the other pods of exclusively placed Jobs until their leader is scheduled (pkg/webhooks);
 LeaderWorkerSet makes the workers of such groups then, and of startupPolicy LeaderReady later still
@@ -49,6 +50,7 @@ def hangs(workload: Workload, world: World) -> Iterator[str]:
     yield from _nameless(workload, world)
     yield from _gangs(workload, world)
     yield from _without_restarts(workload)
+    yield from _surges(workload)
     metadata = workload.body["metadata"]
     if workload.kind is OwnerKind.JOBSET and "uid" not in metadata and metadata.get("name"):
         yield from _added(workload)
@@ -166,6 +168,19 @@ def _without_restarts(workload: Workload) -> Iterator[str]:
 def _retried(job_spec: Json) -> bool:
     limit = job_spec.get("backoffLimit")
     return limit != 0 or bool(job_spec.get("podFailurePolicy")) or bool(job_spec.get("backoffLimitPerIndex"))
+
+
+def _surges(workload: Workload) -> Iterator[str]:
+    """Yield that a rollout waits for groups that get no slice (pkg/controllers, rollingUpdatePartition)."""
+    if workload.kind is not OwnerKind.LEADER_WORKER_SET:
+        return
+    rollout = (workload.body["spec"].get("rolloutStrategy") or {}).get("rollingUpdateConfiguration") or {}
+    if rollout.get("maxSurge") not in {None, 0, "0", "0%"}:
+        yield (
+            f"{workload.name}: spec.rolloutStrategy.rollingUpdateConfiguration.maxSurge is {rollout['maxSurge']}: "
+            "groups beyond replicas get no slice, and a rollout waits for them once maxUnavailable groups are made "
+            "anew: set it to 0"
+        )
 
 
 def _added(workload: Workload) -> Iterator[str]:

@@ -6,7 +6,7 @@ real API server holds it to this.
 
 | variable                     | value                                                                                |
 |------------------------------|--------------------------------------------------------------------------------------|
-| TPU_WORKER_ID                | the pod's completion index                                                           |
+| TPU_WORKER_ID                | the pod's completion index; 0 of a pod that has none, and runs alone                 |
 | TPU_WORKER_HOSTNAMES         | the names of all pods in that order, as the Job's headless Service has them          |
 | TPU_PROCESS_ADDRESSES        | the same with the port; by it LeaderWorkerSet tells libtpu and JAX of processes      |
 | TPU_PROCESS_PORT             | 8476, as LeaderWorkerSet has it (sigs.k8s.io/lws pkg/utils/accelerators/tpu.go)      |
