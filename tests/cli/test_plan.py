@@ -71,8 +71,10 @@ def slices_of(workload: Json) -> list[tuple[str, int]]:
 
 def share_slice(workload: Json, job: Json) -> bool:
     """Return whether several Jobs of one pod are placed together."""
-    alone = "annotations" in workload["metadata"] or "template" not in job
-    return not alone and job["replicas"] > 1 and job["template"]["spec"]["parallelism"] == 1
+    if "annotations" in workload["metadata"] or "template" not in job:
+        return False
+    spec = job["template"]["spec"]
+    return bool(job["replicas"] > 1 and (spec["parallelism"], spec["completionMode"]) == (1, "Indexed"))
 
 
 def test_json_shows_the_node_pool_as_gkes_rest_api_does(slices: Slices) -> None:

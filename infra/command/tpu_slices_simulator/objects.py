@@ -138,7 +138,7 @@ def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, 
     }
 
 
-def unindexed(pod: Json) -> Json:
+def unindexed(pod: Json) -> dict[str, Any]:
     """Return a Job's pod without a completion index."""
     return patched(pod, {"metadata": {"labels": {COMPLETION_INDEX: None}}})
 
