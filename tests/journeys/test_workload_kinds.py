@@ -131,13 +131,14 @@ def test_a_job_of_one_pod_without_indexes_gets_its_slice_which_its_next_pod_gets
     assert (world.pools, world.record(job).reason) == ([], Reason.RELEASED)
 
 
-def test_a_job_whose_parallelism_rises_keeps_its_hosts_while_its_pod_runs() -> None:
+def test_a_job_whose_parallelism_rises_gets_no_more_hosts_and_keeps_its_own_while_its_first_pod_runs() -> None:
     world = World()
     job = world.other_appears(JOB, manifest=a_job_of_one_pod())
     world.settle(minutes=10, until=lambda: job.bound == {0})
     world.settle(minutes=2)
     pools, written = world.pools, a_job_of_one_pod()
     world.edits(job, {**written, "spec": {**written["spec"], "parallelism": 2}})
+    world.cluster.creates_pod(job, 0)
     world.settle(minutes=60)
     assert (world.pools, world.record(job).phase) == (pools, Phase.READY)
     world.ends(job, WorkloadState.COMPLETED)

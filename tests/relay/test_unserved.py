@@ -17,7 +17,17 @@ from relay.notices.unserved import AGAIN_AFTER, HELP_WITHIN, TOLD_AFTER, OwnersT
 from relay.notices.unserved_pod import unserved
 from relay.objects import Aside, Bookmarked, Failed, Listed, Lost, Saw, Ticked
 from tests.examples.refused import EXAMPLES, answer_of
-from tests.relay.objects import OPTED_OUT, Json, group_pod, job, job_pod, leader_worker_set, pod
+from tests.relay.objects import (
+    OPTED_OUT,
+    Json,
+    group_pod,
+    job,
+    job_of_one_pod,
+    job_pod,
+    leader_worker_set,
+    only_pod,
+    pod,
+)
 from tests.relay.watched import START
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
@@ -210,6 +220,15 @@ def test_a_job_and_a_set_are_told_what_their_templates_lack(told: Told) -> None:
         "LeaderWorkerSet serve": "LeaderWorkerSet serve gets no slice",
     }
     assert {each["involvedObject"]["uid"] for each in told.cluster.events.values()} == {"u-job", "u-lws"}
+
+
+def test_a_job_of_one_pod_is_told_nothing_until_it_has_several(told: Told) -> None:
+    told.cluster.workloads = {"tune": job_of_one_pod()}
+    told.lists(only_pod())
+    assert told.after(TOLD_AFTER) == {}
+    told.cluster.workloads = {"tune": job_of_one_pod(spec={"parallelism": 2})}
+    (said,) = told.after(TOLD_AFTER).values()
+    assert "a Job needs completions and parallelism 1" in said
 
 
 @pytest.mark.parametrize(
