@@ -48,7 +48,7 @@ _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
         (
             "batch",
             "CronJob",
-        ): "the Jobs that it creates get slices, as every Job does: plan such a Job",
+        ): "the Jobs that it creates get slices like any others: plan such a Job",
         ("apps", "Deployment"): _ONE_BY_ONE,
         ("apps", "ReplicaSet"): _ONE_BY_ONE,
         ("apps", "StatefulSet"): _ONE_BY_ONE,
