@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
+from itertools import chain, groupby
+from operator import attrgetter
 
-from relay.hosts.index import HostIndex, discard
+from relay.hosts.index import HostIndex
 from relay.hosts.stays import Stays
+from relay.leader_index import LeaderIndex
 from relay.objects import (
     WORKLOADS,
     Host,
@@ -26,10 +29,11 @@ from relay.objects import (
 from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id
-from tpu_slices.domain.planning.sharing import share_slice
 from tpu_slices.domain.reconciling.adoption import job_named
-from tpu_slices.domain.records.hosts import Job, job_of, jobs
+from tpu_slices.domain.records.hosts import job_of, jobs
 from tpu_slices.wire.workloads import beyond_template
+
+_INDEX = attrgetter("asks.job_index")
 
 
 class Awaited(Enum):
@@ -48,12 +52,9 @@ class ClusterCache:
         self._workloads: dict[str, Workload] = {}
         self._aside: dict[str, Workload] = {}
         """Those that request no TPU, and were never seen to; nothing is told of them."""
-        self._leaders: dict[str, Leader] = {}
+        self.leaders = LeaderIndex()
         self.hosts = HostIndex()
         self._uids: dict[WorkloadName, WorkloadUid] = {}
-        self._pods: defaultdict[WorkloadName, set[str]] = defaultdict(set)
-        self._pods_at: defaultdict[tuple[WorkloadName, Place], set[str]] = defaultdict(set)
-        self._pods_on_node: defaultdict[str, set[str]] = defaultdict(set)
         self.stays = Stays()
         self._unparseable: dict[WorkloadUid, Kind] = {}
 
@@ -83,12 +84,7 @@ class ClusterCache:
                 self._uids[seen.name] = seen.ref.owner.uid
                 self._unparseable.pop(seen.ref.owner.uid, None)
             case Leader():
-                before = self.drop(seen.kind, seen.identity)
-                self._leaders[seen.identity] = seen
-                self._pods[seen.workload].add(seen.identity)
-                self._pods_at[seen.workload, seen.place].add(seen.identity)
-                if seen.node is not None:
-                    self._pods_on_node[seen.node].add(seen.identity)
+                before = self.leaders.put(seen)
             case Host():
                 before = self.hosts.put(seen)
             case Unparseable():
@@ -114,7 +110,7 @@ class ClusterCache:
             case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
                 return self._workloads.get(unparseable.identity)
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
-                return self._leaders.get(unparseable.identity)
+                return self.leaders.get(unparseable.identity)
             case Kind.HOSTS:
                 return self.hosts.get(unparseable.identity)
 
@@ -129,12 +125,7 @@ class ClusterCache:
                     del self._uids[workload.name]
                 return workload
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
-                leader = self._leaders.pop(identity, None)
-                if leader is not None:
-                    discard(self._pods, leader.workload, identity)
-                    discard(self._pods_at, (leader.workload, leader.place), identity)
-                    discard(self._pods_on_node, leader.node or "", identity)
-                return leader
+                return self.leaders.drop(identity)
             case Kind.HOSTS:
                 return self.hosts.drop(identity)
 
@@ -145,7 +136,7 @@ class ClusterCache:
                 known = {uid for uid, each in stored if each.ref.owner.kind is WORKLOADS[kind]}
                 return frozenset(known | {uid for uid, of in self._unparseable.items() if of is kind})
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
-                return frozenset(uid for uid, each in self._leaders.items() if each.kind is kind)
+                return self.leaders.uids(kind)
             case Kind.HOSTS:
                 return self.hosts.names
 
@@ -159,8 +150,7 @@ class ClusterCache:
         return workload if workload is not None and leader.may_be_of(workload) else None
 
     def leaders_of(self, workload: Workload) -> Iterator[Leader]:
-        leaders = (self._leaders[pod] for pod in self._pods.get(workload.name, ()))
-        return (leader for leader in leaders if self._is_of(leader, workload))
+        return (leader for leader in self.leaders.of(workload.name) if self._is_of(leader, workload))
 
     def _is_of(self, leader: Leader, workload: Workload) -> bool:
         found = self.workload_of(leader)
@@ -168,31 +158,31 @@ class ClusterCache:
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         """Return the leader pod of a Job, preferably one that waits, then one that is bound; None if there is none."""
-        workload = self._workloads.get(job.owner.uid)
-        pods = self._pods_of(workload, Place(job.replicated_job, job.job_index)) if workload else ()
-        led = (leader for leader in pods if self.leads(leader))
+        workload, place = self._workloads.get(job.owner.uid), Place(job.replicated_job, job.job_index)
+        led = (self._leading(workload, place) or self._pods_of(workload, place)) if workload else ()
         return max(led, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
 
     def _pods_of(self, workload: Workload, place: Place) -> Iterator[Leader]:
         """Yield the pods that the claim of this place is for: its leaders, and those of Jobs that share its slice."""
         if workload.shares_slice(place):
             return (each for each in self.leaders_of(workload) if each.place.replicated_job == place.replicated_job)
-        leaders = (self._leaders[pod] for pod in self._pods_at.get((workload.name, place), ()))
-        return (leader for leader in leaders if self._is_of(leader, workload))
+        return (leader for leader in self.leaders.at(workload.name, place) if self._is_of(leader, workload))
 
     def leads(self, leader: Leader) -> bool:
         """Return whether a pod leads: of Jobs that share a slice, those of the first that has not ended do."""
         workload = self.workload_of(leader)
-        return workload is None or leader.place.job_index == self._first_jobs(workload).get(*leader.place)
+        if workload is None or not workload.shares_slice(leader.place):
+            return True
+        return any(each.identity == leader.identity for each in self._leading(workload, leader.place))
 
-    def _first_jobs(self, workload: Workload) -> Mapping[str, int]:
-        """Return the index of the first Job that has not ended, by replicatedJob, of those whose Jobs share a slice."""
-        first: dict[str, int] = {}
-        for each in self.leaders_of(workload) if any(map(share_slice, workload.requests)) else ():
-            name, index = each.place
-            if not each.ended and workload.shares_slice(each.place):
-                first[name] = min(index, first.get(name, index))
-        return first
+    def _leading(self, workload: Workload, place: Place) -> Sequence[Leader]:
+        """Return the pods that lead the claim of this place; where Jobs share its slice, none that nobody controls."""
+        if not workload.shares_slice(place):
+            return [*self._pods_of(workload, place)]
+        for pods in self.leaders.running(workload.name, place.replicated_job):
+            if own := [each for each in pods if self._is_of(each, workload) and is_controlled(each, workload)]:
+                return own
+        return ()
 
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
         """Return one waiting leader per claim of a workload; none unless it is active, parseable and served by us."""
@@ -204,7 +194,7 @@ class ClusterCache:
         """Return how many of a workload's leaders wait; counts no further than needed, as there may be thousands."""
         if next(self._waiting(workload), None) is None:
             return Awaited.NONE
-        if len(self._pods.get(workload.name, ())) < workload.slices:
+        if self.leaders.count(workload.name) < workload.slices:
             return Awaited.SOME
         places: set[Place] = set()
         for each in self._waiting(workload):
@@ -216,9 +206,10 @@ class ClusterCache:
     def _waiting(self, workload: Workload) -> Iterator[Leader]:
         if not workload.served or workload.parse_error is not None or workload.state is not WorkloadState.ACTIVE:
             return iter(())
-        asked, first = {request.replicated_job for request in workload.requests}, self._first_jobs(workload)
-        waiting = (each for each in self.leaders_of(workload) if each.waiting and each.place.replicated_job in asked)
-        return (each for each in waiting if each.place.job_index == first.get(*each.place))
+        alone = {request.replicated_job for request in workload.requests} - workload.sharing
+        pods = (each for each in (self.leaders_of(workload) if alone else ()) if each.place.replicated_job in alone)
+        led = (each for name in sorted(workload.sharing) for each in self._leading(workload, Place(name, 0)))
+        return (each for each in chain(pods, led) if each.waiting)
 
     def live_standings(self) -> Mapping[WorkloadUid, int]:
         """Return the standings of TPU workloads that have not ended, whoever serves them; 0 of unparseable objects."""
@@ -270,12 +261,24 @@ class ClusterCache:
 
     def _led(self, pool: Pool) -> list[Occupant]:
         """Return the Jobs whose leaders are bound to a pool's hosts; of those that share it, the first there counts."""
-        leaders = (self._leaders[pod] for pod in self.leaders_on(pool))
-        led = [(each.place.job_index, occupant) for each in leaders if (occupant := self._occupant(each)) is not None]
-        first: dict[Job, int] = {}
-        for index, occupant in led:
-            first[job_of(occupant)] = min(index, first.get(job_of(occupant), index))
-        return [occupant for index, occupant in led if index == first[job_of(occupant)]]
+        there: defaultdict[tuple[str | None, str], list[Leader]] = defaultdict(list)
+        for host in self.hosts.of(pool):
+            for leader in self.leaders.on(host.node):
+                there[leader.workload_uid, leader.asks.replicated_job].append(leader)
+        led = list[Occupant]()
+        for (uid, name), leaders in there.items():
+            workload = self._workloads.get(uid or "")
+            shared = workload is not None and name in workload.sharing
+            led += self._first_there(leaders) if shared else self._occupants(leaders)
+        return led
+
+    def _first_there(self, leaders: Iterable[Leader]) -> list[Occupant]:
+        """Return what the pods of the first of these Jobs are on their hosts; there may be thousands of Jobs."""
+        by_job = groupby(sorted(leaders, key=_INDEX), key=_INDEX)
+        return next(filter(None, (self._occupants(pods) for _, pods in by_job)), [])
+
+    def _occupants(self, leaders: Iterable[Leader]) -> list[Occupant]:
+        return [occupant for each in leaders if (occupant := self._occupant(each)) is not None]
 
     def _occupant(self, leader: Leader) -> Occupant | None:
         workload = self.workload_of(leader)
@@ -293,16 +296,11 @@ class ClusterCache:
 
     def leaders_at(self, node: str) -> list[Leader]:
         """Return the leader pods on a node."""
-        return [self._leaders[pod] for pod in sorted(self._pods_on_node.get(node, ()))]
-
-    def leaders_on(self, pool: Pool) -> frozenset[str]:
-        """Return the UIDs of the leader pods on a pool's hosts, whether or not they count as occupants."""
-        return frozenset(pod for host in self.hosts.of(pool) for pod in self._pods_on_node.get(host.node, ()))
+        return sorted(self.leaders.on(node), key=lambda leader: leader.pod_uid)
 
     def pools_of(self, name: WorkloadName) -> frozenset[Pool]:
         """Return the pools that the pods of the workload of this name are on, and its legacy pools."""
-        leaders = (self._leaders[pod] for pod in self._pods.get(name, ()))
-        led = self.pools_at(*(leader.node for leader in leaders))
+        led = self.pools_at(*(leader.node for leader in self.leaders.of(name)))
         return led | self.hosts.legacy_pools(name) | self.stays.pools_of(self._uids.get(name))
 
     def pools_at(self, *nodes: str | None) -> frozenset[Pool]:
@@ -369,7 +367,7 @@ def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
     asking = {request.replicated_job for request in workload.requests}
     if workload.parse_error is None and pod.place.replicated_job not in asking:
         return None  # its template opted out
-    if pod.hardware.chips < 1 or pod.job != workload.ref.owner.job_name(*pod.place):
+    if pod.hardware.chips < 1 or not is_controlled(pod, workload):
         return None
     place = workload.claimed(pod.place)
     return Occupant(
@@ -379,6 +377,11 @@ def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
         job_index=place.job_index,
         pod_uid=pod.pod_uid,
     )
+
+
+def is_controlled(pod: Leader, workload: Workload) -> bool:
+    """Return whether the Job or group whose labels a pod has controls it."""
+    return pod.job == workload.ref.owner.job_name(*pod.place)
 
 
 def _is_live(workload: Workload) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -107,6 +107,12 @@ class Workload:
     """Of a TPUNodeGroup."""
     created: datetime | None = None
     """When, by the API server that took it; None: that is not said."""
+    sharing: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The replicatedJobs whose Jobs share a slice: it follows from `requests`, and is asked for with each event."""
+
+    def __post_init__(self) -> None:
+        sharing = frozenset(each.replicated_job for each in self.requests if share_slice(each))
+        object.__setattr__(self, "sharing", sharing)
 
     @property
     def identity(self) -> str:
@@ -160,7 +166,7 @@ class Workload:
 
     def shares_slice(self, place: Place) -> bool:
         """Return whether a Job shares its slice with the other Jobs of its replicatedJob."""
-        return any(each.replicated_job == place.replicated_job and share_slice(each) for each in self.requests)
+        return place.replicated_job in self.sharing
 
     def claimed(self, place: Place) -> Place:
         """Return the place of the Job that a Job's slice is claimed for."""

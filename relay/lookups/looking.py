@@ -3,6 +3,7 @@
 | a leader of a live Job                        | its Job                     | looked at              |
 |-----------------------------------------------|-----------------------------|------------------------|
 | left hosts, ended on one, or lost its node    | stays on the hosts          | after `vacated`        |
+| - and others that share its slice are there   | is there by those           | no                     |
 | other pods of its Job were found on the hosts | stays on the hosts          | again, by `look_every` |
 | none was found                                | left the hosts: this is told| no more                |
 | was found unknown, as the API server fails    | as before                   | again, by `look_every` |
@@ -43,7 +44,7 @@ class Looking:
         for leader in leaders:
             occupant = self._cache.on_hosts(leader)
             for there in self._cache.pools_at(leader.node) if pool is None else (pool,):
-                if occupant is not None:
+                if occupant is not None and self._cache.without_leader(there, [occupant]):
                     self._cache.stays.left(there, occupant, now)
                     self._agenda.schedule(Look(there), now + self._timing.vacated)
 

@@ -1,19 +1,25 @@
 """Of Jobs that share a slice, the first that has not ended leads; all of them keep the hosts."""
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from relay.lookups.users import PodsOn
 from relay.objects import Workload
 from tests.builders import CLUSTER
-from tests.relay.objects import Json, bound_pod, jobset, pod, read_jobset, replicated_job
-from tests.relay.watched import Watched, demand, nodes, occupants, reports
+from tests.relay.objects import SELECTOR, Json, bound_pod, jobset, pod, read_jobset, replicated_job
+from tests.relay.watched import Watched, demand, nodes, occupants, read, reports
 from tpu_slices.domain.model.slices import WorkloadJob
 
 JOBS = 4
 
 
-def sharing(**parts: Any) -> Json:
-    """Return a JobSet of four Jobs of one pod each, on a topology of four hosts."""
-    job = replicated_job(replicas=JOBS)
+def sharing(jobs: int = JOBS, **parts: Any) -> Json:
+    """Return a JobSet of so many Jobs of one pod each, on a topology of as many hosts."""
+    selector = {**SELECTOR, "cloud.google.com/gke-tpu-topology": f"2x2x{jobs}"}
+    job = replicated_job(replicas=jobs, nodeSelector=selector)
     job["template"]["spec"] |= {"parallelism": 1, "completions": 1}
     return jobset(spec={"replicatedJobs": [job]}, **parts)
 
@@ -82,6 +88,52 @@ def test_the_slice_is_occupied_as_long_as_one_of_its_jobs_runs(watched: Watched)
     watched.see(ended(JOBS - 1))
     watched.pass_time(600)
     assert occupants(watched.due_facts())[-1] == []
+
+
+def test_a_pod_that_has_the_labels_of_its_first_job_and_is_not_controlled_by_it_does_not_lead(watched: Watched) -> None:
+    forged = bound_pod(0, "elsewhere", uid="forged", metadata={"ownerReferences": []})
+    watched.see(sharing(), forged, pod(1))
+    watched.pass_time(10)
+    assert demand(watched.due_facts()) == [[0]]
+
+
+@pytest.mark.parametrize("index", [JOBS, 10**8])
+def test_a_pod_of_no_job_of_its_jobset_asks_for_nothing(watched: Watched, index: int) -> None:
+    watched.see(sharing(), pod(index, metadata={"ownerReferences": []}))
+    watched.pass_time(10)
+    assert demand(watched.due_facts()) == []
+
+
+def test_who_is_on_its_hosts_is_looked_up_once_all_its_jobs_have_ended(watched: Watched) -> None:
+    watched.see(sharing(), *nodes(JOBS), *bound())
+    watched.due_facts()
+    for index in range(JOBS):
+        watched.see(ended(index))
+        watched.pass_time(60)
+        dues = watched.queue.due(watched.now)
+        assert any(isinstance(due.unknown, PodsOn) for due in dues) == (index == JOBS - 1)
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [lambda index: pod(index, uid="next"), lambda index: bound_pod(index, "elsewhere")],
+    ids=["another waits", "it is bound"],
+)
+def test_what_comes_of_a_pod_costs_no_more_among_many_jobs(happens: Callable[[int], Json]) -> None:
+    assert calls_among(400, happens) < 2 * calls_among(40, happens)
+
+
+def calls_among(jobs: int, happens: Callable[[int], Json]) -> int:
+    """Return how many calls it takes to take in an event of the pod of the last Job while those of all wait."""
+    watched, called = Watched(), list[str]()
+    watched.see(sharing(jobs), *map(pod, range(jobs)))
+    seen = read(happens(jobs - 1))
+    sys.setprofile(lambda _, event, __: called.append(event) if event == "call" else None)
+    try:
+        watched.queue.saw(seen, watched.now)
+    finally:
+        sys.setprofile(None)
+    return len(called)
 
 
 def test_its_leader_is_that_of_the_first_job_that_has_not_ended(watched: Watched) -> None:
