@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import CLUSTER, unclaimed
+from tests.builders import CLUSTER, a_spec, unclaimed
 from tests.domain.cases import ready, requested
 from tests.flows.unclaimed import a_world
 from tpu_slices.domain.records.slices import SliceRecord
@@ -32,6 +32,13 @@ def test_the_name_of_a_node_pool_that_is_gone_is_nobodys() -> None:
 def test_the_name_of_a_claim_is_also_that_of_the_slices_that_it_had_and_that_still_stand() -> None:
     assert names(CLAIM.name, CLAIM, BEFORE) == [CLAIM.name, BEFORE.name]
     assert sorted(names("research/llama-slice-0", CLAIM, BEFORE)) == sorted([CLAIM.name, BEFORE.name])
+
+
+def test_the_name_of_each_job_that_shares_a_slice_is_that_of_the_slice() -> None:
+    shared = ready(spec=a_spec(jobs=4))
+    assert names("research/llama-slice-3", shared) == [shared.name]
+    with pytest.raises(Permanent, match="not found"):
+        names("research/llama-slice-4", shared)
 
 
 def test_the_name_of_an_adopted_pool_is_that_of_the_slice_which_has_it() -> None:

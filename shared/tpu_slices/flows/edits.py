@@ -105,8 +105,9 @@ def wake(cluster: ClusterId, deps: IntakeDeps) -> int:
 
 
 def _names(record: SliceRecord) -> Iterator[str]:
-    job = record.job
-    yield f"{job.owner.namespace}/{job.job_name}"
+    job, shared_by = record.job, record.spec.jobs if record.spec is not None else 1
+    for index in range(job.job_index, job.job_index + shared_by):
+        yield f"{job.owner.namespace}/{job.owner.job_name(job.replicated_job, index)}"
     yield f"{job.owner.namespace}/{job.owner.name}"
     if record.legacy_pool is not None and record.attempt == 0:
         yield record.legacy_pool
