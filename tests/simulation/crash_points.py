@@ -73,6 +73,12 @@ STORIES: Mapping[str, Story] = MappingProxyType(
             jobsets=(a_plot("stepwise", 1, slices=2, ends=35),),
             faults=(Fault(kind=Kind.STOCKOUT, at=1, lasts=15),),
         ),
+        "Jobs that share a slice": a_story(
+            seed=12,
+            minutes=LENGTH,
+            jobsets=(a_plot("shared", 1, shared=True, suspended=((14, 18),), ends=40),),
+            faults=(Fault(kind=Kind.LEADERS_EVICTED, at=10, lasts=1, share=1.0),),
+        ),
     }
 )
 
