@@ -12,7 +12,7 @@ from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, Worklo
 from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid
-from tpu_slices.domain.planning.sharing import share_slice, slices_of
+from tpu_slices.domain.planning.sharing import sharing, slices_of
 from tpu_slices.domain.records.standings import standing
 from tpu_slices.ports.log_events import LogEvent
 
@@ -111,8 +111,7 @@ class Workload:
     """The replicatedJobs whose Jobs share a slice: it follows from `requests`, and is asked for with each event."""
 
     def __post_init__(self) -> None:
-        sharing = frozenset(each.replicated_job for each in self.requests if share_slice(each))
-        object.__setattr__(self, "sharing", sharing)
+        object.__setattr__(self, "sharing", frozenset(sharing(self.requests)))
 
     @property
     def identity(self) -> str:

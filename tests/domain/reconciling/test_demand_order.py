@@ -185,6 +185,20 @@ def test_a_slice_that_was_scaled_away_says_so(groups: int | None, state: Workloa
     assert (record.claim.awaited_since is not None) is (said == "the JobSet is active")
 
 
+@pytest.mark.parametrize(("index", "desire"), [(0, Desire.PRESENT), (1, Desire.ABSENT)])
+def test_of_jobs_that_share_a_slice_the_first_one_needs_it(index: int, desire: Desire) -> None:
+    record = with_current_desire(a_record(job=a_job(job_index=index)), a_jobset(sharing=("slice",)))
+    assert record.desire is desire
+    assert ("its Jobs share the first one's slice" in record.desire_message) == (desire is Desire.ABSENT)
+
+
+def test_whose_jobs_share_a_slice_is_what_demand_told_last() -> None:
+    shared: dict[str, Any] = {"replicas": 4, "parallelism": 1, "completions": 1}
+    known = asked(a_record(), a_jobset(), **shared).workload
+    assert known.sharing == ("slice",)
+    assert asked(a_record(), known, **shared, topology="2x2").workload.sharing == ()
+
+
 # what a slice is to be
 
 

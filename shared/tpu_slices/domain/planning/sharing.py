@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import IDLE_HOSTS, TemplateRequest
 
@@ -18,6 +20,11 @@ def share_slice(request: TemplateRequest) -> bool:
     if not are_jobs_of_one_pod(request) or request.exclusive_nodes or request.exclusive_topology:
         return False
     return request.replicas * request.chips_per_pod == _chips_of(request.topology or "") and not idles(request)
+
+
+def sharing(requests: Iterable[TemplateRequest]) -> tuple[str, ...]:
+    """Return the replicatedJobs whose Jobs share a slice."""
+    return tuple(each.replicated_job for each in requests if share_slice(each))
 
 
 def slices_of(request: TemplateRequest) -> int:

@@ -28,7 +28,7 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.node_groups import declared_slice
-from tpu_slices.domain.planning.sharing import slices_of
+from tpu_slices.domain.planning.sharing import sharing, slices_of
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, scatters, spec_for
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import Desire, SliceRecord
@@ -165,7 +165,7 @@ def wanted(
     new = [id_ for id_ in updates if id_ not in slices]
     beyond = {id_: it for id_, it in reach.items() if it is not Reach.OWN}
     record = replace(record.with_recorded(new), demand=demand, reach=beyond, asked=planned)
-    return Demand(record, updates)
+    return Demand(replace(record, sharing=sharing(fact.requests)), updates)
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
@@ -287,15 +287,16 @@ def with_current_desire(
         return replace(record, desire=Desire.ABSENT, desire_message=message).with_claim(awaited_since=None)
     if own is None:
         return record
-    active, has = own.state is WorkloadState.ACTIVE, own.has(record.job.job_index)
+    active, has = own.state is WorkloadState.ACTIVE, own.has(record.replicated_job, record.job_index)
     message = f"the {own.owner.kind} {_DESIRE_MESSAGES[own.state]}"
+    elsewhere = "and its Jobs share the first one's slice" if own.groups is None else f"scaled to {own.groups}"
     confirmed_at = own.demand_confirmed_at(record.last_claim, listed_at)
     awaited_since = (
         record.claim.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     )
     return record.with_changes(
         desire=Desire.PRESENT if active and has else Desire.ABSENT,
-        desire_message=f"{message}, scaled to {own.groups}" if active and not has else message,
+        desire_message=message if has or not active else f"{message}, {elsewhere}",
     ).with_claim(
         demand_confirmed_at=confirmed_at,
         awaited_since=awaited_since if active and has else None,

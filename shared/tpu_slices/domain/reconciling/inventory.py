@@ -261,7 +261,7 @@ def _is_misreported(workload: WorkloadRecord, having: Mapping[ClaimId, SliceReco
     if told is None or told.reason is not ReportReason.READY or workload.next_report_at is not None:
         return False
     own = (having[claim] for claim in workload.demand.keys() & having.keys())
-    served = sum(record.reason in SERVED and workload.has(record.job_index) for record in own)
+    served = sum(record.reason in SERVED and workload.has(record.replicated_job, record.job_index) for record in own)
     return workload.state is WorkloadState.ACTIVE and served < told.requested
 
 

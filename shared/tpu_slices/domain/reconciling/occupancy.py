@@ -109,7 +109,7 @@ def users(hosts: Hosts, workloads: Workloads, now: datetime, restart_grace: time
 def may_use(occupant: Occupant, workloads: Workloads) -> bool:
     """Return whether a Job is of a workload on record that needs it."""
     workload = workloads.get(occupant.owner.uid)
-    return workload is not None and _is_live(occupant, workload) and workload.has(occupant.job_index)
+    return workload is not None and _is_live(occupant, workload) and _is_of(occupant, workload)
 
 
 def _is_live(occupant: Occupant, workload: WorkloadRecord | None) -> bool:
@@ -118,8 +118,12 @@ def _is_live(occupant: Occupant, workload: WorkloadRecord | None) -> bool:
     return workload.state is WorkloadState.SUSPENDED and occupant.generation > workload.generation
 
 
+def _is_of(occupant: Occupant, workload: WorkloadRecord) -> bool:
+    return workload.has(occupant.replicated_job, occupant.job_index)
+
+
 def _may_return(left: Occupant, workload: WorkloadRecord | None) -> bool:
-    kept = workload is None or left.generation > workload.generation or workload.has(left.job_index)
+    kept = workload is None or left.generation > workload.generation or _is_of(left, workload)
     return kept and _is_live(left, workload)
 
 

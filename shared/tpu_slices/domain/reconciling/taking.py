@@ -62,7 +62,8 @@ def claimant(
     | the Job whose claim has the slice, or had it last, is on it, too            | no      |
     | the slice is that of a TPUNodeGroup, is held, or was released by an operator| no      |
     | the slice does not stand, or a request to delete it may still take effect   | no      |
-    | its workload is not on record, has ended, is suspended, or scaled it away   | no      |
+    | its workload is not on record, has ended, is suspended, or scaled it away,  | no      |
+    | or it shares the slice of another Job                                       |         |
     | was seen on the slice that its claim has, later than here                   | no      |
     | the slice that its claim has is held, or is released by an operator         | no      |
     | else                                                                        | yes     |

@@ -86,6 +86,8 @@ class WorkloadRecord:
     """The resourceVersion that `state` is based on."""
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
+    sharing: tuple[str, ...] = ()
+    """The replicatedJobs whose Jobs share the first one's slice, as demand told last; slices of others are released."""
     demand: Mapping[ClaimId, datetime | None]
     """Its slices, and when a leader was last told to wait for each; None: not since it came to hosts, or in doubt."""
     reach: Mapping[ClaimId, Reach] = field(default_factory=dict, hash=False)
@@ -135,9 +137,10 @@ class WorkloadRecord:
     def live(self) -> bool:
         return not self.state.ended
 
-    def has(self, job_index: int) -> bool:
-        """Return whether a group of this index is not scaled away; Jobs of JobSets never are."""
-        return self.groups is None or job_index < self.groups
+    def has(self, replicated_job: str, job_index: int) -> bool:
+        """Return whether a slice is for this Job or group: that is not scaled away, and shares no other Job's slice."""
+        shares = job_index > 0 and replicated_job in self.sharing
+        return not shares and (self.groups is None or job_index < self.groups)
 
     def with_recorded(self, claims: Collection[ClaimId]) -> Self:
         """Return the record once claims get their first records; what was not told of them stays unconfirmed."""

@@ -104,7 +104,9 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
     records = sorted(slices.records, key=lambda record: (record.replicated_job, record.job_index))
     if active:
         records = [
-            record for record in records if jobset.has(record.job_index) and _in_demand(record, jobset, queue, now)
+            record
+            for record in records
+            if jobset.has(record.replicated_job, record.job_index) and _in_demand(record, jobset, queue, now)
         ]
     told = {(record.phase, record.reason) for record in records}
     more = _of_groups(jobset, len(records), {why: it for why, it in slices.not_read.alike.items() if why in told})
