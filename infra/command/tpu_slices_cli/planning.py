@@ -218,7 +218,8 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
         if reader.kind.declares:
             declared = (_of_group(manifest, reader, where),)
             return Plan(declared, warnings=(*_warnings_of(declared), *open_))
-        skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
+        templates = skipped_templates(body, reader, where.world.claims_of(body))
+        skipped = tuple(Skipped(manifest, *each) for each in templates)
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, where)) if served else ()
         made = {each.job.replicated_job: each.outcome for each in slices if isinstance(each.outcome, SliceSpec)}

@@ -61,13 +61,14 @@ def skip_workload(obj: Json, reader: Reader, find: Find = nothing_known) -> Why 
     return (SkipReason.NOT_SERVED, f"{what} gets no slice: {why}") if why else None
 
 
-def skipped_templates(jobset: Json, reader: Reader) -> Iterator[Why]:
+def skipped_templates(jobset: Json, reader: Reader, find: Find = nothing_known) -> Iterator[Why]:
     """Yield which parts of a workload with chips get no slices, and why: replicatedJobs, or all of another kind."""
     if reader.kind is not OwnerKind.JOBSET:
         if not reader.is_served(jobset):
             yield SkipReason.OPTED_OUT, f"{_named(jobset)}: its pod template {_OUT}"
         return
     with_chips = [job for job in jobset["spec"]["replicatedJobs"] if requests_chips(job["template"])]
+    yield from _claiming_templates(jobset, find)
     out = [job for job in with_chips if opted_out(job["template"]["spec"]["template"])]
     if out:
         names = ", ".join(str(job["name"]) for job in out)
@@ -80,6 +81,14 @@ def skipped_templates(jobset: Json, reader: Reader) -> Iterator[Why]:
             yield SkipReason.NOT_SERVED, f"{_named(jobset)}: replicatedJob {job['name']} gets no slice: {why}"
         elif job.get("replicas", 1) == 0:
             yield SkipReason.NO_REPLICAS, f"{_named(jobset)}: replicatedJob {job['name']} has 0 replicas"
+
+
+def _claiming_templates(jobset: Json, find: Find) -> Iterator[Why]:
+    for job in jobset["spec"]["replicatedJobs"]:
+        claims = claimed_chips(job["template"], find)
+        if claims and not opted_out(job["template"]["spec"]["template"]):
+            why = why_not_by_claims(claims)
+            yield SkipReason.NOT_SERVED, f"{_named(jobset)}: replicatedJob {job['name']} gets no slice: {why}"
 
 
 def leaderless(jobset: Json) -> Mapping[str, str]:
