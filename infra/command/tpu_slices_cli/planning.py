@@ -27,7 +27,7 @@ from tpu_slices_cli.applied.creation import refused_on_creation
 from tpu_slices_cli.applied.queues import admitted
 from tpu_slices_cli.applied.waits import Workload, hangs
 from tpu_slices_cli.applied.world import World, generated, named, world_of
-from tpu_slices_cli.caveats import caveats, ends, scattering
+from tpu_slices_cli.caveats import caveats, ends, scattering, unoffered
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Price, Total, price_of
@@ -239,7 +239,8 @@ def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
     planned = [(each.job, each.outcome) for each in slices]
     unpinned = [(each.job, each.outcome) for each in slices if each.needs_pins]
     scatter = scattering((job, outcome) for job, outcome in unpinned if isinstance(outcome, SliceSpec))
-    return (*dict.fromkeys(filter(None, of_specs)), *ends(planned), *scatter)
+    elsewhere = (unoffered(each.job, each.outcome, each.settings) for each in slices)
+    return (*dict.fromkeys(filter(None, (*of_specs, *elsewhere))), *ends(planned), *scatter)
 
 
 def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:

@@ -12,7 +12,7 @@ from tpu_slices.domain.catalogue.machines import COLUMNS, Placement, accelerator
 from tpu_slices.domain.catalogue.prices import PriceKind, price_row, prices_with
 from tpu_slices.domain.catalogue.rows import Row, WrongRow, file_of, rows_of
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.catalogue.zones import zones
+from tpu_slices.domain.catalogue.zones import zones_with
 
 FILE = "machines.tsv"
 TPU9X = {
@@ -166,4 +166,4 @@ def test_a_price_that_is_no_amount_is_refused(usd: str) -> None:
 
 
 def test_zones_are_of_accelerators_that_are_known() -> None:
-    assert zones().keys() <= CATALOGUE.keys()
+    assert zones_with().keys() <= CATALOGUE.keys()
