@@ -77,11 +77,12 @@ def database(addresses: Addresses) -> Iterator[firestore.Client]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A user's commands, in a namespace."""
+    """A user's commands, in a namespace, and the records."""
 
     addresses: Addresses
     tools: Tools
     api: Api
+    records: firestore.Client
     namespace: str = "default"
 
     def within(self, namespace: str) -> Cluster:
@@ -193,5 +194,5 @@ class Cluster:
 @contextmanager
 def asked_by_a_user(stack: Stack, tools: Tools) -> Iterator[Cluster]:
     """Yield a user's commands on a stack; all share their connections."""
-    with closing(Api.of(stack.addresses.kubeconfig)) as api:
-        yield Cluster(stack.addresses, tools, api)
+    with closing(Api.of(stack.addresses.kubeconfig)) as api, database(stack.addresses) as records:
+        yield Cluster(stack.addresses, tools, api, records)
