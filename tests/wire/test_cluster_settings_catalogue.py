@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import tpu9x
 from tests.builders import settings
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, shape_of
 from tpu_slices.domain.catalogue.prices import PriceKind, prices_with
@@ -20,17 +21,7 @@ from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
 
 CLUSTER = ClusterId("blue")
 READ: dict[str, Any] = {"read": date(2026, 11, 30), "source": "the offer of 28 November"}
-TPU9X: dict[str, Any] = {
-    "accelerator": "tpu9x",
-    "machine_type": "tpu9x-standard-4t",
-    "arch": "arm64",
-    "chips": 4,
-    "topologies": ["2x2", "4x4", "4x6=8"],
-    "placement": "COMPACT",
-    "boot_disks": ["hyperdisk-balanced"],
-    "flex_start": False,
-    **READ,
-}
+TPU9X: dict[str, Any] = {**tpu9x.TPU9X, "flex_start": False, **READ}
 V6E: dict[str, Any] = {"accelerator": "tpu-v6e-slice", "region": "us-east5", "kind": "on_demand", **READ}
 
 
