@@ -22,6 +22,7 @@ from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.reconciling.refusals import together
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR
+from tpu_slices_cli.applied.world import named
 
 _ZONES = 4
 """How many are named of those where an accelerator is offered."""
@@ -33,7 +34,7 @@ def caveats(jobset: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence with its remedy for each template of a JobSet that is concerned."""
     for replicated in jobset["spec"]["replicatedJobs"]:
         job = replicated["template"]
-        where = f"JobSet {jobset['metadata'].get('name')}, replicatedJob {replicated['name']}"
+        where = f"{named(jobset)}, replicatedJob {replicated['name']}"
         if not _annotated(EXCLUSIVE, jobset, job) or (job["spec"].get("parallelism") or 1) <= 1:
             continue
         if _annotated(BY_NODE_SELECTOR, jobset, job):
