@@ -77,7 +77,7 @@ class Process:
         self._held_back = HeldBackTold(self._relay.held_back, calls, now)
         patience = Patience(settings.watch_silence, time.monotonic)
         sources = cluster.sources(api, hosts_in=settings.hosts_in)
-        self._owners = OwnersTold(calls, now, self._health, settings.vendor)
+        self._owners = OwnersTold(calls, now, self._health, self._relay.unserved, settings.vendor)
         self._watches: list[Watch[Any, Any]] = [
             *(Watch(source, self._relay.put, patience, chance) for source in sources),
             Watch(cluster.unscheduled(api, settings.vendor), self._owners.put, patience, chance),

@@ -216,6 +216,10 @@ class ClusterCache:
         live = (each for each in self._workloads.values() if each.tellable and not each.state.ended)
         return dict.fromkeys(self._unparseable, 0) | {each.ref.owner.uid: each.standing for each in live}
 
+    def unserved(self) -> list[Leader]:
+        """Return the leaders that get no slice, or do not ask for one, whatever their workloads are."""
+        return [leader for leader in self._leaders.values() if leader.unserved is not None]
+
     def groups(self) -> Iterator[Workload]:
         """Return the TPUNodeGroups, also those that may not be told of yet."""
         return (each for each in self._workloads.values() if each.ref.owner.kind.declares)

@@ -41,6 +41,11 @@ _AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
 )
 """Reasons for which TPU Provisioner has a name, so that existing alerts still match; others keep their own."""
 
+_UNSERVED: Mapping[OwnerReason, str] = MappingProxyType(
+    {OwnerReason.NOT_SERVED: "not-served", OwnerReason.AWAITING_POD_GROUP: "pod-group"}
+)
+"""How the names of these Events end."""
+
 _WARNINGS = frozenset(
     {
         Reason.HOSTS_LOST,
@@ -117,12 +122,15 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
     }
 
 
-def not_served(owner: Reference, why: str, at: datetime, since: datetime) -> Mapping[str, Any]:
-    """Return the v1 Event that says why an object's pods get no slice: one per object, updated under the same name."""
+def unserved(owner: Reference, reason: OwnerReason, message: str, at: datetime, since: datetime) -> Mapping[str, Any]:
+    """Return the v1 Event that says why an object's pods get no slice: one per object and reason, as `summary`."""
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{owner.name[:MOST_OF_A_NAME]}.{owner.uid}.not-served", "namespace": owner.namespace},
+        "metadata": {
+            "name": f"{owner.name[:MOST_OF_A_NAME]}.{owner.uid}.{_UNSERVED[reason]}",
+            "namespace": owner.namespace,
+        },
         "involvedObject": {
             "apiVersion": owner.api_version,
             "kind": owner.kind,
@@ -131,8 +139,8 @@ def not_served(owner: Reference, why: str, at: datetime, since: datetime) -> Map
             "uid": owner.uid,
         },
         "type": "Warning",
-        "reason": OwnerReason.NOT_SERVED.value,
-        "message": shortened(f"{owner.kind} {owner.name} gets no slice: {why}", MOST_CHARACTERS),
+        "reason": reason.value,
+        "message": shortened(message, MOST_CHARACTERS),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": owner.uid,
@@ -143,7 +151,7 @@ def not_served(owner: Reference, why: str, at: datetime, since: datetime) -> Map
 
 
 def held_back(owner: Owner, message: str, at: datetime, since: datetime) -> Mapping[str, Any]:
-    """Return the v1 Event that says why a workload waits that changes too often: one per workload, as `not_served`."""
+    """Return the v1 Event that says why a workload waits that changes too often: one per workload, as `unserved`."""
     return {
         "apiVersion": "v1",
         "kind": "Event",

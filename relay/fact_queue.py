@@ -244,6 +244,10 @@ class FactQueue:
         """Return the active workloads that change too often to be told of at once."""
         return self._telling.held_back(now)
 
+    def unserved(self) -> list[Leader] | None:
+        """Return the leaders of `ClusterCache.unserved`; None while a watch is interrupted: they may have nodes."""
+        return None if self._watches.interrupted else self.cache.unserved()
+
     def next_due(self) -> datetime | None:
         """Return when `due` will next return facts, if nothing changes and the watches stay alive."""
         return self._agenda.next_due()

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid
 from tpu_slices.domain.planning.sharing import sharing, slices_of
 from tpu_slices.domain.records.standings import standing
@@ -172,6 +173,14 @@ class Workload:
         return place._replace(job_index=0) if self.shares_slice(place) else place
 
 
+class Unserved(NamedTuple):
+    """Why a pod gets no slice, or does not ask for one."""
+
+    reason: OwnerReason
+    why: str
+    """A clause with the remedy."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
     """A pod that may lead a Job or a group of a LeaderWorkerSet; in a HostPod any other, too."""
@@ -198,6 +207,8 @@ class Leader:
     """As of a Workload."""
     indexed: bool = True
     """Whether a Job's pod has a completion index."""
+    unserved: Unserved | None = None
+    """Why it gets no slice or does not ask for one, whatever its workload is; None: its workload says it."""
 
     def may_be_of(self, workload: Workload) -> bool:
         """Return whether it is a pod of this workload, as far as its UID and its age tell, and not of one before it.
@@ -288,13 +299,15 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class UnservedPod:
-    """A pod that cannot be scheduled, and requests TPU chips of nobody who is known to provision them."""
+    """A pod that is not scheduled, and requests TPU chips of nobody who is known to provision them."""
 
     identity: str
     owner: Reference
-    """What controls it; itself if nothing does."""
-    why: str = ""
-    """Why it gets no slice, whatever its owner is; empty: its owner says it."""
+    """What controls it, or its JobSet or LeaderWorkerSet; itself if nothing does."""
+    unserved: Unserved | None = None
+    """Why it gets no slice or does not ask for one, whatever its owner is; None: its owner says it."""
+    replicated_job: str = ""
+    """That of its JobSet which it is of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,6 +138,9 @@ class Relay:
     def held_back(self) -> list[HeldBack]:
         return self._read(lambda queue: queue.held_back(self._now()))
 
+    def unserved(self) -> list[Leader] | None:
+        return self._read(FactQueue.unserved)
+
     def groups_not_held(self) -> tuple[Workload, ...]:
         return self._read(lambda queue: not_held(queue.cache))
 

@@ -21,12 +21,15 @@ from relay.objects import (
     Pool,
     PoolKey,
     Reference,
+    Unserved,
     Workload,
     WorkloadName,
 )
+from relay.pod_groups import awaited_group, is_untried, why_untried
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
+from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import (
     ClaimId,
     Owner,
@@ -58,6 +61,7 @@ from tpu_slices.domain.planning.pool_labels import (
 from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.bounds import VOLUMES_PER_FACT
+from tpu_slices.wire.device_claims import claimed_chips, why_not_by_claims
 from tpu_slices.wire.jobs import JOB_NAME
 from tpu_slices.wire.jobsets import condition, strings
 from tpu_slices.wire.leaders import (
@@ -175,6 +179,7 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         node=None if (ended := has_ended(obj)) else obj["spec"].get("nodeName"),
         ended=ended,
         created=_created(obj),
+        unserved=unserved(obj),
     )
 
 
@@ -321,6 +326,16 @@ def asks_us(pod: Json) -> bool:
     """Return whether a pod requests chips of hosts that nobody has said it waits for, as of a TPUNodeGroup."""
     waits_for_a_group = not GROUP_KEYS.isdisjoint(strings(pod["spec"], "nodeSelector"))
     return chips_of(pod) > 0 and not opted_out(pod) and not waits_for_a_group
+
+
+def unserved(pod: Json) -> Unserved | None:
+    """Return why a v1 Pod gets no slice or does not ask for one, whatever its workload is; None: that says it."""
+    claims = claimed_chips(pod) if pod["spec"].get("resourceClaims") and not opted_out(pod) else ()
+    if claims and (cannot_be_scheduled(pod) or is_untried(pod)):
+        return Unserved(OwnerReason.NOT_SERVED, why_not_by_claims(claims))
+    if (group := awaited_group(pod)) and asks_us(pod):
+        return Unserved(OwnerReason.AWAITING_POD_GROUP, why_untried(pod, group))
+    return None
 
 
 def _is_ready(node: Json) -> bool:

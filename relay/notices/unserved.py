@@ -1,15 +1,19 @@
 """Tells the owners of pods that request TPU chips, and get no slice from here, why: with restraint.
 
-| a pod that cannot be scheduled                                      | is told of                                    |
+| a pod that is not scheduled                                         | is told of                                    |
 |---------------------------------------------------------------------|-----------------------------------------------|
-| is of a JobSet, has opted out, or selects hosts that GKE provisions | never (`unserved_pod.unserved`)               |
+| has opted out, or selects hosts that GKE provisions                 | never (`unserved_pod.unserved`)               |
 | claims chips as devices (DRA), of whatever kind                     | that no slice is made for claims              |
-| is of a Job or LeaderWorkerSet that is served                       | in the reports of that workload               |
+| is kept by a PodGroup from being tried                              | what it waits for (`relay.pod_groups`)        |
+| else is of a workload that is served                                | in the reports of that workload               |
 | is one for which the cluster autoscaler adds nodes                  | not before it had `HELP_WITHIN` to do so      |
 | every other                                                         | after `TOLD_AFTER`, by an Event on its owner  |
 
 The Event has what `slices plan` says of the owner; there is one for all its pods, renewed while they wait. The owner of
 a ReplicaSet's pods is what controls the ReplicaSet. What cannot be looked up is not told. No fact comes of any of this.
+
+Pods of JobSets are many, and are left out of the watch of pods without nodes. Their leaders are watched for facts, and
+say as much: all pods of a Job are made of one template. Each round looks at those; the API server is asked for nothing.
 """
 
 from __future__ import annotations
@@ -24,13 +28,15 @@ from typing import Any, Protocol
 
 import structlog
 
-from relay.events import not_served
+from relay.events import unserved
 from relay.health import Health
+from relay.notices.unserved_pod import unserved_leader
 from relay.objects import (
     Aside,
     Bookmarked,
     Delivery,
     Failed,
+    Leader,
     Listed,
     Lost,
     Reference,
@@ -39,6 +45,7 @@ from relay.objects import (
     UnservedPod,
 )
 from relay.translate import controller_of
+from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -59,7 +66,9 @@ ROUND_SECONDS = 10.0
 MOST_EVENTS = 1_000
 
 _REPLICA_SET = ("apps/v1", "ReplicaSet")
-_SERVED = {(kind.api_version, kind.value): kind for kind in (OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET)}
+_SERVED = {(kind.api_version, kind.value): kind for kind in OwnerKind if not kind.declares}
+_WHAT = {OwnerReason.NOT_SERVED: "gets no slice", OwnerReason.AWAITING_POD_GROUP: "waits"}
+_Told = tuple[Reference, OwnerReason]
 
 
 class Cluster(Protocol):
@@ -79,10 +88,11 @@ class Waiting:
     """Pods of one owner that wait, and since when the first of them does."""
 
     owner: Reference
+    reason: OwnerReason
     pods: frozenset[str]
     since: datetime
-    why: str = ""
-    """Why they get no slice, whatever their owner is; empty: that says it."""
+    why: frozenset[tuple[str, str]]
+    """The replicatedJobs that they are of, empty if of none, each with why; that is empty if the owner says it."""
 
 
 class UnservedPods:
@@ -90,10 +100,11 @@ class UnservedPods:
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[UnservedPod, datetime]] = {}
-        self._not_before: dict[Reference, datetime] = {}
+        self._not_before: dict[_Told, datetime] = {}
 
     def saw(self, pod: UnservedPod, now: datetime) -> None:
-        self._since.setdefault(pod.identity, (pod, now))
+        _, since = self._since.get(pod.identity, (pod, now))
+        self._since[pod.identity] = pod, since
 
     def listed(self, pods: Iterable[UnservedPod], now: datetime) -> None:
         """Record all pods that wait; others do not any more."""
@@ -105,34 +116,48 @@ class UnservedPods:
     def lost(self, uid: str) -> None:
         self._since.pop(uid, None)
 
-    def defer(self, owner: Reference, until: datetime) -> None:
-        self._not_before[owner] = until
+    def defer(self, waiting: Waiting, until: datetime) -> None:
+        self._not_before[waiting.owner, waiting.reason] = until
 
     def due(self, now: datetime) -> list[Waiting]:
         """Return whose pods have waited for long; owners without any are forgotten."""
-        pods: defaultdict[Reference, dict[str, datetime]] = defaultdict(dict)
-        why: dict[Reference, str] = {}
-        for uid, (pod, since) in self._since.items():
-            pods[pod.owner][uid] = since
-            why[pod.owner] = pod.why
-        self._not_before = {owner: time for owner, time in self._not_before.items() if owner in pods}
-        return [
-            Waiting(owner, frozenset(each), min(each.values()), why[owner])
-            for owner, each in pods.items()
-            if min(each.values()) + TOLD_AFTER <= now and self._not_before.get(owner, now) <= now
-        ]
+        found: defaultdict[_Told, list[tuple[UnservedPod, datetime]]] = defaultdict(list)
+        for pod, since in self._since.values():
+            found[pod.owner, pod.unserved.reason if pod.unserved else OwnerReason.NOT_SERVED].append((pod, since))
+        self._not_before = {told: time for told, time in self._not_before.items() if told in found}
+        waiting = (_waiting(*told, pods) for told, pods in found.items() if self._not_before.get(told, now) <= now)
+        return [each for each in waiting if each.since + TOLD_AFTER <= now]
+
+
+def _waiting(owner: Reference, reason: OwnerReason, pods: Sequence[tuple[UnservedPod, datetime]]) -> Waiting:
+    why = {(pod.replicated_job, pod.unserved.why if pod.unserved else "") for pod, _ in pods}
+    uids, since = frozenset(pod.identity for pod, _ in pods), min(since for _, since in pods)
+    return Waiting(owner, reason, uids, since, frozenset(why))
 
 
 class OwnersTold:
-    """Owns the pods in the thread of `run`; `now` runs evenly, and shows the time of day."""
+    """Owns the pods in the thread of `run`; `now` runs evenly, and shows the time of day.
 
-    def __init__(self, cluster: Cluster, now: Callable[[], datetime], health: Health, vendor: Vendor = GKE) -> None:
+    `leaders`: returns those that say themselves why they are unserved, None while that is not known; may fail with
+    Temporary.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        now: Callable[[], datetime],
+        health: Health,
+        leaders: Callable[[], Iterable[Leader] | None],
+        vendor: Vendor = GKE,
+    ) -> None:
         self._cluster = cluster
         self._now = now
         self._health = health
+        self._leaders = leaders
         self._vendor = vendor
         self._events: Queue[PodEvent] = Queue(MOST_EVENTS)
         self._pods = UnservedPods()
+        self._led = UnservedPods()
         self._current = False
         self._stopping = threading.Event()
 
@@ -164,9 +189,20 @@ class OwnersTold:
 
     def look(self) -> None:
         """Post an Event for whoever is due; nobody while the watch is interrupted, as pods may have nodes by now."""
-        for waiting in self._pods.due(self._now()) if self._current else ():
-            self._health.ticked("owners")
-            self._pods.defer(waiting.owner, self._now() + self._tell(waiting))
+        for pods in (*([self._pods] if self._current else ()), *([self._led] if self._look_at_leaders() else ())):
+            for waiting in pods.due(self._now()):
+                self._health.ticked("owners")
+                pods.defer(waiting, self._now() + self._tell(waiting))
+
+    def _look_at_leaders(self) -> bool:
+        """Return whether it is known which leaders are unserved."""
+        try:
+            leaders = self._leaders()
+        except Temporary:
+            return False
+        if leaders is not None:
+            self._led.listed(filter(None, map(unserved_leader, leaders)), self._now())
+        return leaders is not None
 
     def _take(self, event: PodEvent) -> None:
         self._health.ticked(event.kind)
@@ -186,39 +222,58 @@ class OwnersTold:
     def _tell(self, waiting: Waiting) -> timedelta:
         """Return when to look at an owner again, after it was told, unless it is served or helped."""
         try:
-            owner, why = self._why(waiting)
-            if not why or is_helped(waiting.pods, self._cluster.scale_ups(owner.namespace), self._now()):
+            owner, message = self._message(waiting)
+            if not message or is_helped(waiting.pods, self._cluster.scale_ups(owner.namespace), self._now()):
                 return TOLD_AFTER
-            self._cluster.renew(not_served(owner, why, self._now(), waiting.since))
+            self._cluster.renew(unserved(owner, waiting.reason, message, self._now(), waiting.since))
         except (Temporary, Permanent) as trouble:
             _log.debug(LogEvent.OWNER_UNKNOWN, owner=text_of(waiting.owner), error=str(trouble))
             return TOLD_AFTER
-        _log.info(LogEvent.OWNER_TOLD, owner=text_of(owner), message=why)
+        _log.info(LogEvent.OWNER_TOLD, owner=text_of(owner), message=message)
         return AGAIN_AFTER
 
-    def _why(self, waiting: Waiting) -> tuple[Reference, str]:
-        """Return who is told, and why its pods get no slice; empty if they may get one, or if it is gone."""
-        owner = waiting.owner
-        if (owner.api_version, owner.kind) == _REPLICA_SET:
-            replicas = self._cluster.replica_set(owner.namespace, owner.name)
-            owner = (replicas and controller_of(replicas["metadata"])) or owner
+    def _message(self, waiting: Waiting) -> tuple[Reference, str]:
+        """Return who is told, and what; empty if its pods may get a slice, or if it is gone or not served here."""
+        owner = self._owner_of(waiting.owner)
         kind = _SERVED.get((owner.api_version, owner.kind))
         if kind is None:
             group, slash, _ = owner.api_version.partition("/")
             controller = Controller(group if slash else "", owner.kind, owner.name, indexed=False)
-            return owner, waiting.why or why_none_for(controller, self._vendor)
+            return owner, message_of(owner, waiting, why_none_for(controller, self._vendor))
         asked = Owner(kind=kind, namespace=owner.namespace, name=owner.name, uid=WorkloadUid(owner.uid))
         workload = self._cluster.workload(asked)
-        if workload is None:
+        if workload is None or not is_served(kind, workload):
             return owner, ""
-        return replace(owner, uid=workload["metadata"]["uid"]), waiting.why or why_not(kind, workload)
+        owner = replace(owner, uid=workload["metadata"]["uid"])
+        return owner, message_of(owner, waiting, why_not(kind, workload))
+
+    def _owner_of(self, owner: Reference) -> Reference:
+        if (owner.api_version, owner.kind) != _REPLICA_SET:
+            return owner
+        replicas = self._cluster.replica_set(owner.namespace, owner.name)
+        return (replicas and controller_of(replicas["metadata"])) or owner
+
+
+def message_of(owner: Reference, waiting: Waiting, by_owner: str) -> str:
+    """Return what is told of each replicatedJob, or of all; `by_owner`: why, of pods that do not say it themselves."""
+    why = ((job, text or by_owner) for job, text in sorted(waiting.why))
+    itself, what = f"{owner.kind} {owner.name}", _WHAT[waiting.reason]
+    told = ((f"replicatedJob {job} of {itself}" if job else itself, text) for job, text in why if text)
+    return "; ".join(f"{whose} {what}: {text}" for whose, text in told)
+
+
+def is_served(kind: OwnerKind, workload: Json) -> bool:
+    """Return whether a workload wants slices from here; not if that cannot be parsed."""
+    try:
+        return READERS[kind].is_served(workload)
+    except ValueError:
+        return False
 
 
 def why_not(kind: OwnerKind, workload: Json) -> str:
-    """Return why a workload gets no slices; empty if it may get some, wants none, or cannot be parsed."""
-    reader = READERS[kind]
+    """Return why a workload that wants slices gets none; empty if it may get some, or cannot be parsed."""
     try:
-        return reader.not_ours(workload) if reader.is_served(workload) else ""
+        return READERS[kind].not_ours(workload)
     except ValueError:
         return ""
 

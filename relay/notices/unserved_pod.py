@@ -1,31 +1,45 @@
-"""Reads the pods of which `notices.unserved` tells, from Kubernetes' JSON. Pure."""
+"""Reads the pods of which `notices.unserved` tells, from Kubernetes' JSON, and from the leaders of JobSets. Pure."""
 
 from __future__ import annotations
 
-from relay.objects import Reference, UnservedPod
+from relay import translate
+from relay.objects import Leader, Reference, UnservedPod
 from relay.translate import asks_us, cannot_be_scheduled, controller_of
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
+from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.wire import leader_worker_sets
-from tpu_slices.wire.device_claims import claimed_chips, why_not_by_claims
 from tpu_slices.wire.jobsets import strings
 from tpu_slices.wire.tpu_objects import provisioned_by_gke
-from tpu_slices.wire.workloads import JOBSET_NAME, Json, opted_out
+from tpu_slices.wire.workloads import JOBSET_NAME, Json
 
 
 def unserved(obj: Json, vendor: Vendor = GKE) -> UnservedPod | None:
     """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node."""
     metadata = obj["metadata"]
-    annotations = strings(metadata, "annotations")
-    if not cannot_be_scheduled(obj) or JOBSET_NAME in strings(metadata, "labels") or opted_out(obj):
+    if JOBSET_NAME in strings(metadata, "labels"):
         return None
-    if claims := claimed_chips(obj):
-        return UnservedPod(metadata["uid"], _owner_of(metadata), why_not_by_claims(claims))
-    by_gke = provisioned_by_gke(obj) or any(key in annotations for key in PROVISIONING_REQUESTS)
-    if not asks_us(obj) or (vendor is GKE and by_gke):
+    why = translate.unserved(obj)
+    waits = cannot_be_scheduled(obj) and asks_us(obj) if why is None else True
+    claims = why is not None and why.reason is OwnerReason.NOT_SERVED
+    if not waits or (vendor is GKE and not claims and _is_for_gke(obj)):
         return None
-    return UnservedPod(metadata["uid"], _owner_of(metadata))
+    return UnservedPod(metadata["uid"], _owner_of(metadata), why)
+
+
+def unserved_leader(leader: Leader) -> UnservedPod | None:
+    """Return a JobSet's leader as an UnservedPod; None if no word on it is to be had from the leader alone."""
+    if leader.unserved is None or leader.workload.kind is not OwnerKind.JOBSET:
+        return None
+    kind, name = leader.workload.kind, leader.workload
+    owner = Reference(kind.api_version, kind.value, name.namespace, name.name, leader.workload_uid or "")
+    return UnservedPod(leader.identity, owner, leader.unserved, leader.place.replicated_job)
+
+
+def _is_for_gke(pod: Json) -> bool:
+    annotations = strings(pod["metadata"], "annotations")
+    return provisioned_by_gke(pod) is not None or any(key in annotations for key in PROVISIONING_REQUESTS)
 
 
 def _owner_of(metadata: Json) -> Reference:

@@ -15,11 +15,12 @@ from google.cloud.pubsub_v1 import PublisherClient, SubscriberClient
 from infra.local import messaging
 from tests.infra.loopback import Request, Response, refusal, serving
 from tests.local.stack.test_messaging import addresses
-from tpu_slices.adapters.messaging import RUNS, CloudScheduler, DeployedMessaging
+from tpu_slices.adapters.messaging import CloudScheduler, DeployedMessaging
 from tpu_slices.app.settings import Settings
 from tpu_slices.app.wiring import build_messaging
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.messaging import RUNS
 from tpu_slices.wire.topics import Topic
 
 pytestmark = pytest.mark.enable_socket

@@ -23,7 +23,7 @@ from infra.local.up.keeper import Keeper, Order
 from infra.local.up.run import afterwards, noted
 from infra.local.up.trouble import api_errors
 from infra.local.up.verbs import pressed
-from tests.examples.cluster import FAST, Cluster, asked_by_a_user, database, seed
+from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
 from tpu_standins.clients.conditions import is_true
 from tpu_standins.clients.errors import ApiError
 from tpu_standins.kubelet.keys import RUN_SECONDS
@@ -101,16 +101,8 @@ def cluster(stack: Stack, tools: Tools) -> Iterator[Cluster]:
         yield found
 
 
-@pytest.fixture
-def records(stack: Stack) -> Iterator[firestore.Client]:
-    with database(stack.addresses) as found:
-        yield found
-
-
 @pytest.mark.parametrize(("jobsets", "jobs"), [(4, 4), pytest.param(8, 8, marks=pytest.mark.proof)])
-def test_slices_are_served_and_go_whatever_is_killed(
-    stack: Stack, cluster: Cluster, records: firestore.Client, jobsets: int, jobs: int
-) -> None:
+def test_slices_are_served_and_go_whatever_is_killed(stack: Stack, cluster: Cluster, jobsets: int, jobs: int) -> None:
     keeper = Keeper(processes=stack.processes, afterwards=afterwards(stack, seed), say=print)
     keeper.take_over()
     kills = random.Random(SEED).sample(KILLS, len(KILLS))
@@ -119,11 +111,11 @@ def test_slices_are_served_and_go_whatever_is_killed(
     all_of_them = jobsets * (1 + jobs)
 
     def seen() -> object:
-        return keeper.statuses(), completed(cluster), cluster.pools("train"), not_over(records)
+        return keeper.statuses(), completed(cluster), cluster.pools("train"), not_over(cluster.records)
 
     keeper.keep(killing(keeper, kills[:7], lambda: less(all_of_them, completed(cluster)), seen))
     keeper.keep(killing(keeper, kills[7:], lambda: len(cluster.pools("train")), seen))
-    keeper.keep(killing(keeper, (), lambda: sum(not_over(records).values()), seen))
+    keeper.keep(killing(keeper, (), lambda: sum(not_over(cluster.records).values()), seen))
 
     assert {each["phase"] for each in cluster.slices("list", "--all")["slices"]} == {"GONE"}
     created = [pool.rpartition("-")[0] for pool in cluster.calls("CreateNodePool")]

@@ -13,7 +13,7 @@ from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent, LogLines
-from tpu_slices.ports.messaging import Messaging
+from tpu_slices.ports.messaging import RUNS, Messaging
 from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session
@@ -40,7 +40,7 @@ class FakeMessaging:
 
     def __init__(self) -> None:
         self.missed: dict[ClusterId, tuple[str, ...]] = {}
-        self.state: str | None = "ENABLED"
+        self.state: str | None = RUNS
         self.trouble: Exception | None = None
 
     def missing(self, cluster: ClusterId) -> tuple[str, ...]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import date
 
 import pytest
 from click.testing import CliRunner
 
-from tests.builders import CLUSTER, MINUTE, NOW
+from tests.builders import CLUSTER, MINUTE, NOW, settings
 from tests.cli.stage import Stage, out_of_stock, serving
-from tpu_slices.domain.catalogue.prices import ChipPrice, PriceKind
+from tpu_slices.domain.model.clusters import CatalogueSettings
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reconciling.brake import stops_told
 from tpu_slices.domain.records.brakes import Brake, Stop
@@ -123,10 +122,16 @@ def held(stage: Stage, *, ends: bool, vanishes: bool) -> SliceRecord:
     return stage.world.record(jobset)
 
 
-A_V6E = ("tpu-v6e-slice", "us-central2", PriceKind.ON_DEMAND)
+V6E = {
+    "accelerator": "tpu-v6e-slice",
+    "region": "us-central2",
+    "kind": "on_demand",
+    "read": "2026-11-30",
+    "source": "us",
+}
 
 
-@pytest.mark.parametrize("price", [2.7, None], ids=["priced", "price unknown"])
+@pytest.mark.parametrize("price", ["2.7", None], ids=["priced", "price unknown"])
 @pytest.mark.parametrize(
     ("what", "told"),
     [
@@ -138,10 +143,11 @@ A_V6E = ("tpu-v6e-slice", "us-central2", PriceKind.ON_DEMAND)
     ids=["in use", "its JobSet is over", "its pool is gone, too", "its pool is gone"],
 )
 def test_a_held_slice_says_so_in_list_and_explain_with_what_it_costs(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, price: float | None, what: str, told: str
+    stage: Stage, price: str | None, what: str, told: str
 ) -> None:
-    chip = {} if price is None else {A_V6E: ChipPrice(price, date(2026, 11, 30), "a test")}
-    monkeypatch.setattr("tpu_slices_cli.prices.prices_with", lambda _: chip)
+    """By the prices of the settings, as the catalogue has none there."""
+    rows = ((*V6E.items(), ("usd_per_chip_hour", price)),) if price else ()
+    stage.world.store.put_settings(settings(catalogue=CatalogueSettings(prices=rows)))
     record = held(stage, ends="ends" in what, vanishes="vanishes" in what)
     assert record.phase is (Phase.BLOCKED if what else Phase.READY)
     row, explained = (" ".join(stage.output_of(*words).split()) for words in (["list"], ["explain", record.name]))

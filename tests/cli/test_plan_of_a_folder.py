@@ -232,6 +232,14 @@ def test_a_jobset_whose_name_is_generated_is_planned(slices: Slices) -> None:
     assert planned(slices, *dump(jobset))["slices"][0]["name"] == "train-xxxxx"
 
 
+@pytest.mark.parametrize("kind", ["JobSet", "Deployment"])
+def test_what_has_a_generated_name_and_gets_no_slice_is_told_by_such_a_name(slices: Slices, kind: str) -> None:
+    other = changed(name=None, generateName="train-", annotations={OPTED_OUT: "true"}) | {"kind": kind}
+    other |= {"apiVersion": "apps/v1"} if kind == "Deployment" else {}
+    (skipped,) = planned(slices, *dump(other))["skipped"]
+    assert skipped["message"].startswith(f"{kind} train-xxxxx ")
+
+
 @pytest.mark.parametrize("field", ["name", "namespace"])
 def test_a_name_that_is_not_a_string_is_invalid(slices: Slices, field: str) -> None:
     found = planned(slices, *dump(changed(**{field: date(2026, 1, 1)})), code=2)

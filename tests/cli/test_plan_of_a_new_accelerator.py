@@ -10,26 +10,15 @@ import pytest
 import yaml
 
 from tests.cli.conftest import Slices
+from tests.tpu9x import READ, TPU9X
 
 ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]
-READ = {"read": "2026-11-30", "source": "the offer of 28 November"}
 SETTINGS: Json = {
     "path": "projects/my-project/locations/us-central1/clusters/blue",
     "zone": "us-central1-c",
     "catalogue": {
-        "machines": [
-            {
-                "accelerator": "tpu9x",
-                "machine_type": "tpu9x-standard-4t",
-                "arch": "arm64",
-                "chips": 4,
-                "topologies": ["2x2", "4x4", "4x6=8"],
-                "placement": "COMPACT",
-                "boot_disks": ["hyperdisk-balanced"],
-                **READ,
-            }
-        ],
+        "machines": [dict(TPU9X)],
         "prices": [
             {"accelerator": "tpu9x", "region": "us-central1", "kind": "on_demand", "usd_per_chip_hour": 20, **READ}
         ],

@@ -11,14 +11,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from relay.cluster import Cluster as Calls
-from relay.cluster import unscheduled
+from relay.cluster import sources, unscheduled
+from relay.cluster_cache import ClusterCache
 from relay.connection import Connection
 from relay.health import Health
 from relay.notices.unserved import TOLD_AFTER, OwnersTold, PodEvent
-from relay.objects import Aside, Listed, Saw, Unparseable, UnservedPod
+from relay.objects import Aside, Kind, Leader, Listed, Saw, Unparseable, UnservedPod, WatchEvent
 from relay.watch import Patience, Watch
+from tests.builders import CLUSTER
 from tests.cluster.asking import LIVE, Json, done, path
-from tests.cluster.builders import NOBODY, chips, event, meta
+from tests.cluster.builders import CONTAINER, NOBODY, TPU, chips, event, jobset, meta
 from tests.cluster.servers import REAL_ALONE, Cluster
 from tpu_standins.patience import PATIENCE_SECONDS
 from tpu_standins.testing.waiting import until
@@ -35,6 +37,7 @@ class Teller:
     namespace: str
     ahead: timedelta = timedelta()
     waiting: set[str] = field(default_factory=set)
+    cache: ClusterCache = field(default_factory=lambda: ClusterCache(CLUSTER))
     owners: OwnersTold = field(init=False)
 
     @property
@@ -47,6 +50,13 @@ class Teller:
             self._note(*delivered.seen)
         elif isinstance(delivered, Saw):
             self._note(delivered.seen)
+
+    def sees(self, delivered: WatchEvent) -> None:
+        """Take leaders as the relay's thread does."""
+        seen = delivered.seen if isinstance(delivered, Listed) else (getattr(delivered, "seen", None),)
+        for each in seen:
+            if isinstance(each, Leader):
+                self.cache.put(each)
 
     def _note(self, *seen: UnservedPod | Unparseable[Aside]) -> None:
         pods = [each for each in seen if isinstance(each, UnservedPod)]
@@ -72,17 +82,22 @@ class Teller:
 def teller(cluster: Cluster, namespace: str) -> Iterator[Teller]:
     with Connection({"KUBECONFIG": str(cluster.kubeconfig)}) as connection:
         one = Teller(cluster, namespace)
-        one.owners = OwnersTold(Calls(connection), lambda: one.now, Health(lambda: one.now))
-        watch = Watch(unscheduled(connection), one.put, Patience(PATIENCE_SECONDS, lambda: 0.0), random.Random(7))
-        running = threading.Thread(target=watch.run)
-        running.start()
+        one.owners = OwnersTold(Calls(connection), lambda: one.now, Health(lambda: one.now), one.cache.unserved)
+        patience, chance = Patience(PATIENCE_SECONDS, lambda: 0.0), random.Random(7)
+        (leaders,) = (each for each in sources(connection) if each.kind is Kind.LEADERS)
+        pods = Watch(unscheduled(connection), one.put, patience, chance)
+        led = Watch(leaders, one.sees, patience, chance)
+        running = [threading.Thread(target=run) for run in (pods.run, led.run)]
+        for each in running:
+            each.start()
         try:
             yield one
         finally:
-            watch.stop()
-            running.join(PATIENCE_SECONDS)
+            for stop, each in zip((pods.stop, led.stop), running, strict=True):
+                stop()
+                each.join(PATIENCE_SECONDS)
             connection.rest_client.pool_manager.clear()
-        assert not running.is_alive()
+        assert not any(each.is_alive() for each in running)
 
 
 TEMPLATE: Json = {"metadata": {"labels": LABELS}, "spec": chips(4) | {"nodeSelector": {NOBODY: "here"}}}
@@ -111,3 +126,20 @@ def test_a_deployment_is_told_of_all_its_pods_unless_gke_adds_nodes(teller: Tell
     assert [*until(teller.later, "the Event")] == ["Deployment"]
     described = teller.cluster.kubectl("describe", "deployment", "web", "-n", teller.namespace)
     assert "Deployment web gets no slice: its pods come and go one by one" in described.out
+
+
+@REAL_ALONE
+def test_a_jobset_whose_pods_claim_chips_as_devices_is_told_of_on_it(teller: Teller) -> None:
+    """No claim is made of a template that does not exist, and the scheduler says nothing of such a pod."""
+    claiming = jobset("llama", replicas=1)
+    del claiming["spec"]["suspend"], claiming["spec"]["managedBy"]
+    claiming["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"] |= {
+        "containers": [CONTAINER | {"resources": {"claims": [{"name": "tpus"}]}}],
+        "resourceClaims": [{"name": "tpus", "resourceClaimTemplateName": "all-tpus"}],
+        "tolerations": [{"key": TPU, "operator": "Exists"}],
+    }
+    teller.cluster.api.create(path("jobsets", teller.namespace), claiming)
+    until(teller.cache.unserved, "the leader")
+    assert teller.events() == {}
+    message = until(teller.later, "the Event")["JobSet"]
+    assert message.startswith("replicatedJob slice of JobSet llama gets no slice: its pods claim chips as devices")

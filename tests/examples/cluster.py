@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pytest
-import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
@@ -21,6 +20,7 @@ from infra.local.plan import REPOSITORY
 from infra.local.stack import Stack
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, settings_key
+from tpu_slices_cli.settings_file import read_settings
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.conditions import is_true
 from tpu_standins.clients.kinds import KINDS
@@ -51,7 +51,7 @@ IN_SECONDS = {"act_window": "60s", "requeue_after": "10s", "delete_retry_after":
 
 def seed(addresses: Addresses, limits: Mapping[str, object] = IN_SECONDS) -> None:
     """Write the examples' settings for the local cluster, with these limits."""
-    written = yaml.safe_load(SETTINGS.read_text())
+    written = read_settings(SETTINGS).document
     document = {
         **written,
         "path": addresses.cluster_path,
@@ -77,11 +77,12 @@ def database(addresses: Addresses) -> Iterator[firestore.Client]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A user's commands, in a namespace."""
+    """A user's commands, in a namespace, and the records."""
 
     addresses: Addresses
     tools: Tools
     api: Api
+    records: firestore.Client
     namespace: str = "default"
 
     def within(self, namespace: str) -> Cluster:
@@ -193,5 +194,5 @@ class Cluster:
 @contextmanager
 def asked_by_a_user(stack: Stack, tools: Tools) -> Iterator[Cluster]:
     """Yield a user's commands on a stack; all share their connections."""
-    with closing(Api.of(stack.addresses.kubeconfig)) as api:
-        yield Cluster(stack.addresses, tools, api)
+    with closing(Api.of(stack.addresses.kubeconfig)) as api, database(stack.addresses) as records:
+        yield Cluster(stack.addresses, tools, api, records)

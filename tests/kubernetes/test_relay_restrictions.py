@@ -27,6 +27,7 @@ from tests.cluster.asking import Answer, Api, done, path
 from tests.infra.relay.manifests import SHARED
 from tests.kubernetes.cluster import Cluster, Json
 from tests.relay.test_events import update
+from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.planning.host_labels import JOBSET_TAINT, NAMESPACED_JOB
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_standins.testing.waiting import until
@@ -173,8 +174,8 @@ CASES = (
 
 OWN = {
     "of a slice": events.event(update(), None),
-    "of a Deployment that gets no slice": events.not_served(
-        Reference("apps/v1", "Deployment", "research", "serve", "u-2"), "it is none of a JobSet's", NOW, NOW
+    "of a Deployment that gets no slice": events.unserved(
+        Reference("apps/v1", "Deployment", "research", "serve", "u-2"), OwnerReason.NOT_SERVED, "it is none", NOW, NOW
     ),
     "of another provisioner beside it": legacy_provisioner.warning(
         {"metadata": {"uid": "u-3"}}, legacy_provisioner.TPU_OPERATOR.message, NOW

@@ -6,6 +6,7 @@ from relay import relay
 from tests.cluster.servers import patient_relay
 from tests.local.served import Served, serving
 from tests.relay.closing import Site
+from tests.relay.notices.owners import Told
 from tests.relay.watched import Watched
 from tpu_standins.patience import PATIENCE_SECONDS
 
@@ -33,3 +34,8 @@ def watched() -> Watched:
 @pytest.fixture
 def site() -> Site:
     return Site()
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()

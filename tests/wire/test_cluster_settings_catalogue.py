@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from tests import tpu9x
 from tests.builders import settings
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, ImpossibleShape, shape_of
 from tpu_slices.domain.catalogue.prices import PriceKind, prices_with
 from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.catalogue.zones import zones_with
 from tpu_slices.domain.model.clusters import CatalogueSettings, ClusterSettings
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent
@@ -19,22 +21,16 @@ from tpu_slices.wire.cluster_settings import decode_settings, encode_settings
 
 CLUSTER = ClusterId("blue")
 READ: dict[str, Any] = {"read": date(2026, 11, 30), "source": "the offer of 28 November"}
-TPU9X: dict[str, Any] = {
-    "accelerator": "tpu9x",
-    "machine_type": "tpu9x-standard-4t",
-    "arch": "arm64",
-    "chips": 4,
-    "topologies": ["2x2", "4x4", "4x6=8"],
-    "placement": "COMPACT",
-    "boot_disks": ["hyperdisk-balanced"],
-    "flex_start": False,
-    **READ,
-}
+TPU9X: dict[str, Any] = {**tpu9x.TPU9X, "flex_start": False, **READ}
 V6E: dict[str, Any] = {"accelerator": "tpu-v6e-slice", "region": "us-east5", "kind": "on_demand", **READ}
 
 
-def decoded(machines: object = (), prices: object = (), **more: object) -> ClusterSettings:
-    rows = {name: value for name, value in (("machines", machines), ("prices", prices)) if value != ()}
+NEAR: dict[str, Any] = {"accelerator": "tpu-v6e-slice", "zone": "us-central2-b", **READ}
+
+
+def decoded(machines: object = (), prices: object = (), zones: object = (), **more: object) -> ClusterSettings:
+    sections = {"machines": machines, "prices": prices, "zones": zones}
+    rows = {name: value for name, value in sections.items() if value != ()}
     return decode_settings(CLUSTER, {"path": settings().path, "catalogue": rows, **more}, "v")
 
 
@@ -98,8 +94,14 @@ def test_a_price_is_corrected_or_taken_back_and_the_others_stay() -> None:
     }
 
 
+def test_a_zone_is_added_or_taken_back_and_the_others_stay() -> None:
+    rows = [NEAR, {**NEAR, "zone": "us-east5-b", "offered": False}]
+    before, now = (zones_with(each.catalogue.zones)["tpu-v6e-slice"] for each in (decoded(), decoded(zones=rows)))
+    assert {*now} == {*before, "us-central2-b"} - {"us-east5-b"}
+
+
 def test_rows_are_written_back_as_they_were_read() -> None:
-    found = decoded([TPU9X], [{**V6E, "usd_per_chip_hour": 2.16}])
+    found = decoded([TPU9X], [{**V6E, "usd_per_chip_hour": 2.16}], [{**NEAR, "offered": False}])
     document = encode_settings(found)
     assert document["catalogue"]["machines"][0]["topologies"] == "2x2 4x4 4x6=8"
     assert decode_settings(CLUSTER, document, "v") == found
@@ -119,7 +121,7 @@ FIRST = "catalogue.machines.0"
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no list": ({"machines": {"chips": 4}}, "catalogue.machines: Invalid value: {'chips': 4}: must be a list of maps"),
     "no map": ({"prices": ["cheap"]}, "catalogue.prices.0: Invalid value: 'cheap': must be a list of maps, each a row"),
-    "an unknown section": ({"zones": []}, "catalogue.zones: Unknown field: "),
+    "an unknown section": ({"regions": []}, "catalogue.regions: Unknown field: "),
     "no chips": (
         {"machines": [{**TPU9X, "chips": None}]},
         f"{FIRST}.chips: it is missing: write the chips",
@@ -151,6 +153,18 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a price of zero": (
         {"prices": [{**V6E, "usd_per_chip_hour": 0}]},
         'catalogue.prices.0.usd_per_chip_hour: "0" must be dollars above zero, such as 2.70, or left out',
+    ),
+    "no zone": (
+        {"zones": [{**NEAR, "zone": "us-central2"}]},
+        'catalogue.zones.0.zone: "us-central2" must be the name of a zone, such as us-central2-b',
+    ),
+    "a zone twice": (
+        {"zones": [NEAR, {**NEAR, "offered": False}]},
+        "catalogue.zones.1.zone: there is a row for tpu-v6e-slice us-central2-b already: remove one of them",
+    ),
+    "an accelerator that no row of machines has": (
+        {"zones": [{**NEAR, "accelerator": "tpu-v6e"}]},
+        'catalogue.zones.0.accelerator: "tpu-v6e" is in no row of machines: did you mean tpu-v6e-slice?',
     ),
     "another kind": (
         {"prices": [{**V6E, "kind": "rent"}]},

@@ -15,12 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tpu_slices.domain.catalogue.zones import zones_with
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import EXCLUSIVE, MAX_RUN_DURATION
 from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob
 from tpu_slices.domain.reconciling.refusals import together
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR
+from tpu_slices_cli.applied.world import named
 
+_ZONES = 4
+"""How many are named of those where an accelerator is offered."""
 _RETRIES = 6
 """batch/v1 Job's default of backoffLimit."""
 
@@ -29,7 +34,7 @@ def caveats(jobset: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence with its remedy for each template of a JobSet that is concerned."""
     for replicated in jobset["spec"]["replicatedJobs"]:
         job = replicated["template"]
-        where = f"JobSet {jobset['metadata'].get('name')}, replicatedJob {replicated['name']}"
+        where = f"{named(jobset)}, replicatedJob {replicated['name']}"
         if not _annotated(EXCLUSIVE, jobset, job) or (job["spec"].get("parallelism") or 1) <= 1:
             continue
         if _annotated(BY_NODE_SELECTOR, jobset, job):
@@ -64,6 +69,21 @@ def ends(planned: Iterable[tuple[WorkloadJob, SliceSpec | Refusal]]) -> Iterator
             f"them back {run_duration} after their start ({MAX_RUN_DURATION}): save checkpoints, and let its policy "
             "for failures restart it if it may need longer"
         )
+
+
+def unoffered(job: WorkloadJob, spec: SliceSpec | Refusal, settings: ClusterSettings) -> str:
+    """Return that no row of the catalogue or the settings has the zone of a slice; empty: one has, or none could."""
+    if not isinstance(spec, SliceSpec) or spec.capacity.reservation is not None:
+        return ""
+    known = zones_with(settings.catalogue.zones).get(spec.accelerator)
+    if known is None or spec.zone in known:
+        return ""
+    more = f" and {len(known) - _ZONES} more" if len(known) > _ZONES else ""
+    return (
+        f"{_where(job)}: {spec.accelerator} is not known to be offered in {spec.zone}, but in "
+        f"{', '.join(known[:_ZONES]) or 'no zone'}{more}: select another zone, or add a row to catalogue.zones of the "
+        "cluster's settings if it is offered to you there"
+    )
 
 
 def _where(job: WorkloadJob) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
-from tpu_slices.domain.catalogue.zones import zones
+from tpu_slices.domain.catalogue.zones import zones_with
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, ComputeSettings, Policy, PoolSettings
 from tpu_slices.domain.model.facts import Pinning, TemplateRequest
 from tpu_slices.domain.model.node_groups import NodeGroup
@@ -94,4 +94,4 @@ def _zone_of(label: str) -> str:
     """Return a zone of an accelerator, else of another of its generation, else any."""
     generation = CATALOGUE[label].generation if label in CATALOGUE else ""
     alike = [label, *(each.label for each in CATALOGUE.values() if each.generation == generation)]
-    return next((zones()[each][0] for each in alike if each in zones()), "us-central1-a")
+    return next((zone for each in alike for zone in zones_with().get(each, ())), "us-central1-a")

@@ -14,6 +14,7 @@ from tpu_slices.domain.records.limiters import CapacityPool
 from tpu_slices.domain.records.queues import FIRST_QUEUES
 from tpu_slices.domain.records.workloads import ReportQueue
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, relay_silence
+from tpu_slices.ports import messaging
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.topics import Topic
@@ -163,7 +164,7 @@ def schedule(seen: Seen, state: str | None) -> Finding:
     match state:
         case None:
             return wrong(f"There is no job {job} in Cloud Scheduler.", MAKE_TOPICS.format(cluster=seen.cluster))
-        case "ENABLED":
+        case messaging.RUNS:
             return well(f"The job {job} of Cloud Scheduler is enabled.")
         case _:
             how = f"gcloud scheduler jobs resume {job} --location REGION --project {seen.project}"

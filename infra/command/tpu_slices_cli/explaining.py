@@ -112,7 +112,7 @@ def _document(explained: Explained) -> dict[str, Any]:
             "phase": decision.record.phase.value,
             "reason": decision.reason.value,
             "message": decision.message,
-            "actions": [words.ordered(action, record, explained.vendor) for action in decision.actions],
+            "actions": [words.ordered(action, record, explained.settings.vendor) for action in decision.actions],
         },
     }
 
@@ -121,7 +121,7 @@ def _text(explained: Explained, deps: ReconcileDeps) -> Iterator[str]:
     record, now = explained.record, deps.clock.now()
     job = record.job
     yield f"{record.name}  ({job.owner.namespace}/{job.job_name}, cluster {job.cluster})"
-    yield words.paragraph(record, now)
+    yield words.paragraph(record, now, explained.settings)
     yield ""
     for title, text in _facts(explained, deps):
         yield f"{title:<{_LABEL}}{text}"
@@ -155,7 +155,7 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
     decision = explained.decision
     yield "Decision", f"{decision.record.phase}, {decision.reason}: {decision.message}"
     for action in decision.actions:
-        yield "Action", words.ordered(action, record, explained.vendor)
+        yield "Action", words.ordered(action, record, explained.settings.vendor)
     if decision.reason in IN_LINE:
         yield "Queue", _queue(record, deps)
     if record.note:

@@ -119,7 +119,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     if output in {"json", "yaml"}:
         click.echo(_machine(records, output))
     elif records:
-        console().print(_table(records, session.deps.clock.now(), wide=output == "wide"))
+        console().print(_table(records, session, wide=output == "wide"))
     else:
         echo("No slices found.", err=True)
     for line in silent_relays(matching.clusters, session.deps):
@@ -156,7 +156,7 @@ def _watch(matching: Filter, session: Session, interval: float, *, wide: bool) -
     if screen.is_terminal:
         with Live(console=screen, auto_refresh=False) as live:
             while True:
-                table = _table(matching.read(store), clock.now(), wide=wide)
+                table = _table(matching.read(store), session, wide=wide)
                 live.update(Group(table, *silent_relays(matching.clusters, session.deps)), refresh=True)
                 sleep(interval)
     known: dict[str, SliceRecord] = {}
@@ -169,7 +169,8 @@ def _watch(matching: Filter, session: Session, interval: float, *, wide: bool) -
         for record in matching.read(store):
             before = known.get(record.name)
             if before is None or _state(before) != _state(record):
-                echo(f"{clock.now():%H:%M:%S} {_job(record)} {record.phase} {reason(record)}: {message(record)}")
+                said = f"{record.phase} {reason(record)}: {_message(record, session)}"
+                echo(f"{clock.now():%H:%M:%S} {_job(record)} {said}")
             known[record.name] = record
         sleep(interval)
 
@@ -178,7 +179,12 @@ def _state(record: SliceRecord) -> tuple[Phase, Reason, bool]:
     return record.phase, record.reason, record.hold
 
 
-def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Table:
+def _message(record: SliceRecord, session: Session) -> str:
+    """Return the message of a slice; the settings are read if it is on hold, for what it costs."""
+    return message(record, session.settings_of(record.cluster) if record.hold else None)
+
+
+def _table(records: Sequence[SliceRecord], session: Session, *, wide: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     extra = ("POOL", "SPEC") if wide else ()
     for title in ("CLUSTER", "JOB", "SLICE", "PHASE", "HOSTS", "REASON", "SINCE", *extra, "MESSAGE"):
@@ -193,9 +199,9 @@ def _table(records: Sequence[SliceRecord], now: datetime, *, wide: bool) -> Tabl
             Text(record.phase, style=COLOURS.get(record.phase, "")),
             f"{record.current.hosts.usable}/{hosts}",
             reason(record),
-            span(now - record.since),
+            span(session.deps.clock.now() - record.since),
             *more,
-            message(record),
+            _message(record, session),
         )
     return table
 

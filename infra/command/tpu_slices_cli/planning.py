@@ -22,12 +22,12 @@ from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
-from tpu_slices.wire.tpu_objects import requests_chips
+from tpu_slices.wire.tpu_objects import name_of, requests_chips
 from tpu_slices_cli.applied.creation import refused_on_creation
 from tpu_slices_cli.applied.queues import admitted
 from tpu_slices_cli.applied.waits import Workload, hangs
-from tpu_slices_cli.applied.world import World, generated, named, world_of
-from tpu_slices_cli.caveats import caveats, ends, scattering
+from tpu_slices_cli.applied.world import World, named, world_of
+from tpu_slices_cli.caveats import caveats, ends, scattering, unoffered
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Price, Total, price_of
@@ -218,7 +218,8 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
         if reader.kind.declares:
             declared = (_of_group(manifest, reader, where),)
             return Plan(declared, warnings=(*_warnings_of(declared), *open_))
-        skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader))
+        templates = skipped_templates(body, reader, where.world.claims_of(body))
+        skipped = tuple(Skipped(manifest, *each) for each in templates)
         served = reader.is_served(body)
         slices = tuple(_of_workload(manifest, reader, where)) if served else ()
         made = {each.job.replicated_job: each.outcome for each in slices if isinstance(each.outcome, SliceSpec)}
@@ -238,7 +239,8 @@ def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
     planned = [(each.job, each.outcome) for each in slices]
     unpinned = [(each.job, each.outcome) for each in slices if each.needs_pins]
     scatter = scattering((job, outcome) for job, outcome in unpinned if isinstance(outcome, SliceSpec))
-    return (*dict.fromkeys(filter(None, of_specs)), *ends(planned), *scatter)
+    elsewhere = (unoffered(each.job, each.outcome, each.settings) for each in slices)
+    return (*dict.fromkeys(filter(None, (*of_specs, *elsewhere))), *ends(planned), *scatter)
 
 
 def _caveat(job: WorkloadJob, spec: SliceSpec) -> str:
@@ -268,7 +270,7 @@ def _check_creation(manifest: Manifest, reader: Reader) -> None:
     """Raise ValueError for what would be refused when it is created; what exists was accepted."""
     if "uid" in manifest.metadata:
         return
-    name = _text(manifest.metadata, "name", generated(manifest.metadata))
+    name = _text(manifest.metadata, "name", name_of(manifest.metadata))
     if refused := list(dict.fromkeys(refused_on_creation(manifest.body, reader.kind, name))):
         raise ValueError("; ".join(refused))
 
@@ -336,7 +338,7 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
         where=where,
         kind=reader.kind,
         namespace=_text(metadata, "namespace", where.world.namespace),
-        name=_text(metadata, "name", generated(metadata)),
+        name=_text(metadata, "name", name_of(metadata)),
         uid=metadata.get("uid"),
         chips=sum(where.chips(request) for request in requests),
     )
@@ -355,7 +357,7 @@ def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Planned:
         where=where,
         kind=reader.kind,
         namespace=_text(manifest.metadata, "namespace", where.world.namespace),
-        name=_text(manifest.metadata, "name", generated(manifest.metadata)),
+        name=_text(manifest.metadata, "name", name_of(manifest.metadata)),
         uid=manifest.metadata.get("uid"),
     )
     return owner.declares(group)

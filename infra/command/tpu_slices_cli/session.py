@@ -10,8 +10,10 @@ import click
 
 from tpu_slices.app import wiring
 from tpu_slices.app.settings import Settings, SettingsError
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
+from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.log_events import LogLines
 from tpu_slices.ports.messaging import Messaging
 from tpu_slices.ports.store import SettingsStore
@@ -24,6 +26,7 @@ class Session:
 
     def __init__(self, project: str | None) -> None:
         self._project = project
+        self._clusters: dict[ClusterId, ClusterSettings | None] = {}
 
     @cached_property
     def settings(self) -> Settings:
@@ -37,6 +40,15 @@ class Session:
     def deps(self) -> ReconcileDeps:
         log_to_standard_error()
         return wiring.build_reconcile_deps(self.settings)
+
+    def settings_of(self, cluster: ClusterId) -> ClusterSettings | None:
+        """Return a cluster's settings, read once; None: it has none, or none that can be parsed."""
+        if cluster not in self._clusters:
+            try:
+                self._clusters[cluster] = self.deps.store.settings(cluster)
+            except Permanent:
+                self._clusters[cluster] = None
+        return self._clusters[cluster]
 
     @cached_property
     def written(self) -> SettingsStore:

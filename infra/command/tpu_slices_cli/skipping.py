@@ -24,6 +24,7 @@ from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
 from tpu_slices.wire.tpu_objects import of_tpu_nodes, requests_chips, why_not_served
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, CHIPS, OPTED_OUT, Json, annotations_of, opted_out
+from tpu_slices_cli.applied.world import named
 
 _OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
 
@@ -45,7 +46,7 @@ Why = tuple[SkipReason, str]
 
 def skip_workload(obj: Json, reader: Reader, find: Find = nothing_known) -> Why | None:
     """Return why a workload gets no slices as a whole; ValueError: a template is malformed."""
-    what = _named(obj)
+    what = named(obj)
     if requests_chips(obj) or reader.kind.declares:
         if opted_out(obj) and not reader.kind.declares:
             return SkipReason.OPTED_OUT, f"{what} {_OUT}"
@@ -61,25 +62,34 @@ def skip_workload(obj: Json, reader: Reader, find: Find = nothing_known) -> Why 
     return (SkipReason.NOT_SERVED, f"{what} gets no slice: {why}") if why else None
 
 
-def skipped_templates(jobset: Json, reader: Reader) -> Iterator[Why]:
+def skipped_templates(jobset: Json, reader: Reader, find: Find = nothing_known) -> Iterator[Why]:
     """Yield which parts of a workload with chips get no slices, and why: replicatedJobs, or all of another kind."""
     if reader.kind is not OwnerKind.JOBSET:
         if not reader.is_served(jobset):
-            yield SkipReason.OPTED_OUT, f"{_named(jobset)}: its pod template {_OUT}"
+            yield SkipReason.OPTED_OUT, f"{named(jobset)}: its pod template {_OUT}"
         return
     with_chips = [job for job in jobset["spec"]["replicatedJobs"] if requests_chips(job["template"])]
+    yield from _claiming_templates(jobset, find)
     out = [job for job in with_chips if opted_out(job["template"]["spec"]["template"])]
     if out:
         names = ", ".join(str(job["name"]) for job in out)
         whose = "every replicatedJob with TPU" if len(out) == len(with_chips) else "replicatedJob"
-        yield SkipReason.OPTED_OUT, f"{_named(jobset)}: {whose} ({names}) {_OUT}"
+        yield SkipReason.OPTED_OUT, f"{named(jobset)}: {whose} ({names}) {_OUT}"
     for job in with_chips:
         if job in out:
             continue
         if why := leaderless(jobset).get(job["name"]):
-            yield SkipReason.NOT_SERVED, f"{_named(jobset)}: replicatedJob {job['name']} gets no slice: {why}"
+            yield SkipReason.NOT_SERVED, f"{named(jobset)}: replicatedJob {job['name']} gets no slice: {why}"
         elif job.get("replicas", 1) == 0:
-            yield SkipReason.NO_REPLICAS, f"{_named(jobset)}: replicatedJob {job['name']} has 0 replicas"
+            yield SkipReason.NO_REPLICAS, f"{named(jobset)}: replicatedJob {job['name']} has 0 replicas"
+
+
+def _claiming_templates(jobset: Json, find: Find) -> Iterator[Why]:
+    for job in jobset["spec"]["replicatedJobs"]:
+        claims = claimed_chips(job["template"], find)
+        if claims and not opted_out(job["template"]["spec"]["template"]):
+            why = why_not_by_claims(claims)
+            yield SkipReason.NOT_SERVED, f"{named(jobset)}: replicatedJob {job['name']} gets no slice: {why}"
 
 
 def leaderless(jobset: Json) -> Mapping[str, str]:
@@ -106,22 +116,18 @@ def _why_nobody_leads(jobset: Json, job: Json) -> str:
 def skip_other(obj: Json, vendor: Vendor, find: Find = nothing_known) -> Why | None:
     """Return why an object that is no workload of ours gets no slice; None: it is a leader pod."""
     if obj["kind"] == "Pod" and (leader_of_a_job(obj) or leader_of_a_group(obj)) and requests_chips(obj):
-        return (SkipReason.OPTED_OUT, f"{_named(obj)} {_OUT}") if opted_out(obj) else None
+        return (SkipReason.OPTED_OUT, f"{named(obj)} {_OUT}") if opted_out(obj) else None
     why = why_not_served(obj, vendor)
     return (SkipReason.NOT_SERVED, why) if why else _without_chips(obj, find)
 
 
 def _without_chips(obj: Json, find: Find) -> Why:
     if claims := claimed_chips(obj, find):
-        return SkipReason.NOT_SERVED, f"{_named(obj)} gets no slice: {why_not_by_claims(claims)}"
+        return SkipReason.NOT_SERVED, f"{named(obj)} gets no slice: {why_not_by_claims(claims)}"
     before = of_tpu_nodes(obj)
     if before is None:
-        return SkipReason.REQUESTS_NO_TPU, f"{_named(obj)} requests no TPU chips"
+        return SkipReason.REQUESTS_NO_TPU, f"{named(obj)} requests no TPU chips"
     return SkipReason.NOT_SERVED, (
-        f"{_named(obj)} gets no slice: it requests {before}, which was for TPU Nodes and which no host offers: request "
+        f"{named(obj)} gets no slice: it requests {before}, which was for TPU Nodes and which no host offers: request "
         f"{CHIPS}, and select an accelerator and a topology"
     )
-
-
-def _named(obj: Json) -> str:
-    return f"{obj['kind']} {obj['metadata'].get('name')}"

@@ -36,7 +36,7 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
         changed = edits.edit(id_, record.name, hold, session.deps)
         held = hold(record)
         state = f"is {held.held}; `slices resume {record.name}` ends it" if changed else f"was already {held.held}"
-        echo(f"{record.name} {state}{billed(held)}.")
+        echo(f"{record.name} {state}{billed(held, session.settings_of(id_))}.")
 
 
 @click.command(name="release", short_help="Release a slice: delete its hosts now.")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -121,11 +122,14 @@ def shape(record: SliceRecord) -> str:
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"
 
 
-def billed(record: SliceRecord) -> str:
-    """Return what the hosts of a slice on hold cost, as part of a sentence; nothing if there are none."""
+def billed(record: SliceRecord, settings: ClusterSettings | None) -> str:
+    """Return what the hosts of a slice on hold cost, as part of a sentence; nothing if there are none.
+
+    `settings`: those of its cluster, which may have prices of their own; None: they are not known.
+    """
     if not record.chips_bought or record.spec is None:
         return ""
-    price = price_of(record.spec)
+    price = price_of(record.spec, settings)
     if price.reserved:
         return f", while {record.chips_bought} chips of its reservation stand"
     if price.usd_per_hour is None:
@@ -140,15 +144,15 @@ def reason(record: SliceRecord) -> str:
     return f"{Reason.HELD} ({record.reason})" if held else record.reason
 
 
-def message(record: SliceRecord) -> str:
-    """Return the message of a slice, and what it costs while it is on hold."""
+def message(record: SliceRecord, settings: ClusterSettings | None) -> str:
+    """Return the message of a slice, and what it costs while it is on hold: `settings` as of `billed`."""
     if not record.hold:
         return record.message
     said = record.message if record.held[1:] in record.message else f"H{record.held[1:]}. {record.message}"
-    return f"{said.rstrip('.')}{billed(record)}."
+    return f"{said.rstrip('.')}{billed(record, settings)}."
 
 
-def paragraph(record: SliceRecord, now: datetime) -> str:
+def paragraph(record: SliceRecord, now: datetime, settings: ClusterSettings | None) -> str:
     """Return the state of a slice: phase, since when, message, next attempt, and what an operator requested."""
     since = f"for {span(now - record.since)} (since {clock(record.since, now)})"
     parts = [f"{record.phase} {since}: {(record.message or record.reason).rstrip('.')}."]
@@ -161,7 +165,7 @@ def paragraph(record: SliceRecord, now: datetime) -> str:
             else "Reconciliation is due."
         )
     if record.hold:
-        parts.append(f"On hold, {record.held}{billed(record)}: `slices resume {record.name}` ends that.")
+        parts.append(f"On hold, {record.held}{billed(record, settings)}: `slices resume {record.name}` ends that.")
     if record.release_requested:
         parts.append("Its release was requested by an operator.")
     return " ".join(parts)

@@ -19,7 +19,7 @@ from typing import Any
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.catalogue.machines import Accelerator, MachineType
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.catalogue.zones import zones
+from tpu_slices.domain.catalogue.zones import zones_with
 
 FILE = Path(__file__).parent / "infrastructure" / "catalogue.json"
 
@@ -65,7 +65,7 @@ def _accelerator(kind: Accelerator) -> dict[str, Any]:
         "boot_disk": kind.boot_disks[0],
         "flex_start": kind.flex_start,
         "minimum_gke": kind.minimum_gke,
-        "zones": sorted(zones().get(kind.label, ())),
+        "zones": sorted(zones_with().get(kind.label, ())),
     }
 
 

@@ -16,7 +16,6 @@ from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.wire.topics import Topic
 
 URL = "https://cloudscheduler.googleapis.com"
-RUNS = "ENABLED"
 
 
 def connect() -> tuple[Any, Any]:

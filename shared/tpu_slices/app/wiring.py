@@ -11,7 +11,7 @@ from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.log_events import LogLines
-from tpu_slices.ports.messaging import Messaging
+from tpu_slices.ports.messaging import RUNS, Messaging
 from tpu_slices.ports.store import SettingsStore
 
 
@@ -55,7 +55,7 @@ def build_messaging(settings: Settings) -> Messaging:
 
     def state(job: str) -> str | None:
         if settings.emulated:
-            return messaging.RUNS  # by the local stack itself
+            return RUNS  # by the local stack itself
         return messaging.CloudScheduler(rest.connect(), settings.project).state(job)
 
     return messaging.DeployedMessaging(*messaging.connect(), settings.project, state)

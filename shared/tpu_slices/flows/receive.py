@@ -127,16 +127,15 @@ def _slices_wanted(
     cluster, owner = settings.cluster, fact.workload.owner
     workload = known.value if known else None
     fact = _without_outdated(fact, workload, told_at, cluster, deps)
-    asked = demand.asked_by(fact, settings)
-    before = demand.as_before(asked, workload)
-    slices = deps.store.having(cluster, asked.keys() - before)
+    asked = demand.asked_by(fact, workload, settings)
+    slices = deps.store.having(cluster, asked.digests.keys() - asked.before)
     records = {claim: stored.value for claim, stored in slices.items()}
-    change = demand.wanted(fact, workload, records, told_at, settings)
+    change = demand.wanted(asked, records, told_at)
     if change is None:
         return
     if len(change.workload.demand) > SLICES_PER_WORKLOAD:
         raise Permanent(f"the {owner.kind} {owner.full_name} has more than {SLICES_PER_WORKLOAD} slices")
-    records |= _hearing(owner.uid, before, cluster, deps)
+    records |= _hearing(owner.uid, asked.before, cluster, deps)
     now = deps.clock.now()
     news = {claim for claim, record in records.items() if _is_news(record, now)}
     _save(change, known, slices, deps)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
     Observed,
     Witness,
 )
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
-from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.records.slices import SliceRecord
@@ -88,7 +88,7 @@ class Explained:
     """With its current desire."""
     seen: Observed
     decision: Decision
-    vendor: Vendor
+    settings: ClusterSettings
 
 
 def explain(cluster: ClusterId, slice_: ClaimId | SliceId, deps: ReconcileDeps) -> Explained | None:
@@ -99,7 +99,7 @@ def explain(cluster: ClusterId, slice_: ClaimId | SliceId, deps: ReconcileDeps) 
     if looked is None:
         return None
     looked = with_limit(looked, looked.decide({}), deps) or looked
-    return Explained(looked.record, looked.seen, _decide(looked, _taking(looked, deps)), looked.settings.vendor)
+    return Explained(looked.record, looked.seen, _decide(looked, _taking(looked, deps)), looked.settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ Only `path` is required: all else has the defaults of `tpu_slices.domain.model.c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import difflib
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -30,7 +31,8 @@ from pydantic import ValidationError
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, accelerators_with
 from tpu_slices.domain.catalogue.prices import prices_with
-from tpu_slices.domain.catalogue.rows import WrongRow
+from tpu_slices.domain.catalogue.rows import Cells, WrongRow, rows_of_settings
+from tpu_slices.domain.catalogue.zones import zones_with
 from tpu_slices.domain.model.clusters import (
     Allowed,
     Backoff,
@@ -174,15 +176,32 @@ def _labels(document: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _catalogue(written: CatalogueForm) -> CatalogueSettings:
-    return CatalogueSettings(machines=tuple(written.machines or ()), prices=tuple(written.prices or ()))
+    return CatalogueSettings(**{section: tuple(rows) for section, rows in written.given().items()})
+
+
+def _check_known(section: str, rows: tuple[Cells, ...], known: Collection[str]) -> None:
+    for row in rows_of_settings(section, rows):
+        if (label := row.text("accelerator")) not in known:
+            near = difflib.get_close_matches(label, known, n=1, cutoff=0.4)
+            meant = f"did you mean {near[0]}?" if near else "add one"
+            row.fail("accelerator", f'"{label}" is in no row of machines: {meant}')
+
+
+_READERS: Mapping[str, Callable[[tuple[Cells, ...]], object]] = {
+    "machines": accelerators_with,
+    "prices": prices_with,
+    "zones": zones_with,
+}
 
 
 def _wrong_rows(settings: ClusterSettings) -> Iterator[str]:
     """Yield what is wrong in the rows of each section: the first of it."""
-    for rows, read in ((settings.catalogue.machines, accelerators_with), (settings.catalogue.prices, prices_with)):
+    known = {*CATALOGUE, *(dict(row).get("accelerator", "") for row in settings.catalogue.machines)}
+    for section, rows in settings.catalogue.sections:
         try:
             if rows:
-                read(rows)
+                _READERS[section](rows)
+                _check_known(section, rows, known)
         except WrongRow as wrong:
             yield str(wrong)
 

@@ -268,6 +268,7 @@ class PolicyForm(AllowedForm):
 class CatalogueForm(WrittenForm):
     machines: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's machines.tsv")
     prices: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's prices.tsv")
+    zones: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's zones.tsv")
 
 
 class SettingsForm(WrittenForm):

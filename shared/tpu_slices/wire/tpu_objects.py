@@ -36,6 +36,8 @@ from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.jobs import NOBODY_LEADS
 from tpu_slices.wire.workloads import CHIPS, COMPLETION_INDEX, JOBSET_NAME, Json
 
+_PREFIX = 58
+"""Of longer prefixes of generated names the API server takes the beginning."""
 _PATHWAYS = ("pathways-job.pathways.domain", "PathwaysJob")
 """Names machine types instead of chips (google/pathways-job, api/v1)."""
 
@@ -91,6 +93,12 @@ class Controller:
     indexed: bool
 
 
+def name_of(metadata: Json) -> str:
+    """Return the name of an object, or one such as the API server would generate; empty if it is to have none."""
+    prefix = metadata.get("generateName")
+    return str(metadata.get("name") or (f"{str(prefix)[:_PREFIX]}xxxxx" if prefix else ""))
+
+
 def requests_chips(obj: Json) -> bool:
     """Return whether an object of whatever kind requests chips for the pods that come of it."""
     group, kind = _group_and_kind(obj)
@@ -112,7 +120,7 @@ def why_not_served(obj: Json, vendor: Vendor = GKE) -> str | None:
     if not requests_chips(obj):
         return None
     metadata = _mapping(obj.get("metadata"))
-    itself = f"{obj.get('kind')} {metadata.get('name')}"
+    itself = f"{obj.get('kind')} {name_of(metadata)}"
     labels = _mapping(metadata.get("labels"))
     if JOBSET_NAME in labels:
         return f"{itself} belongs to JobSet {labels[JOBSET_NAME]}, whose Jobs get the slices: plan that one"
@@ -155,7 +163,7 @@ def controller_of(obj: Json) -> Controller:
             *_group_and_kind(owner), str(owner.get("name")), indexed=COMPLETION_INDEX in {**labels, **annotations}
         )
     indexed = _mapping(obj.get("spec")).get("completionMode") == "Indexed"
-    return Controller(*_group_and_kind(obj), str(metadata.get("name")), indexed=indexed)
+    return Controller(*_group_and_kind(obj), name_of(metadata), indexed=indexed)
 
 
 def _group_and_kind(obj: Json) -> tuple[str, str]:

@@ -69,3 +69,12 @@ def test_so_is_a_deployment(slices: Slices) -> None:
     reason, message = skipped(slices, deployment)["Deployment"]
     assert (reason, message.partition(": ")[0]) == ("NotServed", "Deployment serve gets no slice")
     assert "resourceClaims: tpus" in message
+
+
+def test_of_a_jobset_that_mixes_the_replicated_job_that_claims_chips_gets_no_slice(slices: Slices) -> None:
+    jobset, (claims,) = a_jobset(), claiming()["spec"]["replicatedJobs"]
+    jobset["spec"]["replicatedJobs"].append(claims | {"name": "scorers"})
+    found = answer(slices, jobset)
+    assert "scorers" not in {each["replicated_job"] for each in found["slices"]}
+    (message,) = (each["message"] for each in found["skipped"])
+    assert message.startswith("JobSet v5e: replicatedJob scorers gets no slice: its pods claim chips as devices")

@@ -26,7 +26,7 @@ from tests.builders import (
 from tests.domain.cases import REJECTION
 from tpu_slices.domain.model.facts import Answer, SlicesWanted, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.slices import claim_id
-from tpu_slices.domain.reconciling.demand import TOMBSTONE_TTL, changed, legitimate, wanted
+from tpu_slices.domain.reconciling.demand import TOMBSTONE_TTL, asked_by, changed, legitimate, wanted
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
 ENDS = [state for state in WorkloadState if state.ended]
@@ -38,12 +38,12 @@ def at_generation(generation: int) -> SlicesWanted:
 
 
 def apply_demand(fact: SlicesWanted, known: WorkloadRecord | None = None) -> WorkloadRecord | None:
-    demand = wanted(fact, known, {}, LATER, settings())
+    demand = wanted(asked_by(fact, known, settings()), {}, LATER)
     return demand.workload if demand else None
 
 
 def test_leaders_of_an_unknown_jobset_create_its_record_and_demand() -> None:
-    demand = wanted(leaders_wait(0, 2), None, {}, NOW, settings())
+    demand = wanted(asked_by(leaders_wait(0, 2), None, settings()), {}, NOW)
     assert demand is not None
     assert set(demand.workload.demand) == set(demand.slices) == {claim_id(a_job()), claim_id(a_job(job_index=2))}
     assert (demand.workload.state, demand.workload.next_report_at) == (WorkloadState.ACTIVE, NOW)
@@ -75,7 +75,7 @@ def test_a_resumed_jobset_with_another_request_changes_the_specs_of_its_slices()
     suspended = a_jobset(generation=1, state=WorkloadState.SUSPENDED)
     record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(2), requests=(a_request(topology="4x8"),))
-    demand = wanted(fact, suspended, {record.maker: record}, LATER, settings())
+    demand = wanted(asked_by(fact, suspended, settings()), {record.maker: record}, LATER)
     assert demand is not None
     after = demand.slices[record.maker]
     assert after.spec is not None
@@ -100,7 +100,7 @@ def test_however_a_resume_is_reported_another_request_changes_the_spec(
         change = WorkloadChanged(workload=a_jobset_ref(generation=generation), state=state)
         known = changed(change, known, NOW + MINUTE, CLUSTER)
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
-    demand = wanted(fact, known, {record.maker: record}, LATER, settings())
+    demand = wanted(asked_by(fact, known, settings()), {record.maker: record}, LATER)
     assert demand is not None
     assert demand.slices[record.maker].claim.rebuild_allowed
 
@@ -111,7 +111,7 @@ def test_leaders_reported_one_after_the_other_all_change_the_specs_of_their_slic
     known = replace(known, state_since=NOW + MINUTE)
     for index, record in enumerate(records):
         fact = leaders_wait(index, workload=a_jobset_ref(generation=3), requests=(a_request(topology="4x8"),))
-        demand = wanted(fact, known, {record.maker: record}, LATER, settings())
+        demand = wanted(asked_by(fact, known, settings()), {record.maker: record}, LATER)
         assert demand is not None
         assert demand.slices[record.maker].claim.rebuild_allowed
         known = demand.workload
@@ -120,7 +120,7 @@ def test_leaders_reported_one_after_the_other_all_change_the_specs_of_their_slic
 def test_another_request_at_the_same_generation_does_not_change_the_spec() -> None:
     record = a_record(create_requested_at=NOW)
     fact = replace(at_generation(1), requests=(a_request(topology="4x8"),))
-    demand = wanted(fact, a_jobset(generation=1), {record.maker: record}, LATER, settings())
+    demand = wanted(asked_by(fact, a_jobset(generation=1), settings()), {record.maker: record}, LATER)
     assert demand is not None
     assert not demand.slices[record.maker].claim.rebuild_allowed
 
@@ -128,9 +128,9 @@ def test_another_request_at_the_same_generation_does_not_change_the_spec() -> No
 def test_new_settings_do_not_change_the_spec_of_a_slice_that_may_have_a_pool() -> None:
     record = a_record(create_requested_at=NOW)
     moved = settings(zone="us-central2-a")
-    with_pool = wanted(leaders_wait(0), a_jobset(), {record.maker: record}, LATER, moved)
+    with_pool = wanted(asked_by(leaders_wait(0), a_jobset(), moved), {record.maker: record}, LATER)
     unmade = with_fields(record, create_requested_at=None)
-    without = wanted(leaders_wait(0), a_jobset(), {record.maker: unmade}, LATER, moved)
+    without = wanted(asked_by(leaders_wait(0), a_jobset(), moved), {record.maker: unmade}, LATER)
     assert with_pool is not None
     assert without is not None
     assert with_pool.slices == {}
@@ -139,9 +139,9 @@ def test_new_settings_do_not_change_the_spec_of_a_slice_that_may_have_a_pool() -
 
 def test_a_rejection_is_kept_until_the_request_changes() -> None:
     record = a_record(rejection=REJECTION)
-    same = wanted(leaders_wait(0), a_jobset(), {record.maker: record}, LATER, settings())
+    same = wanted(asked_by(leaders_wait(0), a_jobset(), settings()), {record.maker: record}, LATER)
     fact = replace(at_generation(3), requests=(a_request(topology="4x8"),))
-    other = wanted(fact, a_jobset(), {record.maker: record}, LATER, settings())
+    other = wanted(asked_by(fact, a_jobset(), settings()), {record.maker: record}, LATER)
     assert same is not None
     assert other is not None
     assert same.slices == {}

@@ -26,6 +26,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.reconciling.demand import (
     Demand,
+    asked_by,
     changed,
     in_progress,
     is_overtaken,
@@ -204,7 +205,7 @@ def test_whose_jobs_share_a_slice_is_what_demand_told_last() -> None:
 
 def asked(record: SliceRecord, known: WorkloadRecord | None, generation: int = 1, **request: Any) -> Demand:
     fact = leaders_wait(0, workload=a_jobset_ref(generation=generation), requests=(a_request(**request),))
-    demand = wanted(fact, known, {record.maker: record}, LATER, settings())
+    demand = wanted(asked_by(fact, known, settings()), {record.maker: record}, LATER)
     assert demand is not None
     return demand
 
@@ -221,7 +222,7 @@ def test_another_request_is_noticed_whatever_it_was_before(made: str, asks: str)
 def test_a_refusal_is_recorded_once_and_another_one_in_its_place() -> None:
     def refused(record: SliceRecord, by: Any) -> dict[Any, SliceRecord]:
         fact = leaders_wait(0, requests=(a_request(topology="3x5"),))
-        demand = wanted(fact, a_jobset(), {record.maker: record}, NOW, by)
+        demand = wanted(asked_by(fact, a_jobset(), by), {record.maker: record}, NOW)
         assert demand is not None
         return dict(demand.slices)
 

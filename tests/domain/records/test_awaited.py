@@ -20,15 +20,15 @@ from tests.builders import (
 )
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.reconciling.demand import wanted, with_current_desire
+from tpu_slices.domain.reconciling.demand import asked_by, wanted, with_current_desire
 from tpu_slices.domain.records.slices import Desire
 
 
 def test_a_slice_is_awaited_from_its_first_request_on() -> None:
-    demand = wanted(leaders_wait(), None, {}, NOW, settings())
+    demand = wanted(asked_by(leaders_wait(), None, settings()), {}, NOW)
     assert demand is not None
     assert {record.claim.awaited_since for record in demand.slices.values()} == {NOW}
-    again = wanted(leaders_wait(), demand.workload, demand.slices, NOW + 5 * MINUTE, settings())
+    again = wanted(asked_by(leaders_wait(), demand.workload, settings()), demand.slices, NOW + 5 * MINUTE)
     assert again is not None
     assert again.slices == {}
 

@@ -67,10 +67,10 @@ def readable(case: Situation) -> Iterator[str]:
     yield decision.message
     if decision.let_go is not None:
         yield decision.let_go.message
-        yield words.paragraph(decision.let_go, case.now)
+        yield words.paragraph(decision.let_go, case.now, case.settings)
     yield from (transition.message for transition in decision.record.transitions)
     yield from (words.ordered(action, decision.record, vendor) for action in decision.actions)
-    yield words.paragraph(decision.record, case.now)
+    yield words.paragraph(decision.record, case.now, case.settings)
     for wait in waits_of([decision.record], QueueState(vendor=vendor), case.now):
         yield f"{wait.message} {wait.remedy}"
     yield from (condition.message for condition in status_of(decision.record, None).conditions)

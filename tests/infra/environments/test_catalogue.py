@@ -13,7 +13,7 @@ from infra.environments.training.catalogue import FILE, NAMED, catalogue, text
 from tests.infra.environments.evaluation import evaluated, prepared
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE, accelerator_of, legal_topologies, shape_of
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.catalogue.zones import zones
+from tpu_slices.domain.catalogue.zones import zones_with
 
 KNOWN = catalogue()
 TYPES = KNOWN["types"]
@@ -77,10 +77,10 @@ def test_a_name_that_two_machine_types_could_have_is_one_host() -> None:
 
 
 def test_zones_are_of_accelerators_that_exist() -> None:
-    assert set(zones()) <= set(CATALOGUE)
-    every = [zone for row in zones().values() for zone in row]
+    assert set(zones_with()) <= set(CATALOGUE)
+    every = [zone for row in zones_with().values() for zone in row]
     assert all(re.fullmatch(r"[a-z]+-[a-z]+\d+-[a-z0-9]+", zone) for zone in every)
-    assert len(set(every)) < len(every) == sum(len(set(row)) for row in zones().values())
+    assert len(set(every)) < len(every) == sum(len(set(row)) for row in zones_with().values())
 
 
 @pytest.mark.emulators

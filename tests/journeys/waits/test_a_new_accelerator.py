@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from tests.builders import a_request, settings
+from tests.tpu9x import CELLS
 from tests.world import World
 from tpu_slices.domain.model.clusters import CatalogueSettings
 from tpu_slices.domain.model.reasons import Phase, Reason
-
-TPU9X = (
-    ("accelerator", "tpu9x"),
-    ("machine_type", "tpu9x-standard-4t"),
-    ("arch", "arm64"),
-    ("chips", "4"),
-    ("topologies", "2x2 4x4 4x6=8"),
-    ("placement", "COMPACT"),
-    ("boot_disks", "hyperdisk-balanced"),
-    ("read", "2026-11-30"),
-    ("source", "invented for this test"),
-)
 
 
 def test_a_jobset_of_an_accelerator_that_is_not_known_runs_once_the_operator_has_named_its_hosts() -> None:
@@ -28,7 +17,7 @@ def test_a_jobset_of_an_accelerator_that_is_not_known_runs_once_the_operator_has
     assert (record.phase, record.reason, world.pools) == (Phase.REFUSED, Reason.IMPOSSIBLE_SHAPE, [])
     assert '"tpu9x" is unknown: use tpu-v4-podslice' in record.message
 
-    world.store.put_settings(settings(catalogue=CatalogueSettings(machines=(TPU9X,))))
+    world.store.put_settings(settings(catalogue=CatalogueSettings(machines=(tuple(CELLS.items()),))))
     world.settle(minutes=20)
     record = world.record(jobset)
     assert (record.phase, jobset.bound) == (Phase.READY, {0}), record.message

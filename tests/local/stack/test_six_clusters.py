@@ -18,9 +18,9 @@ from google.cloud import firestore
 
 from infra.local.addresses import Addresses
 from infra.local.plan import Plan
-from infra.local.stack import Stack, running
+from infra.local.stack import running
 from tests.builders import a_job, a_record, self_managed, settings
-from tests.examples.cluster import FAST, Cluster, asked_by_a_user, database, seed
+from tests.examples.cluster import FAST, Cluster, asked_by_a_user, seed
 from tests.examples.stories import V4
 from tpu_slices.adapters.pubsub import PubSubPublisher, connect_publisher
 from tpu_slices.domain.model.slices import ClusterId
@@ -40,25 +40,14 @@ PLACE = "projects/demo-project/locations/us-central2"
 
 
 @pytest.fixture
-def stack(tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stack]:
+def cluster(tools: Tools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     assert tools.java.exists()
     known = [part for name in OTHERS for part in ("--cluster", f"{PLACE}/clusters/{name}")]
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("COMPUTE_EMULATOR_HOST", f"127.0.0.1:{silent.getsockname()[1]}")
-        with running(Plan(state=tmp_path, sweep_seconds=1, gke_arguments=(*FAST, *known)), seed) as started:
-            yield started
-
-
-@pytest.fixture
-def cluster(stack: Stack, tools: Tools) -> Iterator[Cluster]:
-    with asked_by_a_user(stack, tools) as found:
-        yield found
-
-
-@pytest.fixture
-def records(stack: Stack) -> Iterator[firestore.Client]:
-    with database(stack.addresses) as client:
-        yield client
+        plan = Plan(state=tmp_path, sweep_seconds=1, gke_arguments=(*FAST, *known))
+        with running(plan, seed) as stack, asked_by_a_user(stack, tools) as found:
+            yield found
 
 
 def configured(records: firestore.Client) -> None:
@@ -110,18 +99,18 @@ def told(addresses: Addresses, part: str) -> str:
 
 
 def test_a_jobset_comes_and_goes_and_others_are_swept_during_a_flood_of_another_cluster(
-    stack: Stack, cluster: Cluster, records: firestore.Client, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configured(records)
-    until(lambda: all(swept(records, name) for name in OTHERS), "the first sweeps of the others")
-    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", stack.addresses.pubsub)
-    flood = Flood(stack.addresses, records)
+    configured(cluster.records)
+    until(lambda: all(swept(cluster.records, name) for name in OTHERS), "the first sweeps of the others")
+    monkeypatch.setenv("PUBSUB_EMULATOR_HOST", cluster.addresses.pubsub)
+    flood = Flood(cluster.addresses, cluster.records)
     with beside(flood.run, flood.stop):
         until(lambda: flood.published, "the flood")
         cluster.kubectl("apply", "-f", str(V4))
         cluster.until_over("v4")
         assert flood.waiting, "it did not wait for the flood"
         until(lambda: cluster.pools("v4") == [], "its slice to go")
-    assert not swept(records, SLOW)
-    until(lambda: f'"cluster": "{BROKEN}"' in told(stack.addresses, "sweep"), "the broken cluster to be told of")
+    assert not swept(cluster.records, SLOW)
+    until(lambda: f'"cluster": "{BROKEN}"' in told(cluster.addresses, "sweep"), "the broken cluster to be told of")
     until(lambda: flood.waiting == 0, "the end of the flood")

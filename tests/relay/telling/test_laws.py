@@ -25,7 +25,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClaimId, WorkloadUid, claim_id
-from tpu_slices.domain.reconciling.demand import changed, wanted
+from tpu_slices.domain.reconciling.demand import asked_by, changed, wanted
 from tpu_slices.domain.records.workloads import WorkloadRecord, demand_digest
 
 SLICES = 2
@@ -51,7 +51,7 @@ class Known:
             case WorkloadChanged() | Answer():
                 self.record = changed(fact, self.record, watched.now, CLUSTER) or self.record
             case SlicesWanted():
-                demand = wanted(fact, self.record, {}, watched.now, settings())
+                demand = wanted(asked_by(fact, self.record, settings()), {}, watched.now)
                 self.record = demand.workload if demand is not None else self.record
             case HostsChanged():
                 self._count(fact)

@@ -8,11 +8,10 @@ from typing import Any
 
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.device_claims import Find
+from tpu_slices.wire.tpu_objects import name_of
 from tpu_slices.wire.workloads import Json
 
 _Key = tuple[str, str, str, str | None]
-_PREFIX = 58
-"""Of longer ones the API server takes the beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +71,4 @@ def templates_of(body: Json, kind: OwnerKind) -> Iterator[tuple[str, Any]]:
 
 def named(body: Json) -> str:
     """Return the kind and the name of an object, or one such as the API server would generate."""
-    metadata = body["metadata"]
-    return f"{body['kind']} {metadata.get('name') or generated(metadata)}"
-
-
-def generated(metadata: Mapping[str, Any]) -> str:
-    """Return a name such as the API server would generate; empty if none is to be."""
-    prefix = metadata.get("generateName")
-    return f"{str(prefix)[:_PREFIX]}xxxxx" if prefix else ""
+    return f"{body['kind']} {name_of(body['metadata'])}"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.wire.readers import reader_of
+from tpu_slices.wire.tpu_objects import name_of
 from tpu_slices_cli.manifests import Invalid, Manifest, NotAManifest, read, read_map
 from tpu_slices_cli.planning import plan
 from tpu_slices_cli.settings_file import read_settings
@@ -42,5 +43,4 @@ def _asked(document: Manifest | Invalid) -> Iterator[Asked]:
     body, metadata = document.body, document.metadata
     served = reader.asks_for_tpu(body) and not reader.not_ours(body) and reader.is_served(body)
     if served and any(each.replicas for each in reader.requests(body)):
-        name = metadata.get("name") or f"{metadata.get('generateName')}xxxxx"
-        yield Asked(reader.kind, str(metadata.get("namespace") or "default"), str(name), body)
+        yield Asked(reader.kind, str(metadata.get("namespace") or "default"), name_of(metadata), body)

@@ -235,10 +235,12 @@ class CatalogueSettings:
     """A row corrects that of the same machine type."""
     prices: tuple[Cells, ...] = ()
     """A row replaces that of the same accelerator, region and kind."""
+    zones: tuple[Cells, ...] = ()
+    """A row replaces that of the same accelerator and zone."""
 
     @property
     def sections(self) -> tuple[tuple[str, tuple[Cells, ...]], ...]:
-        return ("machines", self.machines), ("prices", self.prices)
+        return ("machines", self.machines), ("prices", self.prices), ("zones", self.zones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -158,9 +158,10 @@ class ClusterReason(StrEnum):
 
 
 class OwnerReason(StrEnum):
-    """Why the pods of an object get no slice; the reason of an Event on that object, which is no workload of ours."""
+    """Why the pods of an object get no slice, or do not ask for one; the reason of an Event on that object."""
 
     NOT_SERVED = "NotServed"  # nothing here makes slices for its kind, or for its templates
+    AWAITING_POD_GROUP = "AwaitingPodGroup"  # the scheduler tries none of them before others exist
 
 
 class WorkloadReason(StrEnum):

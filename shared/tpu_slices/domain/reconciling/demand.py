@@ -91,32 +91,35 @@ def demands(fact: SlicesWanted, settings: ClusterSettings) -> tuple[SliceRequest
     )
 
 
-def asked_by(fact: SlicesWanted, settings: ClusterSettings) -> Mapping[ClaimId, int]:
-    """Return a digest of what each waiting leader asks for, and of the settings by which a slice for it is planned."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the leaders of a fact ask for, beside what is known of their JobSet."""
+
+    fact: SlicesWanted
+    known: WorkloadRecord | None
+    settings: ClusterSettings
+    digests: Mapping[ClaimId, int]
+    """Of what each asks for, and of the settings by which a slice for it is planned."""
+    before: frozenset[ClaimId]
+    """The claims that ask for what they asked for last, so that their slices are planned for that already."""
+
+
+def asked_by(fact: SlicesWanted, known: WorkloadRecord | None, settings: ClusterSettings) -> Asked:
+    """Return what the leaders of a fact ask for, and of which claims that is no news."""
     requests = {each.replicated_job: repr(each) for each in fact.requests}
     beside = f"{settings.version} {chips_requested(fact.requests, settings.accelerators)}"
-    return {
+    digests = {
         claim_id(job_of(settings.cluster, fact.workload, leader)): digest(
             f"{beside} {requests[leader.replicated_job]} {leader}"
         )
         for leader in legitimate(fact)
     }
+    last = known.asked if known is not None else {}
+    before = frozenset(claim for claim, asked in digests.items() if last.get(claim) == asked)
+    return Asked(fact, known, settings, digests, before)
 
 
-def as_before(asked_now: Mapping[ClaimId, int], known: WorkloadRecord | None) -> frozenset[ClaimId]:
-    """Return the claims that ask for what they asked for last, so that their slices are planned for that already."""
-    if known is None:
-        return frozenset()
-    return frozenset(claim for claim, digest in asked_now.items() if known.asked.get(claim) == digest)
-
-
-def wanted(
-    fact: SlicesWanted,
-    known: WorkloadRecord | None,
-    slices: Mapping[ClaimId, SliceRecord],
-    now: datetime,
-    settings: ClusterSettings,
-) -> Demand | None:
+def wanted(asked: Asked, slices: Mapping[ClaimId, SliceRecord], now: datetime) -> Demand | None:
     """Return what leaders that waited at `now` change, or None if the fact is outdated.
 
     `slices`: those of their claims, but for those that ask as before.
@@ -133,30 +136,28 @@ def wanted(
     | - and a later fact told of the leader     | nothing of what that said                                      |
     | - of a LeaderWorkerSet                    | also: a slice whose request changed is `rebuild_allowed`       |
     """
-    workload = fact.workload
+    fact, known, settings, workload = asked.fact, asked.known, asked.settings, asked.fact.workload
     if known is not None and _is_late(workload, known, WorkloadState.ACTIVE):
         return None
     updates: dict[ClaimId, SliceRecord] = {}
     demand: dict[ClaimId, datetime | None] = dict(known.demand) if known else {}
     reach = dict(known.reach) if known else {}
-    asked_now = asked_by(fact, settings)
-    before = as_before(asked_now, known)
     planned = dict(known.asked) if known else {}
     for each in demands(fact, settings):
         id_ = claim_id(each.job)
         demand[id_] = told_at = max(now, demand.get(id_) or now)
         is_late = told_at > now and id_ in slices  # a later fact says what the leader is now
-        if id_ in before or is_late:
+        if id_ in asked.before or is_late:
             continue
-        planned[id_] = asked_now[id_]
+        planned[id_] = asked.digests[id_]
         reach[id_] = each.leader.reach
         spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
         if id_ not in slices:
             updates[id_] = _with_request(SliceRecord.of(each.job, now), spec).with_claim(awaited_since=now)
         elif _request_changed(slices[id_], spec):
             rebuild = _is_edited_as_it_runs(workload) or _was_suspended_since(known, slices[id_], workload.generation)
-            asked = _with_request(slices[id_], spec).with_claim(rebuild_allowed=rebuild)
-            updates[id_] = replace(asked, next_reconcile_at=now)
+            edited = _with_request(slices[id_], spec).with_claim(rebuild_allowed=rebuild)
+            updates[id_] = replace(edited, next_reconcile_at=now)
         elif (with_pods := _with_pods(slices[id_], spec)) is not slices[id_]:
             updates[id_] = replace(with_pods, next_reconcile_at=now)
         if not isinstance(spec, Refusal) and (updates.get(id_) or slices[id_]).spec != spec:

@@ -37,6 +37,8 @@ _LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
 _RELEASE = {Reason.READY, Reason.CLOSING_HOSTS, Reason.DELETION_QUEUED, Reason.DELETION_STARTED}
 """The reasons that every slice passes through when it is released."""
+_UNAWAITED = {Phase.READY, Phase.RELEASING, Phase.GONE}
+"""The phases of slices for which no leader waits."""
 _UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
 _ENDED: Mapping[WorkloadState, str] = {
     WorkloadState.COMPLETED: "completed",
@@ -109,7 +111,8 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
             if jobset.has(record.replicated_job, record.job_index) and _in_demand(record, jobset, queue, now)
         ]
     told = {(record.phase, record.reason) for record in records}
-    more = _of_groups(jobset, len(records), {why: it for why, it in slices.not_read.alike.items() if why in told})
+    more = _of_leaders(jobset, slices, queue, now) if active else slices.not_read.alike
+    more = _of_groups(jobset, len(records), {why: it for why, it in more.items() if why in told})
     waiting = [record for record in records if _is_waited_for(record, active=active)]
     groups = waits_of(waiting, queue, now, more)
     if silence:
@@ -140,10 +143,36 @@ def _of_groups(
     """Return the counts without slices of groups that are scaled away: those that are READY are of groups it has."""
     if jobset.groups is None or jobset.state is not WorkloadState.ACTIVE:
         return more
-    left, found = max(0, jobset.groups - read), dict[tuple[Phase, Reason], int]()
-    for why, count in sorted(more.items(), key=lambda each: each[0][0] is not Phase.READY):
-        found[why] = min(count, left)
-        left -= found[why]
+    ready_first = sorted(more.items(), key=lambda each: each[0][0] is not Phase.READY)
+    return _at_most(max(0, jobset.groups - read), dict(ready_first))
+
+
+def _of_leaders(
+    jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: datetime
+) -> Mapping[tuple[Phase, Reason], int]:
+    """Return how many were not read, without REFUSED ones of Jobs whose leaders are gone.
+
+    Which these are is not known, but for how many claims no leader waits: those without a slice are some of them, and
+    those whose slices serve or go; the others are of slices that are refused.
+    """
+    more, read = slices.not_read.alike, {record.last_claim for record in slices.records}
+    refused = {why: count for why, count in more.items() if why[0] is Phase.REFUSED}
+    if not refused or queue.silent_since is not None or jobset.owner.kind.declares:
+        return more
+    unread = jobset.demand.keys() - read
+    gone = sum(not _is_awaited(claim, jobset, queue, now) for claim in unread)
+    gone -= max(0, len(unread) - sum(more.values()))
+    gone -= sum(count for (phase, _), count in more.items() if phase in _UNAWAITED)
+    others = {why: count for why, count in more.items() if why not in refused}
+    return others | _at_most(sum(refused.values()) - max(0, gone), refused)
+
+
+def _at_most(left: int, counts: Mapping[tuple[Phase, Reason], int]) -> dict[tuple[Phase, Reason], int]:
+    """Return the counts, the first of them as they are, without what exceeds a sum."""
+    found = dict[tuple[Phase, Reason], int]()
+    for why, count in counts.items():
+        found[why] = min(count, max(0, left))
+        left -= count
     return {why: count for why, count in found.items() if count}
 
 
@@ -177,14 +206,19 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
     if jobset.owner.kind.declares:
         return True
     if record.phase is Phase.REFUSED:
-        confirmed_at = jobset.demand_confirmed_at(record.last_claim, queue.demand_listed_at)
-        lately = confirmed_at is not None and now - confirmed_at <= CONFIRMED_WITHIN
-        return lately or record.last_claim not in jobset.demand or queue.silent_since is not None
+        awaited = _is_awaited(record.last_claim, jobset, queue, now)
+        return awaited or record.last_claim not in jobset.demand or queue.silent_since is not None
     if record.reason is not Reason.DEMAND_STALE:
         return True
     if queue.silent_since is None or record.claim.demand_confirmed_at is None:
         return False
     return queue.silent_since - record.claim.demand_confirmed_at <= CONFIRMED_WITHIN
+
+
+def _is_awaited(claim: ClaimId, jobset: WorkloadRecord, queue: QueueState, now: datetime) -> bool:
+    """Return whether a leader waited for a claim's slice lately."""
+    confirmed_at = jobset.demand_confirmed_at(claim, queue.demand_listed_at)
+    return confirmed_at is not None and now - confirmed_at <= CONFIRMED_WITHIN
 
 
 def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ import pytest
 import yaml
 from kubernetes import client
 
-from relay.health import Health
-from relay.notices.unserved import AGAIN_AFTER, HELP_WITHIN, TOLD_AFTER, OwnersTold
+from relay.notices.unserved import AGAIN_AFTER, HELP_WITHIN, TOLD_AFTER
 from relay.notices.unserved_pod import unserved
-from relay.objects import Aside, Bookmarked, Failed, Listed, Lost, Saw, Ticked
+from relay.objects import Aside, Bookmarked, Failed, Ticked
 from tests.examples.refused import EXAMPLES, answer_of
+from tests.relay.notices.owners import SECOND, Told, claiming, without_chips
 from tests.relay.objects import (
     OPTED_OUT,
     Json,
@@ -29,12 +28,8 @@ from tests.relay.objects import (
     pod,
 )
 from tests.relay.watched import START
-from tpu_slices.domain.model.slices import Owner
-from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
+from tpu_slices.domain.model.vendors import COMPUTE_ENGINE
 from tpu_slices.ports.errors import Temporary
-
-SECOND = timedelta(seconds=1)
-DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d-1", "controller": True}
 
 
 def controlled(number: int, kind: str, name: str, api_version: str = "apps/v1") -> Json:
@@ -56,82 +51,6 @@ def scale_up(uid: str, at: datetime, **more: Any) -> Json:
         "involvedObject": {"kind": "Pod", "uid": uid},
         "lastTimestamp": at.isoformat(),
     } | more
-
-
-@dataclass
-class Cluster:
-    """What the API server has; its calls fail while there is an error."""
-
-    workloads: dict[str, Json] = field(default_factory=dict)
-    helped: list[Json] = field(default_factory=list)
-    events: dict[str, Json] = field(default_factory=dict)
-    posted: int = 0
-    error: Exception | None = None
-
-    def workload(self, owner: Owner) -> Json | None:
-        self._answer()
-        return self.workloads.get(owner.name)
-
-    def replica_set(self, namespace: str, name: str) -> Json | None:
-        self._answer()
-        if not name.startswith("web"):
-            return None
-        return {"metadata": {"namespace": namespace, "name": name, "ownerReferences": [DEPLOYMENT]}}
-
-    def scale_ups(self, namespace: str) -> Sequence[Json]:
-        self._answer()
-        return self.helped if namespace == "research" else []
-
-    def renew(self, event: Mapping[str, Any]) -> None:
-        self._answer()
-        self.posted += 1
-        self.events[event["metadata"]["name"]] = dict(event)
-
-    def _answer(self) -> None:
-        if self.error is not None:
-            raise self.error
-
-    def said(self) -> dict[str, str]:
-        """Return the message of each Event by the object that it is about."""
-        about = {each["metadata"]["name"]: each["involvedObject"] for each in self.events.values()}
-        return {f"{about[name]['kind']} {about[name]['name']}": each["message"] for name, each in self.events.items()}
-
-
-class Told:
-    """The relay's part that is tested, on a clock of its own."""
-
-    def __init__(self, vendor: Vendor = GKE) -> None:
-        self.now = START
-        self.cluster = Cluster()
-        self._owners = OwnersTold(self.cluster, lambda: self.now, Health(lambda: self.now), vendor)
-
-    def lists(self, *pods: Json) -> None:
-        self._owners.put(Listed(Aside.UNSCHEDULED, [each for each in map(unserved, pods) if each], "1"))
-
-    def sees(self, *pods: Json) -> None:
-        for each in pods:
-            read = unserved(each)
-            assert read is not None
-            self._owners.put(Saw(Aside.UNSCHEDULED, read, "2"))
-
-    def loses(self, uid: str) -> None:
-        self._owners.put(Lost(Aside.UNSCHEDULED, uid, "3", None, deleted=True))
-
-    def puts(self, event: Bookmarked[Aside] | Failed[Aside] | Ticked[Aside]) -> None:
-        self._owners.put(event)
-
-    def after(self, time: timedelta) -> dict[str, str]:
-        """Let time pass, and return what Events say."""
-        self._owners.take()
-        self.now += time
-        self._owners.take()
-        self._owners.look()
-        return self.cluster.said()
-
-
-@pytest.fixture
-def told() -> Told:
-    return Told()
 
 
 def test_the_pods_of_a_deployment_lead_to_one_event_on_it(told: Told) -> None:
@@ -249,10 +168,6 @@ def test_a_workload_that_is_served_elsewhere_reported_or_gone_is_not_told(
     assert told.after(TOLD_AFTER) == {}
 
 
-def without_chips(made: Json) -> None:
-    made["spec"]["containers"][0]["resources"] = {}
-
-
 NOT_TOLD: dict[str, Callable[[Any], object]] = {
     "of a JobSet": lambda made: made["metadata"]["labels"].update({"jobset.sigs.k8s.io/jobset-name": "llama"}),
     "opted out": lambda made: made["metadata"]["labels"].update({OPTED_OUT: "true"}),
@@ -334,13 +249,6 @@ def test_the_pods_of_a_replica_set_that_nothing_controls_are_told_of_on_it(told:
     assert [*told.after(TOLD_AFTER)] == ["ReplicaSet alone"]
 
 
-def claiming(made: Json, **spec: Any) -> Json:
-    """Return a pod that claims chips as devices, in the place of requesting them."""
-    without_chips(made)
-    made["spec"] |= {"resourceClaims": [{"name": "tpus", "resourceClaimTemplateName": "all-tpus"}], **spec}
-    return made
-
-
 TOLERATES: Json = {"tolerations": [{"key": "google.com/tpu", "operator": "Exists"}]}
 
 
@@ -360,7 +268,7 @@ def test_a_pod_that_requests_chips_and_claims_a_network_device_is_told_of_as_wit
     made["spec"]["resourceClaims"] = [{"name": "netdev", "resourceClaimTemplateName": "tpu-netdev"}]
     found = unserved(made)
     assert found is not None
-    assert found.why == ""
+    assert found.unserved is None
 
 
 def test_a_pod_that_claims_devices_and_neither_selects_nor_tolerates_hosts_with_chips_is_not_looked_at() -> None:
