@@ -218,7 +218,7 @@ class ClusterCache:
 
     def unserved(self) -> list[Leader]:
         """Return the leaders that get no slice, or do not ask for one, whatever their workloads are."""
-        return [leader for leader in self._leaders.values() if leader.unserved is not None]
+        return [leader for leader in self.leaders.all() if leader.unserved is not None]
 
     def groups(self) -> Iterator[Workload]:
         """Return the TPUNodeGroups, also those that may not be told of yet."""

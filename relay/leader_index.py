@@ -46,6 +46,9 @@ class LeaderIndex:
     def get(self, uid: str) -> Leader | None:
         return self._leaders.get(uid)
 
+    def all(self) -> Iterator[Leader]:
+        return iter(self._leaders.values())
+
     def uids(self, kind: Kind) -> frozenset[str]:
         return frozenset(uid for uid, each in self._leaders.items() if each.kind is kind)
 
