@@ -336,7 +336,12 @@ def test_the_table_ends_with_refusals_and_a_summary(slices: Slices) -> None:
     head, *_, message, summary, _ = result.stdout.splitlines()
     assert head.split() == ["JOB", "SLICE", "HOSTS", "CHIPS", "CAPACITY", "ZONE", "USD/H", "NODE", "POOL"]
     assert message.startswith("default/impossible-workers-0: replicatedJob workers: ")
-    assert "; 1 refused. Some JobSets are not created yet: " in summary
+    assert "; 1 refused. Some workloads are not created yet: " in summary
+
+
+def test_nothing_is_told_of_the_names_of_pools_if_all_is_refused(slices: Slices) -> None:
+    result = slices("plan", "-f", ROOT / "examples" / "refused" / "impossible-shape.yaml")
+    assert result.stdout.splitlines()[-1] == "0 slices, 0 hosts, 0 chips; 1 refused."
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.examples import refused
+from tests.examples import answers
 from tests.examples.cluster import POOL, Cluster
 from tests.examples.stories import REFUSED
 
@@ -87,8 +87,8 @@ def test_workers_fill_the_slice_of_a_group_whose_leader_has_no_chips_and_is_else
 def test_refused_jobsets_are_told_live_what_the_plan_says_and_get_no_pool(cluster: Cluster) -> None:
     own = cluster.within("refused")
     for name in REFUSED:
-        (example,) = (each for each in refused.EXAMPLES if each.stem == name)
-        _, message = refused.answer_of(example)
+        (example,) = (each for each in answers.REFUSED if each.stem == name)
+        _, message = answers.answer_of(example)
         until_told(own, name, message.removeprefix("replicatedJob workers: "))
         assert [pool for pool in own.calls("CreateNodePool") if pool.startswith(f"tpu-{name}-")] == []
 

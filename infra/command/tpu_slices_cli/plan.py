@@ -58,8 +58,8 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     Whatever else requests TPU is named with the reason why it gets no slice. An invalid document does not keep the
     others from being planned, and all of them are planned as applied together: a Kueue queue counts for its JobSets.
     What the API server or a webhook would refuse is invalid. Placeholders are warned of, or asked for where slices
-    depend on them. The IDs of slices and the names of their pools depend on the JobSet's UID. Those of a
-    JobSet that is not created yet are examples.
+    depend on them. The IDs of slices and the names of their pools depend on the workload's UID. Those of one
+    that is not created yet are examples.
 
     Prices are list prices in US dollars of the dates that are shown, without discounts. Rows of catalogue.prices in the
     settings replace them.
@@ -161,10 +161,12 @@ def _summary(planned: Plan, cluster: PlannedCluster) -> str:
     hosts, chips = sum(spec.hosts for spec in specs), sum(spec.chips for spec in specs)
     text = f"{_many(len(specs), 'slice')}, {_many(hosts, 'host')}, {_many(chips, 'chip')}"
     text += f"; {planned.refused} refused" if planned.refused else ""
+    if not specs:
+        return f"{text}."
     if cluster.cluster is None:
-        text += f". The names of {_noun(planned)}s are examples: they depend on the cluster and on the JobSets' UIDs"
+        text += f". The names of {_noun(planned)}s are examples: they depend on the cluster and on the workloads' UIDs"
     elif not all(each.created for each in planned.slices):
-        text += f". Some JobSets are not created yet: the names of their {_noun(planned)}s will differ"
+        text += f". Some workloads are not created yet: the names of their {_noun(planned)}s will differ"
     return f"{text}."
 
 

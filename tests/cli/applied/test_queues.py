@@ -12,6 +12,7 @@ from tests.cli.conftest import Slices
 ACCELERATOR, TOPOLOGY = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
 SPOT = "cloud.google.com/gke-spot"
 SHAPE = {ACCELERATOR: "tpu-v5-lite-podslice", TOPOLOGY: "4x4"}
+TAINTED: Any = {"nodeTaints": [{"key": "team", "value": "b", "effect": "NoSchedule"}]}
 
 
 def kueue(kind: str, name: str, spec: Any, **metadata: Any) -> Any:
@@ -94,8 +95,8 @@ def test_that_another_flavor_may_be_given_is_a_warning(slices: Slices) -> None:
     [
         pytest.param(flavor("v4", {ACCELERATOR: "tpu-v4-podslice"}), f"the pods select {ACCELERATOR}: ", id="labels"),
         pytest.param(
-            flavor("v5e", nodeTaints=[{"key": "team", "value": "b", "effect": "NoSchedule"}]),
-            "their taints are not tolerated",
+            flavor("v5e", **TAINTED),
+            "the pods do not tolerate the nodeTaints of v5e: add a toleration",
             id="a taint",
         ),
     ],
@@ -103,6 +104,19 @@ def test_that_another_flavor_may_be_given_is_a_warning(slices: Slices) -> None:
 def test_that_no_flavor_suits_is_a_warning(slices: Slices, only: Any, why: str) -> None:
     (warning,) = answer(slices, queued(SHAPE), *queues(only))["warnings"]
     assert f"ClusterQueue research never admits it: {why}" in warning
+
+
+def test_pods_that_do_not_tolerate_a_flavor_are_planned_by_its_labels(slices: Slices) -> None:
+    found = answer(slices, queued({}), *queues(flavor("v5e", SHAPE, **TAINTED)))
+    (warning,) = found["warnings"]
+    assert shapes(found) == [(4, None)]
+    assert "never admits it" in warning
+
+
+def test_selectors_that_agree_with_a_flavor_are_not_blamed_for_its_taints(slices: Slices) -> None:
+    other = flavor("v4", {ACCELERATOR: "tpu-v4-podslice"})
+    (warning,) = answer(slices, queued(SHAPE), *queues(other, flavor("v5e", SHAPE, **TAINTED)))["warnings"]
+    assert "do not tolerate the nodeTaints of v5e: " in warning
 
 
 def test_a_flavor_that_no_file_has_is_not_judged(slices: Slices) -> None:

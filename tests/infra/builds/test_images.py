@@ -18,15 +18,15 @@ BUILDS = [
 ]
 GOOGLES = ("gcr.io/", "us-docker.pkg.dev/cloud-tpu-images/")
 IN_CLUSTERS = re.compile(
-    r"(gcr\.io|us-docker\.pkg\.dev/cloud-tpu-images|[a-z0-9-]+-docker\.pkg\.dev/example-project|nvcr\.io/nvidia"
+    r"((mirror\.)?gcr\.io|us-docker\.pkg\.dev/cloud-tpu-images|[a-z0-9-]+-docker\.pkg\.dev/example-project|nvcr\.io/nvidia"
     r"|overlay\.invalid)/.+|auto"
 )
-"""Google's, the project's own, NVIDIA's, what an overlay names, and what Istio's injection does."""
+"""Google's, with its cache of Docker Hub, the project's own, NVIDIA's, an overlay's, and those of Istio's injection."""
 MANIFESTS = [
     path
     for folder in ("infra", "examples")
     for path in sorted((ROOT / folder).rglob("*.yaml"))
-    if path.parent.name not in {"refused", "templates"}  # whose pods never run; which are of a chart
+    if path.parent.name not in {"refused", "planned", "templates"}  # whose pods never run; which are of a chart
 ]
 DOCKERFILES = [
     path for folder in ("relay", "examples", "infra") for path in sorted((ROOT / folder).rglob("Dockerfile"))

@@ -14,7 +14,7 @@ from kubernetes import client
 from relay.notices.unserved import AGAIN_AFTER, HELP_WITHIN, TOLD_AFTER
 from relay.notices.unserved_pod import unserved
 from relay.objects import Aside, Bookmarked, Failed, Ticked
-from tests.examples.refused import EXAMPLES, answer_of
+from tests.examples.answers import REFUSED, answer_of
 from tests.relay.notices.owners import SECOND, Told, claiming, without_chips
 from tests.relay.objects import (
     OPTED_OUT,
@@ -113,7 +113,7 @@ def test_an_event_is_renewed_while_pods_wait_and_not_more_often_than_needed(told
 SAME = {"deployment", "pod", "ray-cluster", "stateful-set"}
 
 
-@pytest.mark.parametrize("example", [each for each in EXAMPLES if each.stem in SAME], ids=lambda example: example.stem)
+@pytest.mark.parametrize("example", [each for each in REFUSED if each.stem in SAME], ids=lambda example: example.stem)
 def test_an_owner_is_told_what_plan_says_of_it(told: Told, example: Path) -> None:
     manifest = yaml.safe_load(example.read_text())
     kind, name = manifest["kind"], manifest["metadata"]["name"]

@@ -87,14 +87,15 @@ def _of_replicated_job(job: Json, own: _Name) -> Iterator[str]:
 def _of_references(spec: Json) -> Iterator[str]:
     """Yield which fields of a JobSet name a replicatedJob that it lacks, and which replicatedJobs have one name."""
     names = [str(job["name"]) for job in spec["replicatedJobs"]]
+    any_of_them = " or ".join(dict.fromkeys(names))
     refuses = "JobSet's webhook refuses it: there is no replicatedJob"
     for field, named in _named(spec):
         if named not in names:
-            yield f"{field}: {refuses} {named}: name {' or '.join(names)}"
+            yield f"{field}: {refuses} {named}: name {any_of_them}"
     for index, job in enumerate(spec["replicatedJobs"]):
         for each in job.get("dependsOn") or ():
             if each["name"] not in names[:index]:
-                remedy = f"name {' or '.join(names[:index])}" if index else "remove it"
+                remedy = f"name {' or '.join(dict.fromkeys(names[:index]))}" if index else "remove it"
                 yield f"spec.replicatedJobs[{index}].dependsOn: {refuses} {each['name']} before it: {remedy}"
     for twice in {name for name in names if names.count(name) > 1}:
         yield f"spec.replicatedJobs: the API server refuses two of the name {twice}: rename one"
@@ -131,7 +132,7 @@ def _of_job(spec: Json, own: _Name) -> Iterator[str]:
     if not is_indexed(spec, None):
         return
     if not _LABEL.fullmatch(hostname):
-        yield f'{refuses} "{hostname}": {_characters("none at the beginning")}'
+        yield f'{refuses} "{hostname}": {_characters("no - at the beginning")}'
     yield from _too_long(refuses, hostname, "the name of the Job")
 
 

@@ -65,6 +65,17 @@ class _Flavor:
         """Return whether pods get the same of both."""
         return (self.labels, self.tolerations) == (other.labels, other.tolerations)
 
+    def add_to(self, spec: dict[str, Any]) -> None:
+        """Add to a pod's spec what Kueue gives to pods that it admits to this flavor."""
+        spec["nodeSelector"] = {**_selectors(spec), **self.labels}
+        spec["tolerations"] = [*(spec.get("tolerations") or ()), *self.tolerations]
+
+    def is_tolerated(self, spec: Json) -> bool:
+        """Return whether pods tolerate its taints, by themselves or with what it gives them."""
+        tolerations = [*(spec.get("tolerations") or ()), *self.tolerations]
+        taints = [each for each in self.taints if each.get("effect") in {"NoSchedule", "NoExecute"}]
+        return all(_tolerated(taint, tolerations) for taint in taints)
+
 
 def _offers(name: object, namespace: str, world: World) -> tuple[_Offer, ...]:
     """Return what the ClusterQueue of a LocalQueue offers, a group of resources each; nothing if no file has it."""
@@ -98,39 +109,48 @@ class _Offer:
     flavors: tuple[_Flavor, ...]
 
     def give(self, spec: dict[str, Any]) -> str:
-        """Add to a pod's spec what the first flavor that suits has; return what may go otherwise, or nothing."""
-        suit = [each for each in self.flavors if each.known and self._suits(each, spec)]
-        if not suit:
-            return self._why_never(spec) if all(each.known for each in self.flavors) else ""
-        first = suit[0]
-        spec["nodeSelector"] = {**_selectors(spec), **first.labels}
-        spec["tolerations"] = [*(spec.get("tolerations") or ()), *first.tolerations]
-        different = [each.name for each in suit if not first.gives(each)]
+        """Add to a pod's spec what the first flavor that suits has; return what may go otherwise, or nothing.
+
+        If none tolerates, and it is sure that Kueue admits none, the pods are planned as if the first were tolerated.
+        """
+        alike = [each for each in self.flavors if each.known and self._agrees(each, spec)]
+        suit = [each for each in alike if each.is_tolerated(spec)]
+        if not suit and not (self.flavors and all(each.known for each in self.flavors)):
+            return ""
+        if given := suit or alike:
+            given[0].add_to(spec)
+        return self._otherwise(*suit) if suit else self._why_never(spec, alike)
+
+    def _otherwise(self, first: _Flavor, *others: _Flavor) -> str:
+        """Return that Kueue may take a flavor after the first, which gives pods something else, or nothing."""
+        different = [each.name for each in others if not first.gives(each)]
         if not different:
             return ""
         return (
             f"planned for the flavor {first.name}: ClusterQueue {self.queue} may admit it to {' or '.join(different)}, "
-            f"too, when {first.name} has no quota left: select what one of them has to be sure"
+            f"too, when {first.name} has no quota left: to be sure, select the nodeLabels of one of them"
         )
 
-    def _suits(self, flavor: _Flavor, spec: Json) -> bool:
-        tolerations = [*(spec.get("tolerations") or ()), *flavor.tolerations]
-        taints = [each for each in flavor.taints if each.get("effect") in {"NoSchedule", "NoExecute"}]
-        agrees = self._selected(spec).items() <= flavor.labels.items()
-        return agrees and all(_tolerated(taint, tolerations) for taint in taints)
+    def _agrees(self, flavor: _Flavor, spec: Json) -> bool:
+        """Return whether pods select no other value of a label that flavors have."""
+        return self._selected(spec).items() <= flavor.labels.items()
 
     def _selected(self, spec: Json) -> dict[str, Any]:
         """Return what pods select of the labels that flavors have."""
         keys = {key for each in self.flavors for key in each.labels}
         return {key: value for key, value in sorted(_selectors(spec).items()) if key in keys}
 
-    def _why_never(self, spec: Json) -> str:
+    def _why_never(self, spec: Json, alike: Sequence[_Flavor]) -> str:
+        """Return why no flavor suits, and the remedy; `alike`: those whose nodeLabels the pods agree with."""
+        never = f"ClusterQueue {self.queue} never admits it"
+        if alike:
+            names = " or ".join(each.name for each in alike)
+            return f"{never}: the pods do not tolerate the nodeTaints of {names}: add a toleration to either"
         selects = ", ".join(f"{key}: {value}" for key, value in self._selected(spec).items())
-        what = f"the pods select {selects}" if selects else "their taints are not tolerated"
-        names = ", ".join(each.name for each in self.flavors) or "it"
+        names = ", ".join(each.name for each in self.flavors)
         return (
-            f"ClusterQueue {self.queue} never admits it: {what}, and no flavor of {names} suits: change the nodeLabels "
-            "of one, or the pods"
+            f"{never}: the pods select {selects}, and none of its flavors ({names}) has these nodeLabels: change those "
+            "of one, or what the pods select"
         )
 
 

@@ -106,8 +106,9 @@ def _gangs(workload: Workload, world: World) -> Iterator[str]:
         least = count_of(policy.get("gang") or {}, "minCount", 0)
         if least > pods:
             theirs = f"PodGroup {group}: spec.schedulingPolicy.gang.minCount is {least}"
+            are = "is" if pods == 1 else "are"
             yield (
-                f"{workload.name}: {theirs}, and only {pods} of its pods are there before a leader is scheduled: "
+                f"{workload.name}: {theirs}, and only {pods} of its pods {are} there before a leader is scheduled: "
                 f"it waits for ever, and no slice is made: set it to {pods} at most, or remove what has the other pods "
                 f"wait for their leaders ({_first(workload.kind)})"
             )
@@ -153,7 +154,7 @@ def _without_restarts(workload: Workload) -> Iterator[str]:
     on_spot = {job for job, each in workload.slices.items() if each.capacity.kind is CapacityKind.SPOT}
     preempted = "spot hosts may be preempted at any time, and nothing restarts the"
     if workload.kind is OwnerKind.JOB and on_spot and not _retried(spec):
-        yield f"{name}: {preempted} Job: set spec.backoffLimit, and continue from checkpoints"
+        yield f"{name}: {preempted} Job: set spec.backoffLimit above 0, and continue from checkpoints"
     if workload.kind is not OwnerKind.JOBSET:
         return
     policy = spec.get("failurePolicy") or {}
