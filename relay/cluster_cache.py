@@ -10,6 +10,7 @@ from itertools import chain, groupby
 from operator import attrgetter
 
 from relay.hosts.index import HostIndex
+from relay.hosts.occupants import is_controlled, is_live, occupant_of
 from relay.hosts.stays import Stays
 from relay.leader_index import LeaderIndex
 from relay.objects import (
@@ -291,7 +292,7 @@ class ClusterCache:
     def _staying(self, occupant: Occupant) -> Occupant | None:
         """Return a Job that stays without its leader, as of now; None if it is not live, or its leader is elsewhere."""
         workload = self._workloads.get(occupant.owner.uid)
-        if workload is None or not _is_live(workload):
+        if workload is None or not is_live(workload):
             return None
         pods = self._pods_of(workload, Place(occupant.replicated_job, occupant.job_index))
         if any(self.hosts.get(leader.node) is not None for leader in pods):
@@ -353,43 +354,6 @@ def mounted_volumes(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, 
         if leader.volumes:
             mounted[place.replicated_job].update(leader.volumes)
     return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
-
-
-def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
-    """Return the Job of a pod of this workload, its leader or another; None if the pod does not count.
-
-    It counts if the workload is active and ours, and the pod holds chips and is controlled by that Job. What else the
-    pod requests does not matter: a workload may have been edited since, and its templates say what new pods request. Of
-    templates that cannot be parsed it is not known which opted out: the pods of all count.
-
-    A tenant may write a pod with the labels of another's. Such a pod must neither keep hosts from being deleted nor
-    pass for the Job whose labels it has: its controller counts, which is looked for in the pod's own namespace. Of Jobs
-    that share a slice, the first stands for all.
-    """
-    if not pod.may_be_of(workload) or not _is_live(workload):
-        return None
-    asking = {request.replicated_job for request in workload.requests}
-    if workload.parse_error is None and pod.place.replicated_job not in asking:
-        return None  # its template opted out
-    if pod.hardware.chips < 1 or not is_controlled(pod, workload):
-        return None
-    place = workload.claimed(pod.place)
-    return Occupant(
-        owner=workload.ref.owner,
-        generation=workload.ref.generation,
-        replicated_job=place.replicated_job,
-        job_index=place.job_index,
-        pod_uid=pod.pod_uid,
-    )
-
-
-def is_controlled(pod: Leader, workload: Workload) -> bool:
-    """Return whether the Job or group whose labels a pod has controls it."""
-    return pod.job == workload.ref.owner.job_name(*pod.place)
-
-
-def _is_live(workload: Workload) -> bool:
-    return workload.served and workload.state is WorkloadState.ACTIVE
 
 
 def may_be_of(pool: LegacyPool, slice_: ClaimId, cluster: ClusterId) -> bool:

@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from relay.cluster_cache import occupant_of
+from relay.hosts.occupants import occupant_of
 from relay.objects import HostPod, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, HostsChanged, Occupant
 from tpu_slices.domain.records.hosts import Job, job_of

@@ -54,7 +54,7 @@ PINNED = {
     "JobSet": {JOBSET.version, JOBSET_EARLIER.version},
     "LeaderWorkerSet": {LWS.version},
     "Kueue": {KUEUE.version},
-    "plain Indexed Jobs": {KUBERNETES},
+    "plain Jobs": {KUBERNETES},
     "Python, functions and relay": {
         only(r"python:(3\.[\d.]+)-", *PYTHON_IMAGES),
         only(r'runtime += "(\w+)"', "infra/terraform/functions.tf"),
