@@ -61,8 +61,8 @@ def answers(plan: dict[str, Any]) -> Iterator[str]:
     if made:
         hosts, chips = (sum(each[part] for each in made) for part in ("hosts", "chips"))
         counts = {"slice": len(made), "host": hosts, "chip": chips}
-        usd = plan["price"]["usd_per_hour"]
-        price = [] if usd is None else [f"{usd:,.2f} USD/h"]
+        usd, unknown = plan["price"]["usd_per_hour"], plan["price"]["unknown"]
+        price = [*([f"{usd:,.2f} USD/h"] if usd is not None else ()), *(["price unknown"] if unknown else ())]
         yield ", ".join([*(f"{count} {each}{'s' * (count != 1)}" for each, count in counts.items()), *price])
     yield from (f"{reason}: {message}" for reason, message in reasons(plan))
     yield from (f"invalid: {each['message']}" for each in plan["invalid"])

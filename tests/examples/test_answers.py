@@ -28,9 +28,7 @@ NO_MANIFEST = {
 TELLING = (creation, queues, waits, caveats, placeholders)
 """What warns of manifests, or finds them invalid."""
 NO_EXAMPLE = {
-    "…: … is not known to be offered in …, but in ……: select another zone, or add a row to catalogue.zones of the "
-    "cluster's settings if it is offered to you there": "the settings of the examples have a row for each accelerator",
-    "no zone": "likewise",
+    "no zone": "each accelerator that has rows of zones is offered in one",
     "LocalQueue …, or what it leads to": "Kueue's webhook would not take such a queue",
     "line … has the placeholder …: fill it in first…": "the file is no YAML before",
 }
