@@ -76,11 +76,11 @@ class Process:
         self._outbox.demand_expired = self._relay.ask
         self._held_back = HeldBackTold(self._relay.held_back, calls, now)
         patience = Patience(settings.watch_silence, time.monotonic)
-        sources = cluster.sources(api, hosts_in=settings.hosts_in)
+        sources = cluster.sources(api, hosts_in=settings.hosts_in, serves_pods=bool(settings.serve))
         self._owners = OwnersTold(calls, now, self._health, self._relay.unserved, settings.vendor)
         self._watches: list[Watch[Any, Any]] = [
             *(Watch(source, self._relay.put, patience, chance) for source in sources),
-            Watch(cluster.unscheduled(api, settings.vendor), self._owners.put, patience, chance),
+            Watch(cluster.unscheduled(api, settings.vendor, settings.serve), self._owners.put, patience, chance),
         ]
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._keeper = NodeGroupKeeper(self._relay.groups_not_held, calls, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from relay.connection import in_words
 from relay.notices.unserved_pod import unserved
 from relay.objects import WORKLOADS, Aside, HostPod, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
 from relay.watch import Response, Source
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -46,10 +47,11 @@ SCALE_UP = "TriggeredScaleUp"
 (kubernetes/autoscaler, cluster-autoscaler/processors/status/eventing_scale_up_processor.go)."""
 
 
-def sources(api: client.ApiClient, *, hosts_in: str = "") -> tuple[Source[Kind, Known], ...]:
+def sources(api: client.ApiClient, *, hosts_in: str = "", serves_pods: bool = False) -> tuple[Source[Kind, Known], ...]:
     """Return what is watched: workloads, leader pods, and the nodes of our pools and of TPU Provisioner's.
 
     `hosts_in`: where the hosts of a self-managed cluster are; elsewhere TPUNodeGroups count as not installed.
+    `serves_pods`: whether pods by themselves are served; else they count as not installed.
     """
     core: Any = client.CoreV1Api(api)  # annotated for typed responses; here all are read raw
     leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.LEADERS)
@@ -59,10 +61,23 @@ def sources(api: client.ApiClient, *, hosts_in: str = "") -> tuple[Source[Kind, 
     group_leaders = partial(core.list_pod_for_all_namespaces, label_selector=translate.GROUP_LEADERS)
     hosts = partial(core.list_node, label_selector=translate.HOSTS)
     return (
-        *(_workloads(api, kind, served=bool(hosts_in) or kind is not Kind.NODE_GROUPS) for kind in WORKLOADS),
+        *(
+            _workloads(api, kind, served=bool(hosts_in) or kind is not Kind.NODE_GROUPS)
+            for kind in WORKLOADS
+            if kind is not Kind.PODS
+        ),
         Source(Kind.LEADERS, leaders, translate.leader, "uid", "pods", told_by=translate.told_by_pod),
         Source(Kind.UNINDEXED, unindexed, translate.leader, "uid", "pods", told_by=translate.told_by_pod),
         Source(Kind.GROUP_LEADERS, group_leaders, translate.group_leader, "uid", "pods", told_by=translate.told_by_pod),
+        Source(
+            Kind.PODS,
+            core.list_pod_for_all_namespaces,  # without a selector: what that loses seems to be deleted
+            translate.pod_by_itself,
+            "uid",
+            "pods",
+            lambda: serves_pods,
+            translate.told_by_pod,
+        ),
         Source(Kind.HOSTS, hosts, partial(translate.host, hosts_in=hosts_in), "name", "nodes"),
     )
 
@@ -82,6 +97,8 @@ def _workloads(api: client.ApiClient, kind: Kind, *, served: bool) -> Source[Kin
 
 
 def _is_installed(custom: Any, owner: OwnerKind) -> bool:
+    if owner is OwnerKind.POD:
+        return True
     group, _, version = owner.api_version.partition("/")
     try:
         resources = raw(custom.get_api_resources, group, version, seconds=TIMEOUTS)["resources"]
@@ -92,7 +109,9 @@ def _is_installed(custom: Any, owner: OwnerKind) -> bool:
     return any(each["name"] == PLURALS[owner] for each in resources)
 
 
-def unscheduled(api: client.ApiClient, vendor: Vendor = GKE) -> Source[Aside, UnservedPod]:
+def unscheduled(
+    api: client.ApiClient, vendor: Vendor = GKE, serve: Collection[PodsOf] = ()
+) -> Source[Aside, UnservedPod]:
     """Return the pods that have no node; those of JobSets, which are served, are left out."""
     core: Any = client.CoreV1Api(api)
     pods = partial(
@@ -100,7 +119,7 @@ def unscheduled(api: client.ApiClient, vendor: Vendor = GKE) -> Source[Aside, Un
         label_selector=f"!{JOBSET_NAME}",
         field_selector="spec.nodeName=,status.phase=Pending",
     )
-    return Source(Aside.UNSCHEDULED, pods, partial(unserved, vendor=vendor), "uid", "pods")
+    return Source(Aside.UNSCHEDULED, pods, partial(unserved, vendor=vendor, serve=serve), "uid", "pods")
 
 
 class Cluster:
@@ -120,6 +139,8 @@ class Cluster:
         plural = PLURALS[owner.kind]
         with converted_errors():
             try:
+                if owner.kind is OwnerKind.POD:
+                    return raw(self._core.read_namespaced_pod, owner.name, owner.namespace, seconds=TIMEOUTS)
                 read = partial(self._custom.get_namespaced_custom_object, group, version, owner.namespace, plural)
                 return raw(read, owner.name, seconds=TIMEOUTS)
             except ApiException as error:

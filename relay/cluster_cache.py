@@ -108,7 +108,7 @@ class ClusterCache:
 
     def _known(self, unparseable: Unparseable[Kind]) -> Known | None:
         match unparseable.kind:
-            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS | Kind.PODS:
                 return self._workloads.get(unparseable.identity)
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
                 return self.leaders.get(unparseable.identity)
@@ -118,7 +118,7 @@ class ClusterCache:
     def drop(self, kind: Kind, identity: str) -> Known | None:
         """Remove an object; return what it was, None if it is not known."""
         match kind:
-            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS | Kind.PODS:
                 self._unparseable.pop(WorkloadUid(identity), None)
                 self._aside.pop(identity, None)
                 workload = self._workloads.pop(identity, None)
@@ -132,7 +132,7 @@ class ClusterCache:
 
     def identities(self, kind: Kind) -> frozenset[str]:
         match kind:
-            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS:
+            case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS | Kind.PODS:
                 stored = (*self._workloads.items(), *self._aside.items())
                 known = {uid for uid, each in stored if each.ref.owner.kind is WORKLOADS[kind]}
                 return frozenset(known | {uid for uid, of in self._unparseable.items() if of is kind})

@@ -57,7 +57,7 @@ from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, 
 from relay.telling.workloads import HeldBack, Telling
 from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, Question, RepeatQuestion
-from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
 
 TIMING = Timing()
@@ -159,6 +159,8 @@ class FactQueue:
         match seen:
             case Workload():
                 self._follow_workload(seen, before if isinstance(before, Workload) else None, now)
+                if seen.leader is not None:
+                    self.saw(seen.leader, now)
             case Leader():
                 self._follow_leader(seen, before if isinstance(before, Leader) else None, now)
             case Host():
@@ -170,6 +172,8 @@ class FactQueue:
         self, kind: Kind, identity: str, now: datetime, last: Workload | None = None, deleted_at: str | None = None
     ) -> None:
         """Record that an object is gone; `last`, `deleted_at`: its final state and version, if a watch deleted it."""
+        if kind is Kind.PODS:
+            self.lost(Kind.LEADERS, identity, now)
         match gone := self.cache.drop(kind, identity):
             case Workload():
                 self._telling.lost(gone.ref.owner.uid)
@@ -178,6 +182,7 @@ class FactQueue:
             case Leader():
                 self._telling.stopped_waiting(gone, None)
                 self._telling.ended(gone, now)
+                self._may_be_replaced(gone, now)
                 self._looking.left([gone], now)
                 self._recount(self.cache.pools_at(gone.node), now)
             case Host():
@@ -186,6 +191,12 @@ class FactQueue:
                 self._recount({gone.pool}, now)
             case None:
                 pass
+
+    def _may_be_replaced(self, pod: Leader, now: datetime) -> None:
+        """Leave the hosts of a pod by itself to the next one of its controller, which may come right after it."""
+        if pod.workload.kind is OwnerKind.POD:
+            for pool in self.cache.pools_at(pod.node):
+                self.closing.replaced_until(pool, now + self._timing.vacated)
 
     def due(self, now: datetime) -> list[Due]:
         """Return the facts that are due, and schedule repetition; what is to be looked up rests until `resume`."""

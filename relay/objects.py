@@ -31,6 +31,7 @@ class Kind(StrEnum):
     LEADERS = "leaders"  # pods of Indexed Jobs, also of those of JobSets
     UNINDEXED = "unindexed-pods"  # pods of other Jobs that may lead
     GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets that lead slices
+    PODS = "pods"  # by themselves: each is a workload, and leads it
     HOSTS = "hosts"
 
 
@@ -45,6 +46,7 @@ WORKLOADS: Mapping[Kind, OwnerKind] = {
     Kind.JOBS: OwnerKind.JOB,
     Kind.LEADER_WORKER_SETS: OwnerKind.LEADER_WORKER_SET,
     Kind.NODE_GROUPS: OwnerKind.TPU_NODE_GROUP,
+    Kind.PODS: OwnerKind.POD,
 }
 """Of the kinds that are workloads, what they own slices as."""
 
@@ -56,7 +58,7 @@ class WorkloadName(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The position of a Job in its JobSet, or of a group in its LeaderWorkerSet; ("", 0) for a Job by itself."""
+    """The position of a Job in its JobSet, or of a group in its LeaderWorkerSet; ("", 0) for a Job or pod by itself."""
 
     replicated_job: str
     job_index: int
@@ -88,7 +90,7 @@ class Hardware(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A JobSet, Job or LeaderWorkerSet of which at least one pod template requests TPU chips, or a TPUNodeGroup."""
+    """A JobSet, Job or LeaderWorkerSet of which a pod template requests TPU chips, such a pod, or a TPUNodeGroup."""
 
     ref: WorkloadRef
     state: WorkloadState
@@ -108,6 +110,8 @@ class Workload:
     """Of a TPUNodeGroup."""
     created: datetime | None = None
     """When, by the API server that took it; None: that is not said."""
+    leader: Leader | None = None
+    """Of a pod by itself: what it is as its own leader."""
     sharing: frozenset[str] = field(init=False, repr=False, compare=False)
     """The replicatedJobs whose Jobs share a slice: it follows from `requests`, and is asked for with each event."""
 
@@ -183,13 +187,13 @@ class Unserved(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leader:
-    """A pod that may lead a Job or a group of a LeaderWorkerSet; in a HostPod any other, too."""
+    """A pod that may lead a Job or a group of a LeaderWorkerSet, or is by itself; in a HostPod any other, too."""
 
     pod: str
     pod_uid: str
     workload: WorkloadName
     workload_uid: WorkloadUid | None
-    """From the JobSet controller's label or the Job's reference; None if there is none."""
+    """From the JobSet controller's label, the Job's reference, or the pod itself; None if there is none."""
     job: str | None
     """What its controller makes it the leader of: the Job, or the group; None if no such controller is named."""
     asks: WaitingLeader
@@ -228,9 +232,8 @@ class Leader:
     @property
     def kind(self) -> Kind:
         """As what it is watched."""
-        if self.workload.kind is OwnerKind.LEADER_WORKER_SET:
-            return Kind.GROUP_LEADERS
-        return Kind.LEADERS if self.indexed else Kind.UNINDEXED
+        of_kind = {OwnerKind.LEADER_WORKER_SET: Kind.GROUP_LEADERS, OwnerKind.POD: Kind.PODS}
+        return of_kind.get(self.workload.kind) or (Kind.LEADERS if self.indexed else Kind.UNINDEXED)
 
     @property
     def place(self) -> Place:

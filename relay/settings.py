@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 from tpu_slices.wire.topics import Topic
@@ -33,6 +34,8 @@ class Settings:
     probe_socket: str
     """PROBE_SOCKET (none), the name of the abstract Unix socket at which probes are answered; none: they are not."""
 
+    serve: tuple[PodsOf, ...]
+    """SERVE (none), whose pods get a slice each, by the cluster's settings, with commas; none: they are not watched."""
     hosts_in: str
     """HOSTS_IN (none), `projects/P/locations/L` of a self-managed cluster's hosts: only there TPUNodeGroups are
     watched, and only nodes whose providerID says so count."""
@@ -50,6 +53,7 @@ class Settings:
             watch_silence=_number(environment, "WATCH_SILENCE_SECONDS", 90, (1, 200)),
             publish_patience=_number(environment, "PUBLISH_PATIENCE_SECONDS", 120, (1, 3600)),
             probe_socket=environment.get("PROBE_SOCKET", ""),
+            serve=serve_of(environment.get("SERVE", "")),
             hosts_in=_hosts_in(environment.get("HOSTS_IN", "")),
         )
 
@@ -73,6 +77,14 @@ def _cluster(text: str) -> ClusterId:
         return cluster_id(text)
     except ValueError as error:
         raise ValueError(f"CLUSTER: {error}") from error
+
+
+def serve_of(text: str) -> tuple[PodsOf, ...]:
+    """Return whose pods get a slice each, as SERVE says with commas. Raise ValueError."""
+    try:
+        return tuple(PodsOf(each.strip()) for each in text.split(",") if each.strip())
+    except ValueError as error:
+        raise ValueError(f'SERVE: "{text}" has more than {", ".join(PodsOf)}') from error
 
 
 def _hosts_in(text: str) -> str:

@@ -66,12 +66,13 @@ from tpu_slices.wire.jobs import JOB_NAME
 from tpu_slices.wire.jobsets import condition, strings
 from tpu_slices.wire.leaders import (
     LeaderOf,
+    itself,
     leader_of_a_group,
     leader_of_a_job,
     member_of_a_group,
     member_of_a_job,
 )
-from tpu_slices.wire.readers import Reader
+from tpu_slices.wire.readers import READERS, Reader
 from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
@@ -161,6 +162,13 @@ def group_leader(obj: Json) -> Leader | None:
     return _leader(obj, leader_of_a_group(obj))
 
 
+def pod_by_itself(obj: Json) -> Workload | None:
+    """Return a v1 Pod that is a workload by itself, with its leader; None if it is none, or is not pinned to a key."""
+    leads = _leader(obj, itself(obj))
+    seen = workload(READERS[OwnerKind.POD], obj) if leads is not None else None
+    return replace(seen, leader=leads) if seen is not None else None
+
+
 def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
     if leads is None:
         return None
@@ -194,7 +202,7 @@ def pod_on_a_host(obj: Json) -> HostPod | None:
     if has_ended(obj) or chips_of(obj) == 0:
         return None
     try:
-        member = _leader(obj, member_of_a_group(obj) or member_of_a_job(obj))
+        member = _leader(obj, member_of_a_group(obj) or member_of_a_job(obj) or itself(obj))
     except (KeyError, TypeError, ValueError, AttributeError):  # its labels say nothing that can be read
         member = None
     ends_by = metadata.get("deletionTimestamp")

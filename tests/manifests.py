@@ -37,6 +37,7 @@ def a_manifest(
             "replicas": slices,
             "leaderWorkerTemplate": {"size": hosts, "workerTemplate": template},
         },
+        OwnerKind.POD: template["spec"],
     }
     exclusive = {_EXCLUSIVE[kind]: asked.exclusive_topology} if asked.exclusive_topology and kind in _EXCLUSIVE else {}
     metadata = {"annotations": exclusive} if exclusive else {}

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from relay.objects import PoolKey
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, an_owner, settings
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset_ref, a_request, an_owner, settings
 from tests.manifests import a_manifest
 from tests.node_groups import two_hosts
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -67,6 +67,14 @@ class World(System):
         workload = LiveWorkload(a_jobset_ref(owner=owner), manifest or a_manifest(kind, slices))
         self.cluster.puts(workload)
         return workload
+
+    def pod_appears(self, name: str = "web-1", key: str = "uid-rs", **changes: Any) -> LiveWorkload:
+        """Let a pod by itself appear; its controller's pods have one key."""
+        owner = an_owner(name, kind=OwnerKind.POD, uid=WorkloadUid(f"uid-{name}-{len(self.workloads)}"))
+        request = a_request(**{"accelerator": "tpu-v4-podslice", "topology": "2x2x1", **changes})
+        pod = LiveWorkload(a_jobset_ref(owner=owner), a_manifest(OwnerKind.POD, request=request), key=key)
+        self.cluster.puts(pod)
+        return pod
 
     def group_appears(self, manifest: Json | None = None, name: str = "group", **changes: str) -> LiveWorkload:
         """Let somebody apply a TPUNodeGroup."""

@@ -1,4 +1,4 @@
-"""`python -m infra.kubernetes`: writes the relay's overlay for each cluster, `INTO/CLUSTER/kustomization.yaml`."""
+"""`python -m infra.kubernetes`: writes what is applied to each cluster, as `INTO/CLUSTER/kustomization.yaml`."""
 
 import argparse
 import sys
@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             version=asked.version,
             image=image,
             hosts_in=file.settings.path if file.settings.self_managed else "",
+            serve=file.settings.serve,
         )
         write(relay, asked.into / file.cluster)
     return 0

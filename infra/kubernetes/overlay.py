@@ -3,13 +3,14 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.slices import ClusterId
 
 BASE = Path(__file__).resolve().parent / "relay" / "base"
@@ -28,6 +29,7 @@ PLACEHOLDER = "overlay.invalid/relay"
 POLICY = Path(__file__).resolve().parent / "admission.yaml"
 """The admission policy, whose settings the webhook has, too."""
 _SETTINGS = {"STRIP_SPOT_AND_RESERVATION": "stripSpotAndReservation", "LOCATION_HINT": "locationHint"}
+_SERVES_NONE = "    - name: serve\n      expression: '[]'\n"
 _PULLED = {
     "apiVersion": "v1",
     "kind": "ServiceAccount",
@@ -64,6 +66,13 @@ class Relay:
     image: Image
     hosts_in: str = ""
     """`projects/P/locations/L` of a self-managed cluster's hosts; empty: the cluster is one of GKE."""
+    serve: tuple[PodsOf, ...] = ()
+    """Whose pods get a slice each, as the cluster's settings say."""
+
+    @property
+    def served(self) -> dict[str, str]:
+        """The environment variable by which relay and webhook know it."""
+        return {"SERVE": ",".join(self.serve)} if self.serve else {}
 
 
 def account_of(cluster: str) -> str:
@@ -75,7 +84,7 @@ def kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
     """Return the overlay that is to be in a folder."""
     components = [_seen_from(folder, each) for each in COMPONENTS if relay.hosts_in]
     env = {"CLUSTER": relay.cluster, "GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version}
-    env |= {"HOSTS_IN": relay.hosts_in} if relay.hosts_in else {}
+    env |= ({"HOSTS_IN": relay.hosts_in} if relay.hosts_in else {}) | relay.served
     rename = [{"op": "replace", "path": "/metadata/name", "value": account_of(relay.cluster)}]
     return {
         **_begun(relay, BASE, folder),
@@ -93,7 +102,7 @@ def kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
 
 def webhook_kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
     """Return the overlay of the admission webhook, which runs from the relay's image, that is to be in a folder."""
-    env = {"GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version, **pinning_settings()}
+    env = {"GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version, **pinning_settings(), **relay.served}
     patches = [_with_env(WEBHOOK.name, env), *([_PULLED] if relay.hosts_in else [])]
     return {
         **_begun(relay, WEBHOOK, folder),
@@ -115,12 +124,24 @@ def pinning_settings(policy: Path = POLICY) -> dict[str, str]:
     return read
 
 
+def policy_of(serve: Iterable[PodsOf], policy: Path = POLICY) -> str:
+    """Return the admission policy of a cluster whose settings serve these pods: that of all, with its setting."""
+    text = policy.read_text(encoding="utf-8")
+    if text.count(_SERVES_NONE) != 1:
+        raise ValueError(
+            f"{policy.name}: the setting serve is not as it is replaced for each cluster: {_SERVES_NONE!r}"
+        )
+    kinds = ", ".join(f"'{each}'" for each in serve)
+    return text.replace(_SERVES_NONE, _SERVES_NONE.replace("'[]'", f'"[{kinds}]"')) if kinds else text
+
+
 def write(relay: Relay, folder: Path) -> None:
-    """Write the overlay into a folder, and that of the webhook into `webhook` in it. Folders are created."""
+    """Write the overlay into a folder, that of the webhook into `webhook` in it, and the policy. They are created."""
     for each, made in ((folder, kustomization), (folder / WEBHOOK.name, webhook_kustomization)):
         each.mkdir(parents=True, exist_ok=True)
         text = yaml.dump(made(relay, each), Dumper=_Readable, sort_keys=False, width=120)
         (each / KUSTOMIZATION).write_text(text, encoding="utf-8")
+    (folder / POLICY.name).write_text(policy_of(relay.serve), encoding="utf-8")
 
 
 def _begun(relay: Relay, base: Path, folder: Path) -> dict[str, Any]:

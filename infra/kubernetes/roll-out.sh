@@ -16,7 +16,7 @@ if [[ "$name" == - ]]; then
   kubectl kustomize "build/relay/$cluster" > "build/relay/$cluster/relay.yaml"
   kubectl kustomize "build/relay/$cluster/webhook" > "build/relay/$cluster/webhook.yaml"
   gcloud storage cp "build/relay/$cluster/relay.yaml" "build/relay/$cluster/webhook.yaml" \
-    infra/kubernetes/admission.yaml infra/kubernetes/webhook-configuration.yaml "$kept/"
+    "build/relay/$cluster/admission.yaml" infra/kubernetes/webhook-configuration.yaml "$kept/"
   cat << EOF
 $cluster is self-managed. Where kubectl reaches it, run:
   gcloud storage cat $kept/relay.yaml | kubectl apply --server-side --filename -
@@ -56,7 +56,7 @@ kubectl rollout status deployment/relay --namespace "$namespace" --timeout 5m
 # Releases up to 0.1 ran the relay as this one, in every cluster. No role is bound to it any more.
 kubectl delete serviceaccount relay --namespace "$namespace" --ignore-not-found
 
-policy=infra/kubernetes/admission.yaml
+policy="build/relay/$cluster/admission.yaml" # as infra/kubernetes/admission.yaml, with what the cluster's settings serve
 webhook="build/relay/$cluster/webhook" configuration=infra/kubernetes/webhook-configuration.yaml
 remove() { kubectl delete --ignore-not-found "$@"; }
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tpu_slices.domain.model.clusters import PodsOf
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Addresses:
@@ -25,6 +27,8 @@ class Addresses:
     functions: Mapping[str, str]
     folder: Path
     compute: str = ""
+    serve: tuple[PodsOf, ...] = ()
+    """Whose pods get a slice each: what the policy, the webhook and the relay are told."""
     live_path: str | None = None
     """The path of a cluster of a GKE that is not the stack's own; `gke` is then empty, unless it is an emulator too."""
 
@@ -35,6 +39,11 @@ class Addresses:
         if self.compute:
             return f"projects/{self.project}/locations/{self.location}"
         return f"projects/{self.project}/locations/{self.location}/clusters/{self.cluster_id}"
+
+    @property
+    def served(self) -> dict[str, str]:
+        """Return the environment variable by which webhook and relay know whose pods get a slice each."""
+        return {"SERVE": ",".join(self.serve)}
 
     @property
     def hosts_in(self) -> str:

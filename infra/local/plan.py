@@ -9,6 +9,8 @@ from pathlib import Path
 from infra.local.addresses import Addresses
 from infra.local.cluster_choice import Borrowed, ClusterChoice, Embedded
 from infra.local.live_target import Live
+from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices_cli.settings_file import read_settings
 from tpu_standins.compute.booting.host import cannot_be_used
 from tpu_standins.processes import Program, Says
 
@@ -25,8 +27,8 @@ class Plan:
 
     `queues`: whether a cluster of the stack's own has Kueue. `compute`: whether its slices are on a local Compute
     Engine, as those of a self-managed cluster are. `unbooted`: why its VMs do not run their startup script; empty: they
-    do. `gke_arguments` and `compute_arguments` are additional arguments of `python -m tpu_standins.gke` and
-    `tpu_standins.compute`, their pace for example.
+    do. `serve`: whose pods get a slice each, as the cluster's settings say. `gke_arguments` and `compute_arguments` are
+    additional arguments of `python -m tpu_standins.gke` and `tpu_standins.compute`, their pace for example.
     """
 
     root: Path = REPOSITORY
@@ -39,6 +41,7 @@ class Plan:
     queues: bool = False
     compute: bool = False
     unbooted: str = ""
+    serve: tuple[PodsOf, ...] = ()
     gke_arguments: tuple[str, ...] = ()
     compute_arguments: tuple[str, ...] = ()
 
@@ -75,6 +78,11 @@ class Plan:
         )
 
 
+def settings_of(cluster_id: str, project: str = "demo-project") -> Path:
+    """Return the file of the settings of a stack's cluster."""
+    return REPOSITORY / "infra" / "clusters" / project / f"{cluster_id}.yaml"
+
+
 def id_of(*, compute: bool) -> str:
     """Return the id of a stack's cluster: of one of GKE, or of a self-managed one on Compute Engine."""
     return SELF_MANAGED_ID if compute else CLUSTER_ID
@@ -89,5 +97,6 @@ def planned(state: Path, cluster: ClusterChoice, *, compute: bool, sweep_seconds
         compute=compute,
         unbooted=cannot_be_used() if compute else "",
         sweep_seconds=sweep_seconds,
+        serve=read_settings(settings_of(id_of(compute=compute))).settings.serve,
         queues=queues,
     )

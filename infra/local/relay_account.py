@@ -13,9 +13,10 @@ from pathlib import Path
 
 import yaml
 
-from infra.kubernetes.overlay import NAMESPACE, Image, Relay, account_of, write
+from infra.kubernetes.overlay import NAMESPACE, Image, Relay, account_of, policy_of, write
 from infra.local.addresses import Addresses
 from infra.local.scheduler import repeated
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.errors import ApiError
@@ -36,8 +37,6 @@ NOT_EVERYWHERE = tuple(
     f"{kind}AdmissionPolicy{part}" for kind in ("Mutating", "Validating") for part in ("", "Binding")
 )
 """The kinds that are applied where the API server has them: the embedded one does not."""
-PINNING = Path(__file__).resolve().parents[1] / "kubernetes" / "admission.yaml"
-"""The admission policy by which pods are pinned to slices, as the build applies it."""
 UNNEEDED = Image("unneeded", "unneeded")
 MANAGER = "tpu-slices-local"
 """The field manager of what the stack applies."""
@@ -46,13 +45,20 @@ _RENEW_EVERY = 0.8 * _SECONDS  # as in k8s.io/kubernetes pkg/kubelet/token
 
 
 @cache
-def manifests(cluster: str, *, hosts_in: str = "") -> tuple[Object, ...]:
+def manifests(cluster: str, *, hosts_in: str = "", serve: tuple[PodsOf, ...] = ()) -> tuple[Object, ...]:
     """Return the manifests that are applied for a cluster, as the build's are made, with the labels of what is ours."""
-    relay = Relay(cluster=ClusterId(cluster), project="unneeded", version="local", image=UNNEEDED, hosts_in=hosts_in)
+    relay = Relay(
+        cluster=ClusterId(cluster),
+        project="unneeded",
+        version="local",
+        image=UNNEEDED,
+        hosts_in=hosts_in,
+        serve=serve,
+    )
     with tempfile.TemporaryDirectory() as folder:
         write(relay, Path(folder))
         built = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
-    documents = (*yaml.safe_load_all(built.stdout), *yaml.safe_load_all(PINNING.read_text(encoding="utf-8")))
+    documents = (*yaml.safe_load_all(built.stdout), *yaml.safe_load_all(policy_of(serve)))
     return tuple(marked(each) for each in documents if each["kind"] not in LEFT_OUT)
 
 
@@ -85,7 +91,7 @@ def open_account(addresses: Addresses, *, within: float = PATIENCE_SECONDS) -> N
     Raises ApiError, or ProgramFailed if the API server does not serve a kind of theirs within so many seconds.
     """
     with closing(Api.of(addresses.kubeconfig)) as api:
-        for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in):
+        for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in, serve=addresses.serve):
             _apply(api, manifest, within)
         write_private(addresses.relay_token, token_of(api, account_of(addresses.cluster_id)))
     way = addresses.proxy_kubeconfig.read_text(encoding="utf-8")

@@ -9,14 +9,14 @@ import yaml
 from google.cloud import firestore
 
 from infra.local.addresses import Addresses
-from infra.local.plan import REPOSITORY
+from infra.local.plan import settings_of
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings, encode_settings, settings_key
 from tpu_slices.wire.documents import Fields
 
 
 def file_of(addresses: Addresses) -> Path:
-    return REPOSITORY / "infra" / "clusters" / addresses.project / f"{addresses.cluster_id}.yaml"
+    return settings_of(addresses.cluster_id, addresses.project)
 
 
 def checked(text: str, cluster: ClusterId) -> Fields:

@@ -89,6 +89,7 @@ def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
         proxy_buttons=f"http://127.0.0.1:{proxy_buttons}",
         functions={name: f"http://127.0.0.1:{port}" for name, port in zip(functions, rest, strict=True)},
         folder=plan.state,
+        serve=plan.serve,
         live_path=plan.live.path if plan.live else None,
     )
 
@@ -142,5 +143,5 @@ def faults(plan: Plan, addresses: Addresses) -> Program:
 
 def local_relay(plan: Plan, addresses: Addresses) -> Program:
     """Return the relay, ready once its watches are established; it has the permissions of its own role."""
-    own = {"KUBECONFIG": str(addresses.relay_kubeconfig), "HOSTS_IN": addresses.hosts_in}
+    own = {"KUBECONFIG": str(addresses.relay_kubeconfig), "HOSTS_IN": addresses.hosts_in, **addresses.served}
     return plan.module("relay", ("relay",), "ready", addresses, own)

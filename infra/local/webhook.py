@@ -60,6 +60,7 @@ def program(plan: Plan, addresses: Addresses, port: int) -> Program:
         "PORT": str(port),
         "NAMES": HOST,
         "DRAIN_SECONDS": "0",
+        **addresses.served,
     }
     return replace(plan, root=REPOSITORY).module(
         "webhook", ("relay.webhook",), f"listening on https://{HOST}:{port}", addresses, own

@@ -77,7 +77,7 @@ class Asked:
     evict_by: datetime | None = None
     """Hosts are closed whoever is on them, and all pods evicted, until then at the latest; None: neither."""
     again_at: datetime | None = None
-    """Before which it is not answered that nobody is there: that could not be proven a moment ago."""
+    """Before which it is not answered that nobody is there: that could not be proven, or a pod just left."""
     evicted: bool = False
     """Whether no pod was left on the hosts after they were closed."""
     withheld_since: datetime
@@ -201,6 +201,12 @@ class Closing:
             self._asked[pool] = replace(asked, progress=Progress.ASKED, again_at=again_at)
         return again_at
 
+    def replaced_until(self, pool: Pool, at: datetime) -> None:
+        """Let it not be answered before then that nobody is there: the pod that left may be replaced until then."""
+        asked = self._asked.get(pool)
+        if asked is not None and asked.progress is Progress.ASKED:
+            self._asked[pool] = replace(asked, again_at=max(at, asked.again_at or at))
+
     def answered_by(self, pool: Pool, count: Count, now: datetime) -> datetime | None:
         """Return until when the relay withholds reports of hosts that it closes or keys: its answer says all at once.
 
@@ -224,6 +230,7 @@ class Closing:
             if asked.empty_since is not None:
                 self._asked[pool] = replace(asked, empty_since=None)
             at = asked.evict_by or asked.since + self._timing.answer_within
+            at = min(at, asked.again_at) if asked.again_at is not None and asked.again_at > now else at
             return at if asked.progress is Progress.ASKED and at > now else None
         empty_since = asked.empty_since or now
         self._asked[pool] = replace(asked, empty_since=empty_since)

@@ -66,7 +66,8 @@ ROUND_SECONDS = 10.0
 MOST_EVENTS = 1_000
 
 _REPLICA_SET = ("apps/v1", "ReplicaSet")
-_SERVED = {(kind.api_version, kind.value): kind for kind in OwnerKind if not kind.declares}
+_SERVED = {(kind.api_version, kind.value): kind for kind in set(OwnerKind) - {OwnerKind.TPU_NODE_GROUP, OwnerKind.POD}}
+"""The kinds of which an object itself says whether it is served: a pod has said so when its owner is told."""
 _WHAT = {OwnerReason.NOT_SERVED: "gets no slice", OwnerReason.AWAITING_POD_GROUP: "waits"}
 _Told = tuple[Reference, OwnerReason]
 

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from relay import translate
-from relay.objects import Leader, Reference, UnservedPod
+from relay.objects import Leader, Reference, Unserved, UnservedPod
 from relay.translate import asks_us, cannot_be_scheduled, controller_of
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
 from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.vendors import GKE, Vendor
-from tpu_slices.wire import leader_worker_sets
+from tpu_slices.wire import leader_worker_sets, pods
 from tpu_slices.wire.jobsets import strings
 from tpu_slices.wire.tpu_objects import provisioned_by_gke
 from tpu_slices.wire.workloads import JOBSET_NAME, Json
 
 
-def unserved(obj: Json, vendor: Vendor = GKE) -> UnservedPod | None:
-    """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node."""
+def unserved(obj: Json, vendor: Vendor = GKE, serve: Collection[PodsOf] = ()) -> UnservedPod | None:
+    """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node.
+
+    `serve`: whose pods get a slice each, of which those are told that cannot.
+    """
     metadata = obj["metadata"]
     if JOBSET_NAME in strings(metadata, "labels"):
         return None
@@ -25,6 +31,10 @@ def unserved(obj: Json, vendor: Vendor = GKE) -> UnservedPod | None:
     claims = why is not None and why.reason is OwnerReason.NOT_SERVED
     if not waits or (vendor is GKE and not claims and _is_for_gke(obj)):
         return None
+    if why is None and pods.made_by(obj) in serve:
+        if pods.key_of(obj):
+            return None
+        why = Unserved(OwnerReason.NOT_SERVED, pods.not_ours(obj) or pods.UNPINNED)
     return UnservedPod(metadata["uid"], _owner_of(metadata), why)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from relay.webhook.pods import Json, Pod
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS, LOCATION_HINT
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.planning.pool_labels import (
@@ -35,6 +36,8 @@ class Options:
     """Whether node selectors of spot, reservations and flex-start are removed."""
     location_hint: str = ""
     """Where Google places slices, as agreed with Google; empty: there is no hint."""
+    serve: tuple[PodsOf, ...] = ()
+    """Whose pods get a slice each."""
 
 
 def meant_for(pod: Pod) -> list[Requirements]:
@@ -54,6 +57,7 @@ def meant_for(pod: Pod) -> list[Requirements]:
     keyed = [_within(KEY_LABEL, *workload.keys), in_namespace]
     named = [_within(PARENT_KIND_LABEL, workload.kind), in_namespace, _within(PARENT_NAME_LABEL, workload.name)]
     sets = [keyed, [*named, _without(KEY_LABEL)]] if workload.keys else [named]
+    sets = sets if workload.name else [keyed]
     return [*sets, [_static()]] if pod.is_kept_together else sets
 
 

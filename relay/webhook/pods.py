@@ -6,13 +6,14 @@ The fields are of their schema's types: the API server has read them before it a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 from relay.objects import Reference
 from relay.translate import controller_of
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.facts import (
     EXCLUSIVE,
     GROUP_EXCLUSIVE,
@@ -23,6 +24,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS, GROUP_KEYS, NODE_POOL, TOPOLOGY
 from tpu_slices.wire.jobs import fills_a_slice
 from tpu_slices.wire.leader_worker_sets import GROUP_KEY, NAME, SUBGROUP_SIZE
+from tpu_slices.wire.pods import made_by, new_key
 from tpu_slices.wire.workloads import (
     CHIPS,
     COMPLETION_INDEX,
@@ -44,7 +46,8 @@ _INDEX = re.compile(r"[0-9]{1,9}")
 class Workload:
     """What hosts are made for: a Job or LeaderWorkerSet by its name, and the keys of the pod in question.
 
-    `kind` is that of the label google.com/tpu-provisioner-parent-kind. No key: it is not known yet.
+    `kind` is that of the label google.com/tpu-provisioner-parent-kind. No key: it is not known yet. No name: its hosts
+    are those with the key alone.
     """
 
     kind: str
@@ -64,9 +67,12 @@ class Pod:
     controller: Reference | None
     containers: tuple[Json, ...]
     init_containers: tuple[Json, ...]
+    key_by_itself: str
+    """The key that it has if it is a workload by itself; empty: the cluster's settings do not serve such."""
 
     @classmethod
-    def read(cls, obj: Mapping[str, Any]) -> Self:
+    def read(cls, obj: Mapping[str, Any], serve: Collection[PodsOf] = ()) -> Self:
+        """Return a pod; `serve`: whose pods are workloads by themselves."""
         metadata, spec = obj["metadata"], obj["spec"]
         return cls(
             namespace=metadata["namespace"],
@@ -77,6 +83,7 @@ class Pod:
             controller=controller_of(metadata),
             containers=tuple(spec["containers"]),
             init_containers=tuple(spec.get("initContainers") or ()),
+            key_by_itself=new_key(obj) if made_by(obj) in serve else "",
         )
 
     @property
@@ -104,6 +111,8 @@ class Pod:
         | - not labelled with the JobSet's UID, or the indices     | none            |                            |
         | of an Indexed Job by itself                              | job             | its UID                    |
         | of a Job that is not Indexed, which fills a slice        | job             | as if it were              |
+        | by itself, where settings serve such, which fills one    | pod             | its controller's UID, or   |
+        |                                                          |                 | that of its name           |
         | any other                                                | none            |                            |
         """
         if self._is_static:
@@ -111,6 +120,8 @@ class Pod:
         if group := self.labels.get(NAME):
             key = self.labels.get(GROUP_KEY)
             return Workload("leaderworkerset", group, () if key is None else (key,))
+        if self.key_by_itself and self._fills_a_slice:
+            return Workload("pod", "", (self.key_by_itself,))
         if (job := self._job) is None:
             return None
         keys = self._keys_of_job(job)

@@ -41,7 +41,7 @@ def _placed(request: Json, options: Options) -> Json:
     try:
         obj = request["object"]
         obj["metadata"].setdefault("namespace", request["namespace"])
-        operations = patch_of(Pod.read(obj), options)
+        operations = patch_of(Pod.read(obj, options.serve), options)
     except _UNREADABLE as error:
         why = f"Where this pod may run cannot be told, as it cannot be read: {type(error).__name__}: {error}"
         return {"allowed": False, "status": {"code": _BAD_REQUEST, "reason": "BadRequest", "message": why}}

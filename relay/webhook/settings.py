@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Self
 
+from relay.settings import serve_of
 from relay.webhook.authorities import LIFE
 from relay.webhook.placing import Options
 from tpu_slices.domain.planning.host_labels import is_label_value
@@ -28,7 +29,7 @@ class Settings:
     """NAMES (webhook.NAMESPACE.svc), by which the API server calls it: DNS names and IP addresses, with commas."""
     options: Options
     """STRIP_SPOT_AND_RESERVATION (false), `true` together with force_on_demand in the cluster's settings; LOCATION_HINT
-    (none), where Google should place slices, as agreed with Google."""
+    (none), where Google should place slices, as agreed with Google; SERVE (none), whose pods get a slice each."""
     life: timedelta
     """AUTHORITY_SECONDS (360 days), how long a certificate authority is trusted. It is renewed after two thirds."""
     drain_seconds: float
@@ -49,6 +50,7 @@ class Settings:
             options=Options(
                 strips_capacity=_flag(environment, "STRIP_SPOT_AND_RESERVATION"),
                 location_hint=_hint(environment.get("LOCATION_HINT", "")),
+                serve=serve_of(environment.get("SERVE", "")),
             ),
             life=timedelta(seconds=_number(environment, "AUTHORITY_SECONDS", int(LIFE.total_seconds()), (10, 1 << 30))),
             drain_seconds=_number(environment, "DRAIN_SECONDS", 15, (0, 600)),

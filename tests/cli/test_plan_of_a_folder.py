@@ -161,7 +161,7 @@ def test_a_single_pod_has_its_answer_in_json(slices: Slices) -> None:
     assert found["slices"] == []
     (skipped,) = found["skipped"]
     assert (skipped["reason"], skipped["name"]) == ("NotServed", "try")
-    assert "the slice of a single pod" in skipped["message"]
+    assert "a pod by itself gets none here" in skipped["message"]
 
 
 def changed(**metadata: Any) -> Any:

@@ -17,6 +17,7 @@ ONE_HOST = {
     "cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice",
     "cloud.google.com/gke-tpu-topology": "2x4",
 }
+TOPOLOGY = "cloud.google.com/gke-tpu-topology"
 OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 
 
@@ -155,6 +156,29 @@ def worker_pod(index: int = 0, worker: int = 1, *, leader_has_chips: bool = Fals
     metadata = {"annotations": annotations, **parts.pop("metadata", {})}
     name = f"serve-{index}-{worker}"
     return _pod(name, f"pod-{name}", labels, owner, {**parts, "metadata": metadata})
+
+
+def single_pod(name: str = "web-1-x2x4z", *, key: str = "u-rs", node: str | None = None, **parts: Any) -> Json:
+    """Return a Deployment's pod for a whole host, that the policy pinned; no key: to static hosts. Varied as `pod`."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u-rs", "controller": True}
+    keyed = [
+        _required("google.com/tpu-slice-key", key),
+        _required("google.com/tpu-provisioner-parent-namespace", "research"),
+    ]
+    terms = [*([keyed] if key else []), [{"key": "google.com/nodepool-manager", "operator": "DoesNotExist"}]]
+    required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec: Json = {"nodeSelector": {**SELECTOR, TOPOLOGY: "2x2x1"}, "affinity": affinity}
+    status: Json = {}
+    if node is not None:
+        spec["nodeName"] = node
+        status = {"phase": "Running", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+    parts = parts | {"spec": spec | parts.get("spec", {}), "status": status | parts.get("status", {})}
+    return _pod(name, f"u-{name}", {"app": "web"}, owner, parts)
+
+
+def _required(key: str, value: str) -> Json:
+    return {"key": key, "operator": "In", "values": [value]}
 
 
 def _pod(name: str, uid: str, labels: dict[str, str], owner: Json, parts: Json) -> Json:

@@ -31,7 +31,7 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
     }
     assert allowed == {
         *((f"{kind.lower()}s", verb) for kind in OwnerKind if not kind.declares for verb in ("get", "list", "watch")),
-        *((resource, verb) for resource in ("pods", "nodes") for verb in ("list", "watch")),
+        *(("nodes", verb) for verb in ("list", "watch")),
         ("events", "create"),
         ("events", "patch"),
         ("nodes", "patch"),
@@ -119,6 +119,7 @@ def test_the_relays_topic_and_subscriptions_are_created() -> None:
         ({"WATCH_SILENCE_SECONDS": "0"}, "is not a number from 1 to 200"),
         ({"WATCH_SILENCE_SECONDS": "nan"}, "is not a number from 1 to 200"),
         ({"HOSTS_IN": "us-central1"}, 'HOSTS_IN: "us-central1" is not projects/P/locations/L'),
+        ({"SERVE": "Deployment,DaemonSet"}, 'SERVE: "Deployment,DaemonSet" has more than Pod, Deployment, StatefulSet'),
         ({"PUBLISH_PATIENCE_SECONDS": "x"}, 'PUBLISH_PATIENCE_SECONDS: "x" is not a number from 1 to 3600'),
     ],
 )

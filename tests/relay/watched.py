@@ -45,6 +45,7 @@ READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {
     Kind.LEADERS: translate.leader,
     Kind.UNINDEXED: translate.leader,
     Kind.GROUP_LEADERS: translate.group_leader,
+    Kind.PODS: translate.pod_by_itself,
     Kind.HOSTS: translate.host,
 }
 KINDS = {

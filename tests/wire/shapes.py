@@ -15,8 +15,8 @@ from tpu_slices.wire import documents, messages
 Shape = Mapping[str, Any]
 UNKNOWN_IS_READ = {"Reason"}
 """Enums of which a value that is not known is read all the same."""
-NOWHERE_BEFORE = {("OwnerKind", "TPUNodeGroup")}
-"""Values of enums that only clusters have whose settings the last release refuses: those on Compute Engine."""
+NOWHERE_BEFORE = {("OwnerKind", "TPUNodeGroup"), ("OwnerKind", "Pod")}
+"""Values of enums that only clusters have whose settings the last release refuses: on Compute Engine, with `serve`."""
 _SAYS_NOTHING_OF_THE_SHAPE = {"title", "description", "default"}
 
 

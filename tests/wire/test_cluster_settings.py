@@ -16,6 +16,7 @@ from tpu_slices.domain.model.clusters import (
     ComputeSettings,
     Join,
     Limits,
+    PodsOf,
     Policy,
     PoolSettings,
     Upgrades,
@@ -68,6 +69,7 @@ EVERYTHING: dict[str, Any] = {
     "force_on_demand": True,
     "max_run_duration": "12h",
     "hosts_per_slice": 2000,
+    "serve": ["Deployment", "Pod", "Deployment"],
     "pools": {
         "service_account": "tpu-nodes@p.iam.gserviceaccount.com",
         "boot_disk_gb": 200,
@@ -115,6 +117,7 @@ DECODED = ClusterSettings(
     force_on_demand=True,
     max_run_duration=timedelta(hours=12),
     hosts_per_slice=2000,
+    serve=(PodsOf.DEPLOYMENT, PodsOf.POD),
     pools=PoolSettings(
         service_account="tpu-nodes@p.iam.gserviceaccount.com",
         boot_disk_gb=200,

@@ -45,7 +45,7 @@ def owned_by(api_version: str, kind: str) -> Json:
             an_object("v1", "ReplicationController", {"template": TEMPLATE}), "one by one", id="a ReplicationController"
         ),
         pytest.param(an_object("apps/v1", "DaemonSet", {"template": TEMPLATE}), "nothing to do", id="a DaemonSet"),
-        pytest.param(an_object("v1", "Pod", POD), "the slice of a single pod", id="a Pod"),
+        pytest.param(an_object("v1", "Pod", POD), "add Pod to serve in the cluster's settings", id="a Pod"),
         pytest.param(
             an_object(
                 "leaderworkerset.x-k8s.io/v1",
@@ -163,7 +163,8 @@ def test_in_a_self_managed_cluster_nothing_is_left_to_gke() -> None:
     why = why_not_served(an_object("apps/v1", "Deployment", {"template": {"spec": pod}}), COMPUTE_ENGINE)
     assert why == (
         "Deployment llama gets no slice: its pods come and go one by one, and a slice is created and deleted as a "
-        "whole: create a TPUNodeGroup, and select its hosts with cloud.google.com/tpu-node-group-name"
+        "whole: create a TPUNodeGroup, and select its hosts with cloud.google.com/tpu-node-group-name, or, if each pod "
+        "takes a whole host, add Deployment to serve in the cluster's settings"
     )
 
 

@@ -22,8 +22,9 @@ from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
-from tpu_slices.wire.tpu_objects import name_of, requests_chips
+from tpu_slices.wire.tpu_objects import name_of, provisioned_by_gke, requests_chips
 from tpu_slices_cli.applied.creation import refused_on_creation
+from tpu_slices_cli.applied.pods import ByThemselves, by_themselves, changes
 from tpu_slices_cli.applied.queues import admitted
 from tpu_slices_cli.applied.waits import Workload, hangs
 from tpu_slices_cli.applied.world import World, named, world_of
@@ -31,30 +32,10 @@ from tpu_slices_cli.caveats import caveats, ends, scattering, unoffered
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Price, Total, price_of
-from tpu_slices_cli.skipping import SkipReason, leaderless, skip_other, skip_workload, skipped_templates
+from tpu_slices_cli.skipping import Skipped, leaderless, skip_other, skip_served, skip_workload, skipped_templates
 
 SettingsFor = Callable[[TemplateRequest | NodeGroup], ClusterSettings]
 """The settings of the cluster; those of the default one depend on what is requested."""
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A document, or a part of one, that gets no slice."""
-
-    manifest: Manifest
-    reason: SkipReason
-    message: str
-    """What is skipped, why, and what to do."""
-
-    def as_json(self) -> dict[str, Any]:
-        metadata = self.manifest.metadata
-        return {
-            "where": self.manifest.where,
-            "kind": self.manifest.kind,
-            **{key: None if metadata.get(key) is None else str(metadata[key]) for key in ("namespace", "name")},
-            "reason": self.reason.value,
-            "message": self.message,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,12 +207,39 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
         hang = hangs(Workload(body, reader.kind, made), where.world) if made else ()
         of_jobset = caveats(body) if made and reader.kind is OwnerKind.JOBSET else ()
         return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *hang, *open_))
+    if (pods := _served(body, where)) is not None:
+        return _of_pods(manifest, pods, where)
     why = skip_other(body, where.vendor, where.world.claims_of(body))
     if why is not None:
         return Plan(skipped=(Skipped(manifest, *why),))
     open_ = _left_open(body)
     slices = tuple(_of_pod(manifest, where))
     return Plan(slices, warnings=(*_warnings_of(slices), *open_))
+
+
+def _served(body: Mapping[str, Any], where: _Where) -> ByThemselves | None:
+    """Return the pods of an object if the cluster makes a slice for each; raise ValueError for a field of them."""
+    served = by_themselves(body) if requests_chips(body) else None
+    if served is None or (where.vendor is GKE and provisioned_by_gke(body)):
+        return None
+    return served if served.made_by in where.settings_for(served.request).serve else None
+
+
+def _of_pods(manifest: Manifest, served: ByThemselves, where: _Where) -> Plan:
+    body, metadata = manifest.body, manifest.metadata
+    open_ = _left_open(body)
+    if (why := skip_served(body, served)) is not None:
+        return Plan(skipped=(Skipped(manifest, *why),))
+    namespace = _text(metadata, "namespace", where.world.namespace)
+    uid = metadata.get("uid") if body["kind"] == "Pod" else None
+    key = str(uuid5(NAMESPACE_URL, named(body)))
+    request = served.request if uid else replace(served.request, pod_key=key)
+    leader = where.leader(WaitingLeader(replicated_job="", job_index=0), request)
+    slices = tuple(
+        _Owner(where, OwnerKind.POD, namespace, name, uid, where.chips(request)).asks(request, leader)
+        for name in served.names(_text(metadata, "name", name_of(metadata)))
+    )
+    return Plan(slices, warnings=(*_warnings_of(slices), *changes(body, served, where.world), *open_))
 
 
 def _warnings_of(slices: Sequence[Planned]) -> tuple[str, ...]:
@@ -275,7 +283,7 @@ def _check_creation(manifest: Manifest, reader: Reader) -> None:
         raise ValueError("; ".join(refused))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Owner:
     """The workload whose slices are planned."""
 

@@ -13,18 +13,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from tpu_slices.domain.model.facts import EXCLUSIVE, WorkloadState
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.wire import pods
 from tpu_slices.wire.device_claims import Find, claimed_chips, nothing_known, why_not_by_claims
 from tpu_slices.wire.jobs import NOBODY_LEADS, is_of_one_pod
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import Reader
-from tpu_slices.wire.tpu_objects import of_tpu_nodes, requests_chips, why_not_served
+from tpu_slices.wire.tpu_objects import controller_of, of_tpu_nodes, requests_chips, why_not_served
 from tpu_slices.wire.workloads import BY_NODE_SELECTOR, CHIPS, OPTED_OUT, Json, annotations_of, opted_out
+from tpu_slices_cli.applied.pods import ByThemselves
 from tpu_slices_cli.applied.world import named
+from tpu_slices_cli.manifests import Manifest
 
 _OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
 
@@ -38,6 +43,26 @@ class SkipReason(StrEnum):
     ENDED = "Ended"
     NO_REPLICAS = "NoReplicas"
     NOT_SERVED = "NotServed"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A document, or a part of one, that gets no slice."""
+
+    manifest: Manifest
+    reason: SkipReason
+    message: str
+    """What is skipped, why, and what to do."""
+
+    def as_json(self) -> dict[str, Any]:
+        metadata = self.manifest.metadata
+        return {
+            "where": self.manifest.where,
+            "kind": self.manifest.kind,
+            **{key: None if metadata.get(key) is None else str(metadata[key]) for key in ("namespace", "name")},
+            "reason": self.reason.value,
+            "message": self.message,
+        }
 
 
 Why = tuple[SkipReason, str]
@@ -119,6 +144,20 @@ def skip_other(obj: Json, vendor: Vendor, find: Find = nothing_known) -> Why | N
         return (SkipReason.OPTED_OUT, f"{named(obj)} {_OUT}") if opted_out(obj) else None
     why = why_not_served(obj, vendor)
     return (SkipReason.NOT_SERVED, why) if why else _without_chips(obj, find)
+
+
+def skip_served(obj: Json, served: ByThemselves) -> Why | None:
+    """Return why pods get no slice each although the cluster serves such; ValueError: a template is malformed."""
+    what = named(obj)
+    if opted_out(served.pod):
+        return SkipReason.OPTED_OUT, f"{what} {_OUT}"
+    if not served.replicas:
+        return SkipReason.NO_REPLICAS, f"{what} has 0 replicas"
+    if (by := controller_of(obj)).kind != obj["kind"] and obj["kind"] != "Pod":
+        return SkipReason.NOT_SERVED, f"{what} belongs to {by.kind} {by.name}, whose pods get the slices: plan that one"
+    unpinned = pods.UNPINNED if "uid" in obj["metadata"] and obj["kind"] == "Pod" and not pods.key_of(obj) else ""
+    why = pods.not_ours(served.pod) or unpinned
+    return (SkipReason.NOT_SERVED, f"{what} gets no slice: {why}") if why else None
 
 
 def _without_chips(obj: Json, find: Find) -> Why:

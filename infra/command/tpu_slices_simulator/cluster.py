@@ -11,7 +11,7 @@ from relay import translate
 from relay.objects import WORKLOADS, HostPod, Kind, Known, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadUid
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.wire.workloads import Json
@@ -103,7 +103,8 @@ class FakeCluster:
         if kind is Kind.HOSTS:
             return [node.seen for node in self.nodes.values()]
         if kind in WORKLOADS:
-            return [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
+            workloads = [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
+            return [*workloads, *filter(None, (pod.seen for pod in self.pods.values() if pod.kind is kind))]
         watched = (*self.pods.values(), *(pod for pod in self.followers.values() if pod.is_watched))
         pods = filter(None, (pod.seen for pod in watched if pod.kind is kind))
         strangers = filter(None, map(leader_of, self.strangers.values()))
@@ -178,7 +179,9 @@ class FakeCluster:
     def creates_pod(self, jobset: LiveWorkload, index: int) -> Pod:
         """Let a leader wait, of the revision that its group's other pods are of, if there are any."""
         self._pod_numbers += 1
-        pod = Pod(f"pod-{self._pod_numbers:05}", jobset, index, created=self._clock.now())
+        owner = jobset.ref.owner
+        uid = str(owner.uid) if owner.kind is OwnerKind.POD else f"pod-{self._pod_numbers:05}"
+        pod = Pod(uid, jobset, index, created=self._clock.now())
         pod.key = jobset.key_of(index, self._cluster) if self.pinning and self.pinning.pins else ""
         pod.template = next(
             (each.template for each in beside(pod, self.followers) if each.ends_by is None), pod.template
@@ -196,8 +199,10 @@ class FakeCluster:
         self.pods_end()
 
     def removes_leader(self, pod: Pod) -> None:
-        """Delete the leader of a Job, and none of its other pods."""
+        """Delete the leader of a Job, and none of its other pods; one by itself is its workload."""
         del self.pods[pod.uid]
+        if pod.kind is Kind.PODS and not pod.jobset.state.ended:
+            pod.jobset.state = WorkloadState.DELETED
         self._lost(pod.kind, pod.uid)
 
     def rolls_out(self, jobset: LiveWorkload) -> None:

@@ -30,6 +30,8 @@ class LiveWorkload:
     absent: bool = False
     """Its pods are not created by themselves."""
     created: datetime | None = None
+    key: str = ""
+    """Of a pod by itself: the key that its hosts must carry; left out: that of a pod that nothing controls."""
     requests: tuple[TemplateRequest, ...] = field(init=False)
     jobs: Sequence[tuple[str, int]] = field(init=False)
     """The Jobs that need a slice, by replicatedJob and index."""
@@ -37,11 +39,13 @@ class LiveWorkload:
     """Whether its pods request TPU."""
 
     def __post_init__(self) -> None:
+        if self.ref.owner.kind is OwnerKind.POD:
+            self.key = self.key or f"{self.ref.owner.name}.pod"
         self._read()
 
     def _read(self) -> None:
         reader = READERS[self.ref.owner.kind]
-        self.requests = reader.requests(self.manifest)
+        self.requests = reader.requests(self.raw)
         self.asks = reader.asks_for_tpu(self.manifest)
         self.jobs = [(each.replicated_job, index) for each in self.requests for index in range(slices_of(each))]
         self.ref = replace(self.ref, groups=reader.groups(self.manifest))
@@ -65,7 +69,7 @@ class LiveWorkload:
         name, number = self.jobs[index]
         job = WorkloadJob(cluster=cluster, owner=self.ref.owner, replicated_job=name, job_index=number)
         request = self._request_of(index)
-        return key_of(job, request.first_job, shared=share_slice(request))
+        return key_of(job, request.first_job, shared=share_slice(request), pod_key=request.pod_key)
 
     def shares_slice(self, index: int) -> bool:
         """Return whether the pods on the hosts of a Job's slice are of Jobs of their own."""
@@ -86,7 +90,8 @@ class LiveWorkload:
 
     @property
     def raw(self) -> Json:
-        return objects.aged(objects.workload(self.manifest, self.ref, self.state), self.created)
+        made = objects.aged(objects.workload(self.manifest, self.ref, self.state), self.created)
+        return objects.pinned(made, self.key)
 
     @property
     def seen(self) -> Workload:
@@ -120,9 +125,8 @@ class Pod:
 
     @property
     def kind(self) -> Kind:
-        if self.jobset.ref.owner.kind is OwnerKind.LEADER_WORKER_SET:
-            return Kind.GROUP_LEADERS
-        return Kind.LEADERS if self._indexed else Kind.UNINDEXED
+        of_kind = {OwnerKind.LEADER_WORKER_SET: Kind.GROUP_LEADERS, OwnerKind.POD: Kind.PODS}
+        return of_kind.get(self.jobset.ref.owner.kind) or (Kind.LEADERS if self._indexed else Kind.UNINDEXED)
 
     @property
     def _indexed(self) -> bool:
@@ -172,4 +176,5 @@ class Node:
 
 def leader_of(raw: Json) -> Leader | None:
     """Return what a relay sees of a pod; None: it leads nothing."""
-    return translate.leader(raw) or translate.group_leader(raw)
+    single = translate.pod_by_itself(raw)
+    return single.leader if single is not None else translate.leader(raw) or translate.group_leader(raw)

@@ -45,7 +45,9 @@ _CONDITIONS: Mapping[tuple[OwnerKind, WorkloadState], str] = {
     (OwnerKind.JOB, WorkloadState.FAILED): "Failed",
 }
 """The conditions that tell how a workload has ended. A LeaderWorkerSet does not end by itself."""
+_PHASES = {WorkloadState.COMPLETED: "Succeeded", WorkloadState.FAILED: "Failed"}
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_OF_JOBS = {OwnerKind.JOBSET, OwnerKind.JOB}
 _TPU_TAINT = "google.com/tpu"
 """The key of the taint of every TPU host."""
 
@@ -66,6 +68,15 @@ def workload(manifest: Json, ref: WorkloadRef, state: WorkloadState) -> Json:
     if owner.kind.declares:
         api = {"apiVersion": owner.kind.api_version, "kind": owner.kind.value}
         return {**api, "metadata": metadata, "spec": manifest["spec"], "status": manifest.get("status") or {}}
+    if owner.kind is OwnerKind.POD:
+        phase = _PHASES.get(state, "Pending")
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": manifest["spec"],
+            "status": {"phase": phase},
+        }
     ended = _CONDITIONS.get((owner.kind, state))
     return {
         "apiVersion": owner.kind.api_version,
@@ -84,6 +95,8 @@ def template_of(manifest: Json, replicated_job: str) -> Json:
     """
     written = (manifest.get("metadata") or {}).get("annotations") or {}
     added = {key: written[key] for key in (EXCLUSIVE, GROUP_EXCLUSIVE) if key in written}
+    if manifest["kind"] == OwnerKind.POD:
+        return {"metadata": manifest.get("metadata") or {}, "spec": manifest["spec"]}
     spec = _spec_of(manifest, replicated_job)
     groups: Json = spec.get("leaderWorkerTemplate") or {"workerTemplate": spec["template"]}
     worker: Json = groups["workerTemplate"]
@@ -124,11 +137,12 @@ def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, 
         "kind": "Pod",
         "metadata": {
             "namespace": owner.namespace,
-            "name": of_a_set if owner.kind is OwnerKind.LEADER_WORKER_SET else f"{name}-{rank}-{uid[-5:]}",
+            "name": f"{name}-{rank}-{uid[-5:]}" if owner.kind in _OF_JOBS else of_a_set,
             "uid": uid,
+            "resourceVersion": "1",
             "labels": {**(written.get("labels") or {}), **labels},
             "annotations": written.get("annotations") or {},
-            "ownerReferences": [{**controller, "controller": True}],
+            "ownerReferences": [{**controller, "controller": True}] if controller else [],
         },
         "spec": {**template["spec"], "nodeName": node} if node else template["spec"],
         "status": {
@@ -150,9 +164,10 @@ def pinned(pod: Json, key: str) -> Json:
     affinity = pod["spec"].get("affinity") or {}
     node_affinity = affinity.get("nodeAffinity") or {}
     required = node_affinity.get(_REQUIRED) or {"nodeSelectorTerms": [{}]}
-    wanted = {"key": KEY_LABEL, "operator": "In", "values": [key]}
+    pairs = ((KEY_LABEL, key), (PARENT_NAMESPACE_LABEL, pod["metadata"]["namespace"]))
+    wanted = [{"key": label, "operator": "In", "values": [value]} for label, value in pairs]
     terms = [
-        {**each, "matchExpressions": [*each.get("matchExpressions", ()), wanted]}
+        {**each, "matchExpressions": [*each.get("matchExpressions", ()), *wanted]}
         for each in required["nodeSelectorTerms"]
     ]
     affinity = {**affinity, "nodeAffinity": {**node_affinity, _REQUIRED: {"nodeSelectorTerms": terms}}}
@@ -167,6 +182,8 @@ def _ranked(owner: Owner, replicated_job: str, index: int, rank: int) -> tuple[M
         made_by = owner.name if rank == 0 else name
         set_ = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": made_by, "uid": f"set-{owner.uid}-{made_by}"}
         return {leader_worker_sets.NAME: owner.name, **group}, set_
+    if owner.kind is OwnerKind.POD:
+        return {}, {}
     controller = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": f"job-{name}"}
     if owner.kind is OwnerKind.JOB:
         return {COMPLETION_INDEX: str(rank)}, {**controller, "uid": owner.uid}

@@ -104,6 +104,7 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
         **{name: value for name, value in written.given().items() if name in _AS_WRITTEN},
         zones=tuple(written.zones or ()),
         pod_to_node_labels=tuple(written.pod_to_node_labels or ()),
+        serve=tuple(dict.fromkeys(written.serve or ())),
         pools=_pools(written.pools or PoolsForm(), written.compute),
         policy=_policy(written.policy or PolicyForm()),
         limits=_limits(written.limits or LimitsForm()),

@@ -1,4 +1,4 @@
-"""Which Job or group a pod is one of, its leader or another: of a JobSet, a Job by itself, a LeaderWorkerSet. Pure."""
+"""Which Job or group a pod is one of, its leader or another, or whether it is a workload by itself. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpu_slices.domain.model.facts import WaitingLeader
 from tpu_slices.domain.model.slices import OwnerKind
-from tpu_slices.wire import jobs, jobsets, leader_worker_sets, workloads
+from tpu_slices.wire import jobs, jobsets, leader_worker_sets, pods, workloads
 from tpu_slices.wire.jobsets import strings
 from tpu_slices.wire.workloads import JOBSET_NAME, JOBSET_UID, Json
 
@@ -22,7 +22,7 @@ class LeaderOf:
     kind: OwnerKind
     name: str
     uid: str | None
-    """From the JobSet controller's label, or the reference to the Job; None if there is none."""
+    """From the JobSet controller's label, the reference to the Job, or the pod itself; None if there is none."""
     job: str | None
     """What its controller makes it one of: the Job, or the group; None if no such controller is named."""
     asks: WaitingLeader
@@ -36,6 +36,14 @@ def leader_of_a_job(pod: Json) -> LeaderOf | None:
 def leader_of_a_group(pod: Json) -> LeaderOf | None:
     """Return whose leader a v1 Pod is; None if it leads no group. Raise ValueError like `workloads.requests_of`."""
     return member_of_a_group(pod) if leader_worker_sets.is_leader(pod) else None
+
+
+def itself(pod: Json) -> LeaderOf | None:
+    """Return a v1 Pod that is served by itself as its own leader; None for any other."""
+    if not pods.key_of(pod):
+        return None
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    return LeaderOf(kind=OwnerKind.POD, name=name, uid=uid, job=name, asks=pods.leader_of(pod))
 
 
 def member_of_a_job(pod: Json) -> LeaderOf | None:

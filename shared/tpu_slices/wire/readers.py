@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
-from tpu_slices.wire import jobs, jobsets, leader_worker_sets, node_groups, workloads
+from tpu_slices.wire import jobs, jobsets, leader_worker_sets, node_groups, pods, workloads
 from tpu_slices.wire.workloads import Json
 
 
@@ -53,8 +53,11 @@ class Reader:
 
 
 def reader_of(obj: Json) -> Reader | None:
-    """Return how an object is read, by kind and API group; None for other kinds. Raise ValueError for a version."""
-    reader = next((each for each in READERS.values() if each.kind == obj["kind"]), None)
+    """Return how an object is read, by kind and API group; None for other kinds. Raise ValueError for a version.
+
+    None for a pod, too: whether it is a workload by itself is not known by its kind.
+    """
+    reader = next((each for each in READERS.values() if each.kind == obj["kind"] and each.kind != OwnerKind.POD), None)
     version = str(obj["apiVersion"])
     if reader is None or version.partition("/")[0] != reader.kind.api_version.partition("/")[0]:
         return None
@@ -94,6 +97,15 @@ READERS: Mapping[OwnerKind, Reader] = {
             leader_worker_sets.not_ours,
             lambda _: True,
             leader_worker_sets.groups_of,
+        ),
+        Reader(
+            OwnerKind.POD,
+            pods.asks_for_tpu,
+            pods.requests_of,
+            pods.state_of,
+            pods.request_of_pod,
+            pods.is_served,
+            pods.not_ours,
         ),
         Reader(
             OwnerKind.TPU_NODE_GROUP,

@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.catalogue.rows import Cells
-from tpu_slices.domain.model.clusters import Join, Limits, Upgrades
+from tpu_slices.domain.model.clusters import Join, Limits, PodsOf, Upgrades
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
 from tpu_slices.domain.model.texts import duration
@@ -107,6 +107,7 @@ _Duration = Annotated[timedelta, BeforeValidator(as_duration), Field(gt=timedelt
 _RunDuration = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=SHORTEST, le=LONGEST)]
 _Upgrades = Annotated[Upgrades, BeforeValidator(lambda value: Upgrades(str(value).upper()))]
 _Join = Annotated[Join, BeforeValidator(lambda value: Join(str(value).upper()))]
+_PodsOf = Annotated[PodsOf, BeforeValidator(lambda value: PodsOf(str(value)))]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
 _Cause = Annotated[Cause, BeforeValidator(lambda value: Cause(str(value).upper()))]
 
@@ -291,6 +292,7 @@ class SettingsForm(WrittenForm):
     max_run_duration: _RunDuration | None = _setting(
         f"seconds, or text such as 12h or 7d, from {duration(SHORTEST)} to {duration(LONGEST)}"
     )
+    serve: list[_PodsOf] | None = _setting(f"a list of any of {', '.join(PodsOf)}")
     hosts_per_slice: int | None = _setting("a whole number from 1 to 15000", ge=1, le=15000)
     compute: ComputeForm | None = _setting(f"a map of {', '.join(ComputeForm.model_fields)}")
     pools: PoolsForm | None = _setting(f"a map of {', '.join(PoolsForm.model_fields)}")

@@ -8,19 +8,22 @@ recognised, too. What the object's controller is decides what is told:
 | Job that is not Indexed, but for one of one    | no pod of it leads                     | Indexed                 |
 | pod that fills a slice                         |                                        |                         |
 | CronJob                                        | the Jobs that it creates get them      | plan such a Job         |
-| Deployment, ReplicaSet, ReplicationController, | its pods come and go one by one        | the vendor's `beside`   |
-| StatefulSet                                    |                                        |                         |
+| Deployment, ReplicaSet, StatefulSet            | its pods come and go one by one        | `serve`, if each takes  |
+|                                                |                                        | a host, or `beside`     |
+| ReplicationController                          | the same                               | the vendor's `beside`   |
 | DaemonSet                                      | its pods run on nodes that exist       | nothing                 |
-| Pod without a controller                       | nothing tells when its slice can go    | that, or a JobSet       |
+| Pod without a controller                       | it is not among those that `serve` has | that, `serve`, a JobSet |
 | LeaderWorkerSet                                | a pod of it that does not lead         | plan the set            |
-| ray.io: RayCluster, RayJob, RayService, …      | KubeRay creates its pods one by one    | the vendor's `beside`   |
+| ray.io: RayCluster, RayJob, RayService, …      | KubeRay creates its pods one by one    | a Job, LeaderWorkerSet, |
+|                                                |                                        | or `beside`             |
 | kubeflow.org: PyTorchJob, JAXJob, MPIJob, …    | its pods are not those of Jobs         | a TrainJob, or a JobSet |
 | trainer.kubeflow.org, PathwaysJob              | the JobSet that it becomes gets slices | plan that JobSet        |
 | disaggregatedset.x-k8s.io: DisaggregatedSet    | each role of it is a LeaderWorkerSet   | plan these              |
 | every other                                    | its kind is unknown here               | that, or a JobSet       |
 
 An object of another one is told with its controller, and with its JobSet if it has one. Where a template selects nodes
-of GKE's own provisioners (`GKE_PROVISIONERS`), in a cluster of GKE that is told instead.
+of GKE's own provisioners (`GKE_PROVISIONERS`), in a cluster of GKE that is told instead. `wire.pods` has those that are
+served where the setting `serve` names them.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS
 from tpu_slices.wire import leader_worker_sets
@@ -45,21 +49,23 @@ _TPU_NODES = "cloud-tpus.google.com/"
 """How the names of resources began by which GKE's clusters had TPUs before they had hosts with TPUs."""
 
 _ONE_BY_ONE = "its pods come and go one by one, and a slice is created and deleted as a whole: {vendor.beside}"
+_BY_SETTING = "or, if each pod takes a whole host, add {kind} to serve in the cluster's settings"
 _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         (
             "batch",
             "CronJob",
         ): "the Jobs that it creates get slices like any others: plan such a Job",
-        ("apps", "Deployment"): _ONE_BY_ONE,
-        ("apps", "ReplicaSet"): _ONE_BY_ONE,
-        ("apps", "StatefulSet"): _ONE_BY_ONE,
+        ("apps", "Deployment"): f"{_ONE_BY_ONE}, {_BY_SETTING}",
+        ("apps", "ReplicaSet"): f"{_ONE_BY_ONE}, {_BY_SETTING}",
+        ("apps", "StatefulSet"): f"{_ONE_BY_ONE}, {_BY_SETTING}",
         ("", "ReplicationController"): _ONE_BY_ONE,
         ("apps", "DaemonSet"): "its pods run on the nodes that exist, and no node is created for them: nothing to do",
         (
             "",
             "Pod",
-        ): "nothing tells when the slice of a single pod can go: {vendor.beside}, or make it a Job of a JobSet",
+        ): "a pod by itself gets none here: {vendor.beside}, or make it a Job of a JobSet, or, if it takes a whole "
+        "host, add {kind} to serve in the cluster's settings",
         (
             "leaderworkerset.x-k8s.io",
             "LeaderWorkerSet",
@@ -67,9 +73,19 @@ _KINDS: Mapping[tuple[str, str], str] = MappingProxyType(
         _PATHWAYS: "the JobSet that its controller creates gets the slices: plan that one",
     }
 )
+SERVED_AS: Mapping[tuple[str, str], PodsOf] = MappingProxyType(
+    {
+        ("", "Pod"): PodsOf.POD,
+        ("apps", "Deployment"): PodsOf.DEPLOYMENT,
+        ("apps", "ReplicaSet"): PodsOf.DEPLOYMENT,
+        ("apps", "StatefulSet"): PodsOf.STATEFUL_SET,
+    }
+)
+"""What the setting `serve` calls objects whose pods it may serve, by API group and kind."""
 _GROUPS: Mapping[str, str] = MappingProxyType(
     {
-        "ray.io": "KubeRay creates and deletes its pods one by one: {vendor.beside}",
+        "ray.io": "KubeRay creates and deletes its pods one by one: {vendor.beside}, or run Ray in a Job or a "
+        "LeaderWorkerSet",
         "kubeflow.org": "its pods are not those of Jobs: use a JobSet, or a TrainJob, which Kubeflow makes one of",
         "disaggregatedset.x-k8s.io": "the LeaderWorkerSets that its controller makes of its roles get the slices: plan "
         "one of each role",
@@ -136,7 +152,8 @@ def why_none_for(controller: Controller, vendor: Vendor) -> str:
     kind = controller.group, controller.kind
     if kind == ("batch", "Job"):
         return _INDEXED if controller.indexed else NOBODY_LEADS
-    return (_KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)).format(vendor=vendor)
+    text = _KINDS.get(kind) or _GROUPS.get(controller.group, _UNKNOWN)
+    return text.format(vendor=vendor, kind=SERVED_AS.get(kind, controller.kind))
 
 
 def provisioned_by_gke(obj: Json) -> str | None:

@@ -8,8 +8,6 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 
-import yaml
-
 from tests.infra.admission.pods import (
     COMPLETION_INDEX,
     GROUP,
@@ -29,8 +27,7 @@ from tests.infra.admission.pods import (
     together,
     within,
 )
-from tests.infra.admission.policy import Policy
-from tests.infra.sources import ROOT
+from tests.infra.admission.settings import HINT, HINT_KEY, OFF, OPTED_OUT, OTHERS, SERVE, STRIP
 from tpu_slices.domain.model.facts import INJECT_SLICE_SELECTOR, PROVISIONING_REQUESTS, SLICE_TOPOLOGY
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
@@ -40,15 +37,6 @@ from tpu_slices.domain.planning.host_labels import (
     NODE_POOL,
     TOPOLOGY,
 )
-
-MANIFEST = ROOT / "infra" / "kubernetes" / "admission.yaml"
-DEFINED, BINDING = yaml.safe_load_all(MANIFEST.read_text())
-POLICY = Policy(DEFINED["spec"])
-OFF: Mapping[str, str] = MappingProxyType({})
-STRIP = MappingProxyType({"stripSpotAndReservation": "true"})
-HINT = MappingProxyType({"locationHint": '"cell-a"'})
-HINT_KEY = "cloud.google.com/gke-location-hint"
-OPTED_OUT = "tpu-provisioner.cloud.google.com/disable-autoprovisioning"
 
 
 class Hosts(Enum):
@@ -275,6 +263,32 @@ def of_others() -> Iterator[Case]:
     yield _static("of a Job that opted out", of_job(labels={OPTED_OUT: "true"}))
 
 
+def by_themselves() -> Iterator[Case]:
+    """Yield pods that get a slice each where the settings serve them."""
+    whole: Json = {"by": ("apps/v1", "ReplicaSet", "web"), "nodeSelector": _shape("2x4")}
+    all_chips = a_container(chips="8")
+    web, alone = a_pod(all_chips, **whole), a_pod(all_chips, nodeSelector=_shape("2x4"))
+    served: Json = {"hosts": (Hosts.KEYED, Hosts.STATIC), "settings": SERVE}
+    yield Case(name="of a Deployment that is served", pod=web, keys=(JOB_UID,), **served)
+    yield _static("of a Deployment that is not", web)
+    yield _static("of a Deployment where others are served", web, settings=OTHERS)
+    yield _static("of a Deployment, with a part of its host", a_pod(**whole), settings=SERVE)
+    yield _static("of one that opted out", a_pod(all_chips, annotations={OPTED_OUT: "true"}, **whole), settings=SERVE)
+    for api, kind in (("apps/v1", "DaemonSet"), ("ray.io/v1", "RayCluster")):
+        yield _static(f"of a {kind}, whole", a_pod(all_chips, **{**whole, "by": (api, kind, "other")}), settings=SERVE)
+    of_set = a_pod(all_chips, **{**whole, "by": ("apps/v1", "StatefulSet", "web")})
+    yield Case(name="of a StatefulSet that is served", pod=of_set, keys=(JOB_UID,), **served)
+    yield Case(name="a pod alone that is served", pod=alone, keys=("pod-.pod",), **served)
+    for name, key in (("notebook", "notebook.pod"), ("a" * 70, f"{'a' * 59}.pod")):
+        named = {**alone, "metadata": {"name": name, "namespace": "default"}}
+        yield Case(name=f"a pod alone, {name}", pod=named, keys=(key,), **served)
+    yield Case(name="of an Indexed Job beside", pod=of_job(), hosts=OWN, keys=(UID,), settings=SERVE)
+    yield _jobset("of a JobSet beside", of_jobset(), settings=SERVE)
+    forged = term(within("google.com/tpu-slice-key", UID))
+    asked = a_pod(all_chips, affinity=requiring(forged), **whole)
+    yield Case(name="of a Deployment, with a key of another", pod=asked, keys=(JOB_UID,), terms=(forged,), **served)
+
+
 def of_gke() -> Iterator[Case]:
     """Yield pods whose hosts, or slices, GKE makes itself."""
     for key in GKE_PROVISIONERS:
@@ -373,6 +387,7 @@ CASES = [
     *of_jobs(),
     *of_groups(),
     *of_others(),
+    *by_themselves(),
     *of_gke(),
     *left_alone(),
     *with_chips(),

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 
 from relay.webhook.placing import Options, patch_of
 from relay.webhook.pods import Pod
-from tests.infra.admission.cases import POLICY
 from tests.infra.admission.pods import Json
 from tests.infra.admission.policy import patched
+from tests.infra.admission.settings import POLICY
+from tpu_slices.domain.model.clusters import PodsOf
 
 Judge = Callable[[Json, Mapping[str, str]], Json]
 """From a pod and the settings of a case to the pod as it is stored."""
@@ -20,7 +21,7 @@ def by_policy(pod: Json, settings: Mapping[str, str]) -> Json:
 
 
 def by_webhook(pod: Json, settings: Mapping[str, str]) -> Json:
-    for operation in patch_of(Pod.read(pod), options_of(settings)):
+    for operation in patch_of(Pod.read(pod, options_of(settings).serve), options_of(settings)):
         pod = patched(pod, operation)
     return pod
 
@@ -30,6 +31,7 @@ def options_of(expressions: Mapping[str, str]) -> Options:
     return Options(
         strips_capacity=json.loads(expressions.get("stripSpotAndReservation", "false")),
         location_hint=json.loads(expressions.get("locationHint", '""')),
+        serve=tuple(map(PodsOf, json.loads(expressions.get("serve", "[]").replace("'", '"')))),
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import a_job, an_owner
-from tests.infra.admission.cases import BINDING, CASES, DEFINED, KEYS
+from tests.infra.admission.cases import CASES, KEYS
 from tests.infra.admission.pods import GROUP, UID
+from tests.infra.admission.settings import BINDING, DEFINED
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid
 from tpu_slices.domain.planning.keys import key_of
 

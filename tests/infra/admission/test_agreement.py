@@ -8,7 +8,6 @@ from types import MappingProxyType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.infra.admission.cases import HINT, HINT_KEY, OFF, OPTED_OUT, STRIP
 from tests.infra.admission.judges import by_policy, by_webhook
 from tests.infra.admission.pods import (
     COMPLETION_INDEX,
@@ -22,6 +21,7 @@ from tests.infra.admission.pods import (
     terms_of,
     within,
 )
+from tests.infra.admission.settings import HINT, HINT_KEY, OFF, OPTED_OUT, SERVE, STRIP
 from tpu_slices.domain.model.facts import (
     EXCLUSIVE,
     GROUP_EXCLUSIVE,
@@ -105,7 +105,16 @@ affinities: st.SearchStrategy[Json | None] = (
     | st.just({"nodeAffinity": {}})
     | st.lists(terms, max_size=3).map(lambda some_terms: requiring(*some_terms))
 )
-controllers = st.sampled_from([None, ("batch/v1", "Job", "llama-0"), ("apps/v1", "ReplicaSet", "web")])
+controllers = st.sampled_from(
+    [
+        None,
+        ("batch/v1", "Job", "llama-0"),
+        ("apps/v1", "ReplicaSet", "web"),
+        ("apps/v1", "StatefulSet", "web"),
+        ("apps/v1", "DaemonSet", "web"),
+        ("ray.io/v1", "RayCluster", "ray"),
+    ]
+)
 containers = st.sampled_from(["0", "4", "8", "16"]).map(lambda chips: a_container(chips=chips))
 pods = st.builds(
     lambda container, **fields: a_pod(container, uid=JOB_UID, **fields),
@@ -119,7 +128,7 @@ pods = st.builds(
 )
 
 
-@given(pods, st.sampled_from([OFF, STRIP, HINT, {**STRIP, **HINT}]))
+@given(pods, st.sampled_from([OFF, STRIP, HINT, {**STRIP, **HINT}, SERVE, {**SERVE, **STRIP, **HINT}]))
 def test_the_policy_and_the_webhook_place_every_pod_alike(pod: Json, settings: Mapping[str, str]) -> None:
     one, other = by_policy(pod, settings), by_webhook(pod, settings)
     assert terms_of(one) == terms_of(other)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.builders import a_job, a_leader, a_request, a_spec, an_owner, settings
-from tests.infra.admission.cases import POLICY
 from tests.infra.admission.pods import UID, Json, a_pod, group_together, of_group, of_job, of_jobset, together
+from tests.infra.admission.settings import POLICY
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
 from tpu_slices.domain.model.slices import OwnerKind, SliceSpec, WorkloadJob, WorkloadUid
 from tpu_slices.domain.planning.pool_labels import (

@@ -13,8 +13,8 @@ from infra.preflight.findings import Severity
 from infra.preflight.kubectl import Kubectl
 from infra.preflight.pinning import pinning_findings
 from relay.notices.pinning import POD, WEBHOOK
-from tests.infra.admission.cases import OFF
 from tests.infra.admission.judges import JUDGES, Judge
+from tests.infra.admission.settings import OFF
 
 FAILING = f'Error from server (InternalError): failed calling webhook "{WEBHOOK}": connection refused'
 

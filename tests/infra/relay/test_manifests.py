@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from infra.kubernetes.__main__ import main
-from infra.kubernetes.overlay import BASE, KUSTOMIZATION, NAMESPACE, PLACEHOLDER, Image, kustomization
+from infra.kubernetes.overlay import BASE, KUSTOMIZATION, NAMESPACE, PLACEHOLDER, POLICY, Image, kustomization
 from tests.infra.relay.manifests import (
     DIGEST,
     IMAGE,
@@ -232,6 +232,36 @@ def test_a_self_managed_clusters_relay_watches_groups_and_has_the_rights_for_the
     assert the("CustomResourceDefinition", manifests)["metadata"]["name"] == "tpunodegroups.tpu.google.com"
     role = the("ClusterRoleBinding", manifests, "tpu-slice-provisioner-relay-self-managed")
     assert [each["name"] for each in role["subjects"]] == ["relay-own"]
+
+
+def test_what_a_cluster_serves_is_known_to_its_relay_its_webhook_and_its_policy(tmp_path: Path) -> None:
+    path = "path: projects/shop/locations/us-central1/clusters/own\nserve: [Deployment, Pod]\n"
+    none = settings(tmp_path, "other", path.partition("serve")[0])
+    assert written(tmp_path, settings(tmp_path, "own", path), none) == 0
+    own, other = tmp_path / "relay" / "own", tmp_path / "relay" / "other"
+
+    for manifests in (built(own), built(own / "webhook")):
+        assert {"name": "SERVE", "value": "Deployment,Pod"} in container(manifests)["env"]
+    policy, binding = yaml.safe_load_all((own / POLICY.name).read_text())
+    (before, _), expressions = yaml.safe_load_all(POLICY.read_text()), serving(policy)
+    assert expressions.pop("serve") == "['Deployment', 'Pod']"
+    assert expressions == {name: each for name, each in serving(before).items() if name != "serve"}
+    assert binding["kind"] == "MutatingAdmissionPolicyBinding"
+
+    assert "SERVE" not in environment(built(other))
+    assert (other / POLICY.name).read_text() == POLICY.read_text()
+
+
+def serving(policy: Json) -> dict[str, str]:
+    """Return the expressions of a policy's variables by their names."""
+    return {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+
+
+def test_the_relay_may_say_by_a_key_whose_hosts_it_closed_in_every_cluster(tmp_path: Path) -> None:
+    clause = "key == 'google.com/tpu-slice-key' && variables.closedByRelay"
+    for relay in (a_relay(), replace(a_relay(), hosts_in="projects/shop/locations/us-central1")):
+        nodes = the("ValidatingAdmissionPolicy", deployed(relay, tmp_path), "tpu-slice-provisioner-relay-nodes")
+        assert clause in nodes["spec"]["validations"][1]["expression"]
 
 
 def test_a_relay_on_gke_has_nothing_of_groups(tmp_path: Path) -> None:

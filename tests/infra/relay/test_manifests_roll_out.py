@@ -19,8 +19,8 @@ WITH_POLICIES = '{"resources": [{"name": "mutatingadmissionpolicies"}]}'
 CONFIGURATION = "infra/kubernetes/webhook-configuration.yaml"
 HAS_WEBHOOK = f"kubectl get --ignore-not-found --filename {CONFIGURATION} --output name"
 TRIED = "kubectl create --dry-run=server --filename infra/kubernetes/pod-with-chips.json"
-BY_POLICY = ["kubectl apply --server-side --filename infra/kubernetes/admission.yaml", HAS_WEBHOOK]
-NOT_BY_POLICY = ["kubectl delete --ignore-not-found --filename infra/kubernetes/admission.yaml"]
+BY_POLICY = ["kubectl apply --server-side --filename build/relay/red/admission.yaml", HAS_WEBHOOK]
+NOT_BY_POLICY = ["kubectl delete --ignore-not-found --filename build/relay/red/admission.yaml"]
 
 
 def by_webhook(cluster: str) -> list[str]:

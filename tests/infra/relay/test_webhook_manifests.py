@@ -12,7 +12,7 @@ from infra.kubernetes.overlay import NAMESPACE, WEBHOOK, pinning_settings, write
 from relay.webhook.calls import CONFIGURATION, SECRET
 from relay.webhook.placing import Options
 from relay.webhook.settings import PORT, Settings
-from tests.infra.admission.cases import DEFINED, MANIFEST
+from tests.infra.admission.settings import DEFINED, MANIFEST
 from tests.infra.relay.manifests import IMAGE, Json, a_relay, built, the
 
 pytestmark = [pytest.mark.emulators]

@@ -13,8 +13,8 @@ from contextlib import closing
 import pytest
 
 from tests.builders import a_job, a_spec, an_owner
-from tests.infra.admission.cases import MANIFEST
 from tests.infra.admission.pods import of_jobset
+from tests.infra.admission.settings import MANIFEST
 from tests.kubernetes.admission.created import created, placement_of
 from tests.kubernetes.cluster import Cluster, with_controller
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid

@@ -12,8 +12,19 @@ import yaml
 
 from relay.cluster import Cluster as Calls
 from relay.connection import Connection
-from tests.infra.admission.cases import BINDING, CASES, DEFINED, HINT, MANIFEST, OFF, POLICY, STRIP, Case
-from tests.infra.admission.pods import SELECTOR, of_jobset, requiring, term, terms_of, together, within
+from tests.infra.admission.cases import CASES, Case
+from tests.infra.admission.pods import (
+    SELECTOR,
+    a_container,
+    a_pod,
+    of_jobset,
+    requiring,
+    term,
+    terms_of,
+    together,
+    within,
+)
+from tests.infra.admission.settings import ALL_SETTINGS, BINDING, DEFINED, HINT, MANIFEST, OFF, POLICY, STRIP
 from tests.kubernetes.admission.created import Outcome, Placement, created, placement_of
 from tests.kubernetes.cluster import Cluster
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
@@ -21,7 +32,12 @@ from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
 
-CANARY = of_jobset(nodeSelector={**SELECTOR, **dict.fromkeys(CAPACITY_KEYS, "true")})
+CANARIES = (
+    of_jobset(nodeSelector={**SELECTOR, **dict.fromkeys(CAPACITY_KEYS, "true")}),
+    a_pod(a_container(chips="16"), by=("apps/v1", "ReplicaSet", "web")),
+)
+"""Pods that show each setting: the second that of `serve`."""
+Seen = list[Placement]
 KIND = "mutatingadmissionpolicy"
 SERVER_SIDE = ("apply", "--server-side", "-f")
 
@@ -34,20 +50,23 @@ def manifest(settings: Mapping[str, str]) -> str:
     return yaml.safe_dump_all([policy, BINDING])
 
 
-def seen(cluster: Cluster) -> Placement:
-    """Return where a pod may run that shows each setting."""
-    reply = created(cluster, CANARY)
-    assert reply.object, reply.refused
-    return placement_of(reply.object)
+UNJUDGED: Seen = [placement_of(each) for each in CANARIES]
 
 
-def expected(settings: Mapping[str, str]) -> Placement:
-    return placement_of(POLICY.admitted(CANARY, **settings))
+def seen(cluster: Cluster) -> Seen:
+    """Return where the pods may run that show each setting."""
+    replies = [created(cluster, each) for each in CANARIES]
+    assert all(each.object for each in replies), [each.refused for each in replies]
+    return [placement_of(each.object) for each in replies if each.object]
+
+
+def expected(settings: Mapping[str, str]) -> Seen:
+    return [placement_of(POLICY.admitted(each, **settings)) for each in CANARIES]
 
 
 def awaited(cluster: Cluster, settings: Mapping[str, str] | None) -> None:
     """Wait until pods are created under these settings, or without the policy."""
-    placement = placement_of(CANARY) if settings is None else expected(settings)
+    placement = UNJUDGED if settings is None else expected(settings)
     until(lambda: seen(cluster) == placement, f"the settings {settings}")
 
 
@@ -75,7 +94,7 @@ def outcomes(cluster: Cluster) -> dict[str, Outcome]:
     cluster.unpin()
     bare = {case.name: created(cluster, case.pod) for case in CASES}
     found: dict[str, Outcome] = {}
-    for settings in (OFF, STRIP, HINT, {**STRIP, **HINT}):
+    for settings in ALL_SETTINGS:
         apply(cluster, settings)
         awaited(cluster, settings)
         of_these = [case for case in CASES if case.settings == settings]
@@ -149,13 +168,13 @@ def test_settings_count_when_only_the_binding_is_made_anew(without: Cluster, tmp
     awaited(without, HINT)
 
 
-def first_pinned(cluster: Cluster) -> Placement:
+def first_pinned(cluster: Cluster) -> Seen:
     """Return where the first pod may run that the policy changes."""
-    shown: list[Placement] = []
+    shown: list[Seen] = []
 
     def pinned() -> bool:
         shown.append(seen(cluster))
-        return shown[-1] != placement_of(CANARY)
+        return shown[-1] != UNJUDGED
 
     until(pinned, "the policy to take effect")
     return shown[-1]

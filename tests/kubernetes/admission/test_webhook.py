@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.infra.admission.cases import CASES, HINT, OFF, STRIP, Case
+from tests.infra.admission.cases import CASES, Case
 from tests.infra.admission.judges import options_of
 from tests.infra.admission.pods import IDLE, a_pod, of_jobset
+from tests.infra.admission.settings import ALL_SETTINGS
 from tests.kubernetes.admission.created import Outcome, created, placement_of
 from tests.kubernetes.cluster import Cluster
 from tests.relay.webhook.process import Site, site
@@ -36,6 +37,7 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
     return {
         "STRIP_SPOT_AND_RESERVATION": str(options.strips_capacity).lower(),
         "LOCATION_HINT": options.location_hint,
+        "SERVE": ",".join(options.serve),
     }
 
 
@@ -43,7 +45,7 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
 def outcomes(cluster: Cluster, where: Site) -> dict[str, Outcome]:
     bare = {case.name: created(cluster, case.pod) for case in CASES}
     found: dict[str, Outcome] = {}
-    for settings in (OFF, STRIP, HINT, {**STRIP, **HINT}):
+    for settings in ALL_SETTINGS:
         (port,) = free_ports(1)
         with where.replica(port, **environment(settings)):
             where.call(port, conditions=True)

@@ -263,5 +263,5 @@ def test_a_relay_that_restarts_reports_everything_again() -> None:
     queue.listed(Kind.LEADERS, [read(bound_pod(0, HOST))], "20", START)
     queue.listed(Kind.JOBSETS, [read(jobset())], "10", START)
     (fact,) = (fact for fact in due_facts(queue, START) if isinstance(fact, HostsChanged))
-    assert (fact.usable, fact.joined, fact.sequence) == (4, 4, 65)
+    assert (fact.usable, fact.joined, fact.sequence) == (4, 4, 66)
     assert [each.pod_uid for each in fact.occupants] == ["pod-0"]

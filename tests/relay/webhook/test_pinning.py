@@ -11,8 +11,8 @@ import pytest
 
 from infra.kubernetes.overlay import WEBHOOK as WEBHOOKS
 from relay.notices.pinning import POD, PinningCheck
-from tests.infra.admission.cases import OFF
 from tests.infra.admission.judges import by_policy, by_webhook
+from tests.infra.admission.settings import OFF
 from tests.infra.relay.test_webhook_manifests import CALLED
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.ports.errors import Permanent, Temporary

@@ -9,6 +9,7 @@ import pytest
 from relay.webhook.authorities import LIFE
 from relay.webhook.placing import Options
 from relay.webhook.settings import Settings
+from tpu_slices.domain.model.clusters import PodsOf
 
 
 def test_nothing_needs_to_be_set() -> None:
@@ -28,6 +29,7 @@ def test_everything_can_be_set() -> None:
             "NAMES": "127.0.0.1, webhook.here.svc",
             "STRIP_SPOT_AND_RESERVATION": "true",
             "LOCATION_HINT": "cell-a",
+            "SERVE": "Pod, Deployment",
             "AUTHORITY_SECONDS": "60",
             "DRAIN_SECONDS": "0",
             "VERSION": "1",
@@ -36,7 +38,9 @@ def test_everything_can_be_set() -> None:
     )
     assert (settings.namespace, settings.address) == ("here", ("127.0.0.1", 0))
     assert settings.names == ("127.0.0.1", "webhook.here.svc")
-    assert settings.options == Options(strips_capacity=True, location_hint="cell-a")
+    assert settings.options == Options(
+        strips_capacity=True, location_hint="cell-a", serve=(PodsOf.POD, PodsOf.DEPLOYMENT)
+    )
     assert (settings.life, settings.drain_seconds) == (timedelta(minutes=1), 0)
     assert (settings.version, settings.project) == ("1", "p")
 
@@ -50,6 +54,7 @@ def test_everything_can_be_set() -> None:
         ("DRAIN_SECONDS", "-1"),
         ("STRIP_SPOT_AND_RESERVATION", "yes"),
         ("LOCATION_HINT", "cell a"),
+        ("SERVE", "pods"),
         ("PORT", "9" * 5000),
     ],
 )

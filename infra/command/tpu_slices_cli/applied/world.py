@@ -27,6 +27,11 @@ class World:
         group, _, itself = kind.rpartition("/")
         return self.objects.get((group, itself, str(name), namespace))
 
+    def of_kind(self, kind: str, namespace: str) -> Iterator[Json]:
+        """Yield the objects of a kind in a namespace."""
+        group, _, itself = kind.rpartition("/")
+        return (each for key, each in self.objects.items() if (*key[:2], key[3]) == (group, itself, namespace))
+
     def claims_of(self, body: Json) -> Find:
         """Return what finds the ResourceClaims, and the templates of them, that the pods of an object name."""
         return lambda kind, name: self.get(kind, name, self.namespace_of(body))
@@ -65,7 +70,7 @@ def templates_of(body: Json, kind: OwnerKind) -> Iterator[tuple[str, Any]]:
             for field in ("leaderTemplate", "workerTemplate"):
                 if template := spec["leaderWorkerTemplate"].get(field):
                     yield f"spec.leaderWorkerTemplate.{field}", template
-        case OwnerKind.TPU_NODE_GROUP:
+        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
             return
 
 

@@ -116,6 +116,14 @@ class Join(StrEnum):
     NONE = "NONE"  # the image, or somebody else, sees to it
 
 
+class PodsOf(StrEnum):
+    """Whose pods get a slice each, one by one, where the settings say so: in the words of the setting `serve`."""
+
+    POD = "Pod"  # those that nothing controls
+    DEPLOYMENT = "Deployment"  # whose ReplicaSets control them
+    STATEFUL_SET = "StatefulSet"
+
+
 class Upgrades(StrEnum):
     """Whether GKE may upgrade a node pool under the Jobs that run on it."""
 
@@ -266,6 +274,8 @@ class ClusterSettings:
     """Neither spot nor reservations nor flex-start hosts are bought, whatever pods select."""
     max_run_duration: timedelta = timedelta(days=7)
     """How long flex-start hosts run for a pod that does not say it; GKE takes 10 minutes to 7 days."""
+    serve: tuple[PodsOf, ...] = ()
+    """Whose pods get a slice each beside the workloads that do everywhere."""
     hosts_per_slice: int = 1000
     """Larger slices are refused: GKE documents 1,000 nodes per pool and zone."""
     pools: PoolSettings = PoolSettings()

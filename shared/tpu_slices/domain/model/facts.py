@@ -162,6 +162,10 @@ class TemplateRequest:
     """What asks for a slice that GKE forms of parts of pools: keys of SLICING_MARKS and their values."""
     pod_rules: tuple[PodRule, ...] = ()
     volumes: tuple[MountedVolume, ...] = ()
+    made_by: str = ""
+    """Of a pod by itself: whose it is, as the setting `serve` names it (`clusters.PodsOf`); empty: it is none."""
+    pod_key: str = ""
+    """Of a pod by itself: the key that it has (`planning.keys`)."""
 
 
 class Reach(StrEnum):

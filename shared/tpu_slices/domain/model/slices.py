@@ -95,6 +95,7 @@ class OwnerKind(StrEnum):
     JOBSET = "JobSet", "jobset.x-k8s.io/v1alpha2"
     JOB = "Job", "batch/v1"
     LEADER_WORKER_SET = "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"
+    POD = "Pod", "v1"  # by itself, where the setting `serve` says so
     TPU_NODE_GROUP = "TPUNodeGroup", "tpu.google.com/v1alpha1"
 
     @property
@@ -122,7 +123,7 @@ class Owner:
         match self.kind:
             case OwnerKind.JOBSET:
                 return f"{self.name}-{replicated_job}-{job_index}"
-            case OwnerKind.JOB | OwnerKind.TPU_NODE_GROUP:
+            case OwnerKind.JOB | OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
                 return self.name
             case OwnerKind.LEADER_WORKER_SET:
                 return f"{self.name}-{job_index}"
@@ -130,7 +131,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadJob:
-    """What a slice is made for: a Job of a JobSet, a Job by itself, a group of a LeaderWorkerSet, or a TPUNodeGroup."""
+    """What a slice is made for: a JobSet's Job, a Job or pod by itself, a LeaderWorkerSet's group, a TPUNodeGroup."""
 
     cluster: ClusterId
     owner: Owner

@@ -164,6 +164,8 @@ def _pods(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> tuple[
         beside, without = (1, ", its leader requests no google.com/tpu") if request.leader_apart else (0, "")
         size = (request.parallelism or 0) + beside
         return f"leaderWorkerTemplate.size: it is {size}{without}, {has}", f"set it to {spec.hosts + beside}"
+    if job.owner.kind is OwnerKind.POD:
+        return f"{TOPOLOGY}: a pod by itself is on one host, {has}", "use a Job or a LeaderWorkerSet"
     both = f"parallelism, completions: the Job has {request.parallelism} and {request.completions}"
     return f"{both}, {has}", f"set both to {spec.hosts}"
 

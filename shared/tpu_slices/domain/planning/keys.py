@@ -8,12 +8,17 @@ Pure. Except a group's, a key is an identity: it fits nothing once its workload 
 | Jobs of one pod that share it | `UID.rN`, of their first | jobset-uid, and job-global-index less job-index      |
 | a Job by itself               | its UID                  | the reference to what controls it                    |
 | a group of a LeaderWorkerSet  | its group key            | leaderworkerset.sigs.k8s.io/group-key                |
+| a pod that a controller made  | the controller's UID     | the reference to what controls it                    |
+| a pod that nothing controls   | `NAME.pod`               | generateName, or else the name                       |
 | a TPUNodeGroup                | none                     | a pod selects the group itself                       |
 
 A pod of a JobSet does not say whether its Job shares a slice: it has the first two keys, and hosts have one of them. A
 group has no UID of its own, and its pods do not carry that of their LeaderWorkerSet: its key is made of namespace and
 name, as LeaderWorkerSet's webhook does (sigs.k8s.io/lws pkg/webhooks/pod_webhook.go). JobSet's labels are as of 0.10
 (sigs.k8s.io/jobset pkg/controllers/jobset_controller.go).
+
+When a pod by itself is judged it has neither a UID nor a name that is to be generated: pods of one controller, and
+those with one generateName, have one key, and may come to each other's hosts (`reconciling.taking`).
 """
 
 from __future__ import annotations
@@ -27,13 +32,13 @@ KEY_LABEL = "google.com/tpu-slice-key"
 """The label of hosts whose value is their key."""
 
 
-def key_of(job: WorkloadJob, first_job: int | None, *, shared: bool = False) -> str:
+def key_of(job: WorkloadJob, first_job: int | None, *, shared: bool = False, pod_key: str = "") -> str:
     """Return the key of the slice of a Job or group; empty: its pods have none, or one that no host can carry.
 
     `first_job`: the index of the replicatedJob's first Job among all Jobs of the JobSet; None: it is not known.
-    `shared`: all Jobs of the replicatedJob have the slice.
+    `shared`: all Jobs of the replicatedJob have the slice. `pod_key`: that of a pod by itself.
     """
-    key = _key(job, first_job, shared=shared)
+    key = pod_key if job.owner.kind is OwnerKind.POD else _key(job, first_job, shared=shared)
     return key if is_label_value(key) else ""
 
 
@@ -48,5 +53,5 @@ def _key(job: WorkloadJob, first_job: int | None, *, shared: bool) -> str:
             return owner.uid
         case OwnerKind.LEADER_WORKER_SET:
             return hashlib.sha1(f"{owner.namespace}/{job.job_name}".encode(), usedforsecurity=False).hexdigest()
-        case OwnerKind.TPU_NODE_GROUP:
+        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
             return ""

@@ -6,10 +6,10 @@ import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT
+from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Policy
+from tpu_slices.domain.model.facts import ADDITIONAL_NETWORKS, COPY_LABELS, SERVICE_ACCOUNT, TemplateRequest
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import Capacity, SliceSpec
+from tpu_slices.domain.model.slices import Capacity, OwnerKind, SliceSpec
 from tpu_slices.domain.planning.host_labels import PLACEMENT_POLICY
 from tpu_slices.domain.planning.obstacles import Obstacle
 
@@ -50,6 +50,16 @@ def disallowed(spec: SliceSpec, namespace: str, policy: Policy) -> Iterator[Obst
     ):
         if most is not None and chips > most:
             yield _not_allowed(f"policy.{setting}: {whose} {chips} chips, and at most {most} are allowed")
+
+
+def not_served(kind: OwnerKind, request: TemplateRequest, settings: ClusterSettings) -> Iterator[Obstacle]:
+    """Yield why a pod by itself gets no slice in this cluster; of every other kind all are served."""
+    if kind is OwnerKind.POD and request.made_by not in settings.serve:
+        whose = request.made_by or OwnerKind.POD
+        yield _not_allowed(
+            f"serve: a slice for each pod of a {whose} is not allowed: add {whose} to serve in the cluster's settings, "
+            "or use a Job or a LeaderWorkerSet"
+        )
 
 
 def over_budget(spec: SliceSpec, namespace: str, held: Held, policy: Policy) -> str | None:

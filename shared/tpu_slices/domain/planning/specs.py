@@ -57,7 +57,7 @@ from tpu_slices.domain.planning.host_labels import (
 )
 from tpu_slices.domain.planning.keys import key_of
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
-from tpu_slices.domain.planning.policy import disallowed
+from tpu_slices.domain.planning.policy import disallowed, not_served
 from tpu_slices.domain.planning.pool_labels import OWNER_LABEL
 from tpu_slices.domain.planning.self_managed import not_in_groups
 from tpu_slices.domain.planning.sharing import share_slice, slices_of
@@ -104,6 +104,7 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     found.add(fit(request, selector, asked.job, spec, settings))
     found.add(pool_fits(asked.job, spec, settings))
     found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
+    found.add(not_served(asked.job.owner.kind, request, settings))
     whose = f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: "
     if (refusal := found.refusal(whose)) is None and asked.leader.reach is Reach.STATIC:
         found.add([does_not_fit(_static_alone(asked.job.owner.kind))])
@@ -197,7 +198,7 @@ def _spec(
         networks=found.part(lambda: _networks(annotations.get(ADDITIONAL_NETWORKS, "")), None),
         exclusive_nodes=request.exclusive_nodes,
         scatters=scatters(asked, hosts.hosts if hosts else 0),
-        key=key_of(asked.job, request.first_job, shared=share_slice(request)),
+        key=key_of(asked.job, request.first_job, shared=share_slice(request), pod_key=request.pod_key),
         jobs=request.replicas if share_slice(request) else 1,
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
