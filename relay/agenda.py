@@ -47,6 +47,7 @@ class Timing:
     vacated: timedelta = timedelta(seconds=5)
     look_every: timedelta = timedelta(seconds=15)
     left_behind: timedelta = timedelta(minutes=30)
+    pods_settle: timedelta = timedelta(minutes=2)
     answer_within: timedelta = ANSWERED_WITHIN
     forget_after: timedelta = timedelta(minutes=10)
 

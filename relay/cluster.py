@@ -15,8 +15,10 @@ from urllib3.exceptions import HTTPError
 
 from relay import translate
 from relay.connection import in_words
+from relay.hosts.occupants import HostPod
 from relay.notices.unserved_pod import unserved
-from relay.objects import WORKLOADS, Aside, HostPod, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
+from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
+from relay.pods.reading import pod_of_a_group, pod_of_a_job
 from relay.watch import Response, Source
 from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
@@ -66,9 +68,9 @@ def sources(api: client.ApiClient, *, hosts_in: str = "", serves_pods: bool = Fa
             for kind in WORKLOADS
             if kind is not Kind.PODS
         ),
-        Source(Kind.LEADERS, leaders, translate.leader, "uid", "pods", told_by=translate.told_by_pod),
+        Source(Kind.LEADERS, leaders, pod_of_a_job, "uid", "pods", told_by=translate.told_by_pod),
         Source(Kind.UNINDEXED, unindexed, translate.leader, "uid", "pods", told_by=translate.told_by_pod),
-        Source(Kind.GROUP_LEADERS, group_leaders, translate.group_leader, "uid", "pods", told_by=translate.told_by_pod),
+        Source(Kind.GROUP_LEADERS, group_leaders, pod_of_a_group, "uid", "pods", told_by=translate.told_by_pod),
         Source(
             Kind.PODS,
             core.list_pod_for_all_namespaces,  # without a selector: what that loses seems to be deleted

@@ -9,12 +9,14 @@ from enum import Enum, auto
 from itertools import chain, groupby
 from operator import attrgetter
 
+from relay.hosts.followers import Followers
 from relay.hosts.index import HostIndex
+from relay.hosts.leader_index import LeaderIndex
 from relay.hosts.occupants import is_controlled, is_live, occupant_of
 from relay.hosts.stays import Stays
-from relay.leader_index import LeaderIndex
 from relay.objects import (
     WORKLOADS,
+    Follower,
     Host,
     Kind,
     Known,
@@ -54,6 +56,7 @@ class ClusterCache:
         self._aside: dict[str, Workload] = {}
         """Those that request no TPU, and were never seen to; nothing is told of them."""
         self.leaders = LeaderIndex()
+        self.followers = Followers()
         self.hosts = HostIndex()
         self._uids: dict[WorkloadName, WorkloadUid] = {}
         self.stays = Stays()
@@ -86,6 +89,8 @@ class ClusterCache:
                 self._unparseable.pop(seen.ref.owner.uid, None)
             case Leader():
                 before = self.leaders.put(seen)
+            case Follower():
+                before = self.followers.put(seen)
             case Host():
                 before = self.hosts.put(seen)
             case Unparseable():
@@ -111,7 +116,7 @@ class ClusterCache:
             case Kind.JOBSETS | Kind.JOBS | Kind.LEADER_WORKER_SETS | Kind.NODE_GROUPS | Kind.PODS:
                 return self._workloads.get(unparseable.identity)
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
-                return self.leaders.get(unparseable.identity)
+                return self.leaders.get(unparseable.identity) or self.followers.get(unparseable.identity)
             case Kind.HOSTS:
                 return self.hosts.get(unparseable.identity)
 
@@ -126,7 +131,7 @@ class ClusterCache:
                     del self._uids[workload.name]
                 return workload
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
-                return self.leaders.drop(identity)
+                return self.leaders.drop(identity) or self.followers.drop(identity)
             case Kind.HOSTS:
                 return self.hosts.drop(identity)
 
@@ -137,7 +142,7 @@ class ClusterCache:
                 known = {uid for uid, each in stored if each.ref.owner.kind is WORKLOADS[kind]}
                 return frozenset(known | {uid for uid, of in self._unparseable.items() if of is kind})
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
-                return self.leaders.uids(kind)
+                return self.leaders.uids(kind) | self.followers.identities(kind)
             case Kind.HOSTS:
                 return self.hosts.names
 
@@ -160,10 +165,10 @@ class ClusterCache:
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         """Return the leader pod of a Job, preferably one that waits, then one that is bound; None if there is none."""
         workload, place = self._workloads.get(job.owner.uid), Place(job.replicated_job, job.job_index)
-        led = (self._leading(workload, place) or self._pods_of(workload, place)) if workload else ()
+        led = (self._leading(workload, place) or self.pods_of(workload, place)) if workload else ()
         return max(led, key=lambda leader: (leader.waiting, leader.node is not None, leader.pod_uid), default=None)
 
-    def _pods_of(self, workload: Workload, place: Place) -> Iterator[Leader]:
+    def pods_of(self, workload: Workload, place: Place) -> Iterator[Leader]:
         """Yield the pods that the claim of this place is for: its leaders, and those of Jobs that share its slice."""
         if workload.shares_slice(place):
             return (each for each in self.leaders_of(workload) if each.place.replicated_job == place.replicated_job)
@@ -179,7 +184,7 @@ class ClusterCache:
     def _leading(self, workload: Workload, place: Place) -> Sequence[Leader]:
         """Return the pods that lead the claim of this place; where Jobs share its slice, none that nobody controls."""
         if not workload.shares_slice(place):
-            return [*self._pods_of(workload, place)]
+            return [*self.pods_of(workload, place)]
         for pods in self.leaders.running(workload.name, place.replicated_job):
             if own := [each for each in pods if self._is_of(each, workload) and is_controlled(each, workload)]:
                 return own
@@ -294,7 +299,7 @@ class ClusterCache:
         workload = self._workloads.get(occupant.owner.uid)
         if workload is None or not is_live(workload):
             return None
-        pods = self._pods_of(workload, Place(occupant.replicated_job, occupant.job_index))
+        pods = self.pods_of(workload, Place(occupant.replicated_job, occupant.job_index))
         if any(self.hosts.get(leader.node) is not None for leader in pods):
             return None
         return replace(occupant, generation=workload.ref.generation)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from relay.objects import Leader, Reference
-from tpu_slices.domain.model.reasons import OwnerReason, Phase, Reason, ReportReason, WorkloadReason
+from tpu_slices.domain.model.reasons import UNUSED, OwnerReason, Phase, Reason, ReportReason, WorkloadReason
 from tpu_slices.domain.model.slices import Owner
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
@@ -55,11 +55,14 @@ _WARNINGS = frozenset(
         Reason.PREEMPTED,
         Reason.POOL_BROKEN,
         Reason.POOL_UNREADABLE,
-        Reason.LEADER_STILL_WAITING,
+        *UNUSED,
         Reason.DELETION_REFUSED,
     }
 )
 """Reasons whose Event is a Warning in every phase."""
+
+
+_TROUBLE = frozenset({ReportReason.WAITING, ReportReason.BLOCKED, ReportReason.NOT_RUNNING, ReportReason.IDLE})
 
 
 def reason_of(reason: Reason) -> str:
@@ -110,7 +113,7 @@ def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
             "annotations": {REPORT_ANNOTATION: reports.text(report)},
         },
         "involvedObject": _reference(update.owner),
-        "type": "Warning" if report.reason in {ReportReason.WAITING, ReportReason.BLOCKED} else "Normal",
+        "type": "Warning" if report.reason in _TROUBLE else "Normal",
         "reason": report.reason.value,
         "message": shortened(report.message, MOST_CHARACTERS),
         "source": {"component": COMPONENT},

@@ -53,9 +53,11 @@ from relay.lookups.looking import Looking, pods_on
 from relay.lookups.threads import Due, LookedUp
 from relay.lookups.users import PodsOn, answers
 from relay.messages import end_of, list_of
-from relay.objects import Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
+from relay.objects import Follower, Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
+from relay.pods.jobs import job_pods_on, pools_of
 from relay.telling.workloads import HeldBack, Telling
 from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
@@ -163,6 +165,8 @@ class FactQueue:
                     self.saw(seen.leader, now)
             case Leader():
                 self._follow_leader(seen, before if isinstance(before, Leader) else None, now)
+            case Follower():
+                self._recount_soon(seen, now)
             case Host():
                 self._follow_host(seen, before if isinstance(before, Host) else None, now)
             case Unparseable():
@@ -185,6 +189,8 @@ class FactQueue:
                 self._may_be_replaced(gone, now)
                 self._looking.left([gone], now)
                 self._recount(self.cache.pools_at(gone.node), now)
+            case Follower():
+                self._recount_soon(gone, now)
             case Host():
                 self.closing.cordons.lost(gone.node)
                 self._looking.left(self.cache.leaders_at(gone.node), now, gone.pool)
@@ -286,6 +292,11 @@ class FactQueue:
         self.closing.saw(host, before)
         self._recount({host.pool} | ({before.pool} if before else set()), now)
 
+    def _recount_soon(self, follower: Follower, now: datetime) -> None:
+        """Schedule a count of the hosts on which a pod and its Job are, with those of others that change with it."""
+        for pool in pools_of(follower, self.cache):
+            self._agenda.schedule(Recount(pool), now + self._timing.gather)
+
     def _recount(self, pools: Iterable[Pool], now: datetime) -> None:
         """Schedule what changes of hosts, of leaders on them and of cordons bring about, in an order of its own."""
         for pool in sorted(pools, key=str):
@@ -298,13 +309,19 @@ class FactQueue:
             if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
                 self._agenda.schedule(Hosts(pool), now)
             settled_at = self.closing.cordons.next_change(self.cache.hosts.of(pool), now)
-            for again_at in (settled_at, self.closing.next_change(pool, count, now)):
+            pods_at = self._pods_on(pool, now)[1]
+            for again_at in (settled_at, pods_at, self.closing.next_change(pool, count, now)):
                 if again_at is not None:
                     self._agenda.schedule(Recount(pool), again_at)
 
     def _count(self, pool: Pool, now: datetime) -> Count:
-        hosts = self.cache.hosts.of(pool)
-        return count_of(hosts, self.closing.cordons.closed(hosts, now), self.cache.occupants(pool))
+        hosts, occupants = self.cache.hosts.of(pool), self.cache.occupants(pool)
+        count = count_of(hosts, self.closing.cordons.closed(hosts, now), occupants)
+        return count.with_pods(self._pods_on(pool, now)[0])
+
+    def _pods_on(self, pool: Pool, now: datetime) -> tuple[tuple[JobPods, ...], datetime | None]:
+        last = self._published.last(pool)
+        return job_pods_on(pool, self.cache, last.hosts.pods if last else (), now, self._timing.pods_settle)
 
     def _tell_end(self, pool: Pool, now: datetime) -> None:
         """Schedule the state of the workload that a pool was made for if it is not active: its hosts are not needed."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from relay.objects import Host, Pool, PoolKey
 from tpu_slices.domain.model.facts import MOST_KEYS, HostKey, HostsChanged, Occupant
+from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.records.hosts import Hosts, digest_of
 
 
@@ -37,9 +38,13 @@ class Count:
             maintained=self.hosts.maintained,
             sound=self.hosts.sound,
             keys=self.hosts.keys,
+            pods=self.hosts.pods,
             occupants=self.hosts.occupants,
             sequence=sequence,
         )
+
+    def with_pods(self, pods: tuple[JobPods, ...]) -> Count:
+        return replace(self, hosts=replace(self.hosts, pods=pods)) if pods else self
 
     def differs_at_once(self, earlier: Count) -> bool:
         """Return whether a change from an earlier count must not wait; that leaders left may."""

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import structlog
 
 from relay.agenda import rising_pause
-from relay.objects import NodePatch, Pool
+from relay.node_patches import NodePatch
+from relay.objects import Pool
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 

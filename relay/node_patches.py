@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from relay.cluster_cache import ClusterCache
 from relay.hosts.closing import Closing
-from relay.objects import NodePatch, Pool
+from relay.objects import Pool
 from tpu_slices.ports.log_events import LogEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePatch:
+    """A JSON merge patch that a host needs."""
+
+    node: str
+    pool: Pool
+    patch: Mapping[str, Any]
+    failure: LogEvent
+    """What is logged if the API server refuses it."""
 
 
 def needed_patches(cache: ClusterCache, closing: Closing, now: datetime) -> tuple[NodePatch, ...]:

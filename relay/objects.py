@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from relay.pod_status import PodStatus
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
@@ -15,7 +16,6 @@ from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid
 from tpu_slices.domain.planning.sharing import sharing, slices_of
 from tpu_slices.domain.records.standings import standing
-from tpu_slices.ports.log_events import LogEvent
 
 SERVERS_DIFFER_BY = timedelta(seconds=30)
 """At most, the clocks of a control plane's API servers."""
@@ -28,9 +28,9 @@ class Kind(StrEnum):
     JOBS = "jobs"
     LEADER_WORKER_SETS = "leaderworkersets"
     NODE_GROUPS = "tpunodegroups"
-    LEADERS = "leaders"  # pods of Indexed Jobs, also of those of JobSets
+    LEADERS = "leaders"  # pods of Indexed Jobs, also of those of JobSets, and those beside them
     UNINDEXED = "unindexed-pods"  # pods of other Jobs that may lead
-    GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets that lead slices
+    GROUP_LEADERS = "group-leaders"  # pods of LeaderWorkerSets that lead slices, and those beside them
     PODS = "pods"  # by themselves: each is a workload, and leads it
     HOSTS = "hosts"
 
@@ -205,6 +205,7 @@ class Leader:
     """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""
     node: str | None
     """The node that it is bound to; None once it has ended."""
+    status: PodStatus
     ended: bool = False
     """Whether its containers have ended for good."""
     created: datetime | None = None
@@ -238,6 +239,31 @@ class Leader:
     @property
     def place(self) -> Place:
         return Place(self.asks.replicated_job, self.asks.job_index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Follower:
+    """A pod with chips beside the leader of its Job or group."""
+
+    pod: str
+    pod_uid: str
+    workload: WorkloadName
+    workload_uid: WorkloadUid | None
+    """As of a Leader."""
+    job: str | None
+    place: Place
+    node: str | None
+    """The node that it is bound to."""
+    status: PodStatus
+
+    @property
+    def identity(self) -> str:
+        return self.pod_uid
+
+    @property
+    def kind(self) -> Kind:
+        """As what it is watched."""
+        return Kind.GROUP_LEADERS if self.workload.kind is OwnerKind.LEADER_WORKER_SET else Kind.LEADERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,19 +303,6 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class HostPod:
-    """A pod that holds chips of a host, and has not ended."""
-
-    pod: str
-    """NAMESPACE/NAME."""
-    node: str
-    member: Leader | None
-    """What it is in its workload, as its leader or another; None if it is of none that can have slices."""
-    ends_by: datetime | None
-    """If it is being deleted: when its own grace is over."""
-
-
-@dataclass(frozen=True, slots=True)
 class Reference:
     """A reference to an object of any kind; its UID is empty if the reference does not have it."""
 
@@ -313,18 +326,7 @@ class UnservedPod:
     """That of its JobSet which it is of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePatch:
-    """A JSON merge patch that a host needs."""
-
-    node: str
-    pool: Pool
-    patch: Mapping[str, Any]
-    failure: LogEvent
-    """What is logged if the API server refuses it."""
-
-
-Known = Workload | Leader | Host
+Known = Workload | Leader | Follower | Host
 K = TypeVar("K", bound=StrEnum)
 S = TypeVar("S")
 

@@ -31,7 +31,7 @@ from relay.lookups.threads import VOLUMES_AGAIN_AFTER, Done, Due, LookedUp, lack
 from relay.lookups.users import PodsOn
 from relay.node_groups.evictor import Eviction, evictions
 from relay.node_groups.keeper import not_held
-from relay.node_patches import needed_patches
+from relay.node_patches import NodePatch, needed_patches
 from relay.objects import (
     Bookmarked,
     Failed,
@@ -40,7 +40,6 @@ from relay.objects import (
     Leader,
     Listed,
     Lost,
-    NodePatch,
     Pool,
     Saw,
     Seen,

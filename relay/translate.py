@@ -13,10 +13,10 @@ from datetime import datetime
 from typing import Any
 
 from relay.hosts.closing import closed_for
+from relay.hosts.occupants import HostPod
 from relay.objects import (
     Hardware,
     Host,
-    HostPod,
     Leader,
     Pool,
     PoolKey,
@@ -26,6 +26,7 @@ from relay.objects import (
     WorkloadName,
 )
 from relay.pod_groups import awaited_group, is_untried, why_untried
+from relay.pod_status import status_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
@@ -85,14 +86,14 @@ from tpu_slices.wire.workloads import (
     volumes_of,
 )
 
-LEADERS = f"{COMPLETION_INDEX}=0"
-"""The label selector of leader pods of Jobs; Kubernetes labels pods with their index since 1.28."""
+LEADERS = COMPLETION_INDEX
+"""The label selector of the pods of Indexed Jobs; Kubernetes labels pods with their index since 1.28."""
 UNINDEXED = f"{JOB_NAME},!{COMPLETION_INDEX}"
 """That of the pods of Jobs that are not Indexed."""
 NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector of pods that may use a host; those that have ended stay as long as their Jobs."""
-GROUP_LEADERS = f"{leader_worker_sets.NAME},{leader_worker_sets.WORKER_INDEX} in (0,1)"
-"""The label selector of the pods that may lead the slices of LeaderWorkerSets."""
+GROUP_LEADERS = leader_worker_sets.NAME
+"""The label selector of the pods of LeaderWorkerSets."""
 LABELS_KEPT = 2 * LABELS
 """The most labels kept of a pod, the first by key: room for LABELS of its template, and for LABELS beyond those."""
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -188,6 +189,7 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         ended=ended,
         created=_created(obj),
         unserved=unserved(obj),
+        status=status_of(obj),
     )
 
 
@@ -232,6 +234,7 @@ def told_by_pod(obj: Json) -> Hashable:
         status.get("phase"),
         scheduled.get("status"),
         scheduled.get("reason"),
+        status_of(obj).told,
     )
 
 

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from relay.objects import Leader, Workload
 from tpu_slices.domain.model.facts import Occupant, WorkloadState
+
+
+@dataclass(frozen=True, slots=True)
+class HostPod:
+    """A pod that holds chips of a host, and has not ended."""
+
+    pod: str
+    """NAMESPACE/NAME."""
+    node: str
+    member: Leader | None
+    """What it is in its workload, as its leader or another; None if it is of none that can have slices."""
+    ends_by: datetime | None
+    """If it is being deleted: when its own grace is over."""
 
 
 def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:

@@ -24,8 +24,8 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from relay.hosts.occupants import occupant_of
-from relay.objects import HostPod, Pool, Workload, WorkloadName
+from relay.hosts.occupants import HostPod, occupant_of
+from relay.objects import Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, HostsChanged, Occupant
 from tpu_slices.domain.records.hosts import Job, job_of
 from tpu_slices.ports.errors import Permanent, Temporary

@@ -15,12 +15,12 @@ from typing import Self
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
+from relay.hosts.occupants import HostPod
 from relay.lookups.threads import VolumeLookups
 from relay.lookups.users import Looks, in_turn
 from relay.objects import (
     Bookmarked,
     Host,
-    HostPod,
     Kind,
     Known,
     Leader,

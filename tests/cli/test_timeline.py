@@ -32,7 +32,7 @@ def test_a_slices_transitions_are_on_the_page(stage: Stage) -> None:
     text = written(stage).text
     assert "research/llama" in text
     assert "PROVISIONING, CreationStarted: Creating node pool" in text
-    assert "READY, Ready: All 4 hosts are ready and offer their chips." in text
+    assert "READY, Ready: All 4 hosts are ready and offer their chips" in text
 
 
 EVERY = ["research/bert", "research/gemma", "research/llama", "vision/mixtral"]

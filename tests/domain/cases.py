@@ -89,7 +89,7 @@ def lasting(reason: Reason, since: timedelta, **changes: Any) -> SliceRecord:
     return with_fields(record, **{**fields, **changes})
 
 
-def ready(since: timedelta = 10 * MINUTE, **changes: Any) -> SliceRecord:
+def ready(since: timedelta = 4 * MINUTE, **changes: Any) -> SliceRecord:
     """Return a slice that became READY then, and is vacant; its leader does not wait."""
     hosts = some_hosts(vacant_since=NOW - since)
     return lasting(Reason.READY, since, **{"hosts": hosts, "demand_confirmed_at": NOW - 2 * HOUR, **changes})

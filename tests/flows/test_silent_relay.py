@@ -175,13 +175,13 @@ def test_a_jobset_that_runs_is_told_once_that_its_hosts_are_not_known_and_once_t
     jobset = world.jobset_appears()
     world.settle(minutes=6)
     ready, announced = told(world, jobset)
-    assert ready == "1 of 1 slices ready."
+    assert ready == "1 of 1 slices ready, 4 of 4 pods run."
     world.relay_is_dead = True
     since = f"{world.clock.now() - MINUTE:%H:%M}"
     world.backend.pools[world.record(jobset).pool].hosts_joined = False
     world.settle(minutes=60)
     assert told(world, jobset) == (
-        f"1 of 1 slices ready as last reported. {SILENT}".replace("12:00", since),
+        f"1 of 1 slices ready, 4 of 4 pods run, as last reported. {SILENT}".replace("12:00", since),
         announced + 1,
     )
     world.relay_is_dead = False
@@ -198,7 +198,7 @@ def test_when_the_relay_is_heard_again_who_runs_is_told_that_too(world: World) -
     world.settle(minutes=30)
     world.relay_is_dead = False
     world.settle(minutes=30)
-    assert told(world, jobset) == ("1 of 1 slices ready.", announced + 2)
+    assert told(world, jobset) == ("1 of 1 slices ready, 4 of 4 pods run.", announced + 2)
 
 
 def test_everybody_is_told_page_by_page_and_with_one_report_each(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

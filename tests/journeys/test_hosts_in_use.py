@@ -41,7 +41,7 @@ def test_crossed_jobsets_have_the_slices_that_they_use() -> None:
     assert (world.record(llama).maker, world.record(gemma).maker) == (own_slice(gemma), own_slice(llama))
     assert world.store.chips_bought(CLUSTER) == 32
     _, update = world.publisher.reports[-1]
-    assert update.report.message == "1 of 1 slices ready."
+    assert update.report.message == "1 of 1 slices ready, 4 of 4 pods run."
 
 
 def test_a_crossed_jobset_that_restarts_finds_its_hosts_again() -> None:
@@ -85,7 +85,7 @@ def test_hosts_that_a_live_job_left_a_moment_ago_are_kept_for_its_restart() -> N
     gemma.absent = True
     world.leaves(gemma)
     world.settle(minutes=8)
-    assert (world.pools, reason(world, gemma)) == ([pool], Reason.READY)
+    assert (world.pools, reason(world, gemma)) == ([pool], Reason.IDLE)
     world.ends(gemma)
     world.settle(minutes=3)
     assert world.pools == []

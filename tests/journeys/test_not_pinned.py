@@ -57,9 +57,13 @@ def test_what_stays_together_by_itself_is_served_and_told_that_others_may_come(r
     world.settle(minutes=10, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     assert jobset.bound == {0}
+    hosts = len(world.cluster.nodes)
     assert said(world) == (
         ReportReason.READY,
-        "1 of 1 slices ready. New pods are not pinned in this cluster: others may take free hosts of its slices.",
+        (
+            f"1 of 1 slices ready, {hosts} of {hosts} pods run. New pods are not pinned in this cluster: others "
+            "may take free hosts of its slices."
+        ),
     )
 
 

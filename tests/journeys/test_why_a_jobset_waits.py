@@ -118,7 +118,10 @@ def test_a_wait_is_one_event_that_is_renewed_and_its_end_is_reported_once() -> N
     world.settle(minutes=40, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     last = world.publisher.reports[-1][1]
-    assert (last.report.reason, last.report.message) == ("SlicesReady", "1 of 1 slices ready.")
+    assert (last.report.reason, last.report.message) == (
+        "SlicesReady",
+        "1 of 1 slices ready, 4 of 4 pods run.",
+    )
     count = len(world.publisher.reports)
     world.settle(minutes=60)
     assert len(world.publisher.reports) == count

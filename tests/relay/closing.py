@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relay.hosts.closing import CLOSED
-from relay.objects import Kind, NodePatch
+from relay.node_patches import NodePatch
+from relay.objects import Kind
 from tests.builders import NOW
 from tests.relay.objects import Json, bound_pod, jobset, node
 from tests.relay.watched import Watched, reports

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from relay.node_patcher import AT_ONCE, RETRY_AFTER, NodePatcher
-from relay.objects import NodePatch
+from relay.node_patches import NodePatch
 from tests.relay.closing import question
 from tests.relay.objects import node
 from tests.relay.test_translate import JOB, NAMESPACED_JOB, OTHER, TAINT, exclusive

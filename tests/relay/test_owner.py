@@ -14,9 +14,10 @@ from relay import relay
 from relay.agenda import SteadyClock, Timing
 from relay.fact_queue import FactQueue
 from relay.health import Health
+from relay.hosts.occupants import HostPod
 from relay.lookups.threads import Lookups, VolumeLookups
 from relay.lookups.users import Looks
-from relay.objects import Bookmarked, HostPod, Kind, Listed, Lost, Pool, Saw, WorkloadName
+from relay.objects import Bookmarked, Kind, Listed, Lost, Pool, Saw, WorkloadName
 from relay.relay import Read, Relay
 from tests.builders import CLUSTER, NOW
 from tests.relay.closing import SLICE, question

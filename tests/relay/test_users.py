@@ -9,9 +9,10 @@ from structlog.testing import capture_logs
 
 from relay import translate
 from relay.health import Health
+from relay.hosts.occupants import HostPod
 from relay.lookups.threads import VolumeLookups
 from relay.lookups.users import Looks
-from relay.objects import HostPod, Pool, Workload, WorkloadName
+from relay.objects import Pool, Workload, WorkloadName
 from relay.translate import hosts_of
 from tests.relay.closing import SLICE, Site, leader, question
 from tests.relay.objects import Json, bound_pod, container, group_pod, jobset, leader_worker_set, replicated_job

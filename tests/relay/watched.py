@@ -13,8 +13,9 @@ from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.lookups.threads import Due, LookedUp, Mounted, VolumeLookups
 from relay.lookups.users import Looks, PodsOn, Users
-from relay.node_patches import needed_patches
-from relay.objects import Host, Kind, Leader, NodePatch, Seen, Workload
+from relay.node_patches import NodePatch, needed_patches
+from relay.objects import Host, Kind, Leader, Seen, Workload
+from relay.pods.reading import pod_of_a_group, pod_of_a_job
 from relay.relay import Event, Relay
 from tests.builders import CLUSTER
 from tests.relay.objects import Json, node, read_jobset
@@ -42,9 +43,9 @@ READERS: Mapping[Kind, Callable[[dict[str, Any]], Seen | None]] = {
     Kind.JOBS: partial(translate.workload, READERS_OF[OwnerKind.JOB]),
     Kind.LEADER_WORKER_SETS: partial(translate.workload, READERS_OF[OwnerKind.LEADER_WORKER_SET]),
     Kind.NODE_GROUPS: partial(translate.workload, READERS_OF[OwnerKind.TPU_NODE_GROUP]),
-    Kind.LEADERS: translate.leader,
+    Kind.LEADERS: pod_of_a_job,
     Kind.UNINDEXED: translate.leader,
-    Kind.GROUP_LEADERS: translate.group_leader,
+    Kind.GROUP_LEADERS: pod_of_a_group,
     Kind.PODS: translate.pod_by_itself,
     Kind.HOSTS: translate.host,
 }

@@ -162,6 +162,7 @@ A_SLICE = {
             "maintained": 0,
             "sound": 0,
             "keys": [{"key": "uid-llama-0.j0", "hosts": 4}],
+            "pods": [],
             "occupants": [SIBLING_POD],
             "departures": [
                 {

@@ -54,6 +54,7 @@ FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
     "JoinToken.ca_hashes": st.lists(st.from_regex(r"sha256:[0-9a-f]{64}", fullmatch=True), min_size=1, max_size=2).map(
         tuple
     ),
+    "JobPods.pod_uid": names,
     "Attempt.number": st.integers(1, LAST_ATTEMPT),
     "SliceSpec.hosts": st.integers(1, 1_000),
     "SliceSpec.chips_per_host": st.integers(1, 8),

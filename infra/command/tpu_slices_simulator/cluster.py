@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from relay import translate
-from relay.objects import WORKLOADS, HostPod, Kind, Known, Pool, PoolKey, Workload, WorkloadName
+from relay.hosts.occupants import HostPod
+from relay.objects import WORKLOADS, Kind, Known, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadUid
@@ -17,7 +18,7 @@ from tpu_slices.ports.clock import Clock
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator import objects
 from tpu_slices_simulator.bootstrap import FakeBootstrap
-from tpu_slices_simulator.live import LiveWorkload, Node, Pod, leader_of
+from tpu_slices_simulator.live import LiveWorkload, Node, Pod, pod_seen
 from tpu_slices_simulator.relays import FakeRelay
 from tpu_slices_simulator.scheduler import Scheduler, beside
 
@@ -34,8 +35,7 @@ class FakeCluster:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.followers: dict[str, Pod] = {}
-        """The pods of Jobs beside their leaders, by UID: on all hosts but the leader's. Relays watch those of Jobs that
-        share a slice, which are leaders of their own Jobs."""
+        """The pods of Jobs beside their leaders, by UID: on all hosts but the leader's."""
         self.grace = timedelta(0)
         """How long pods that are deleted take to end, but for leaders, which end at once."""
         self.strangers: dict[str, Json] = {}
@@ -104,11 +104,11 @@ class FakeCluster:
             return [node.seen for node in self.nodes.values()]
         if kind in WORKLOADS:
             workloads = [each.seen for each in self.workloads.values() if each.kind is kind and not each.is_gone]
-            return [*workloads, *filter(None, (pod.seen for pod in self.pods.values() if pod.kind is kind))]
-        watched = (*self.pods.values(), *(pod for pod in self.followers.values() if pod.is_watched))
-        pods = filter(None, (pod.seen for pod in watched if pod.kind is kind))
-        strangers = filter(None, map(leader_of, self.strangers.values()))
-        return [*pods, *(each for each in strangers if each.kind is kind)]
+            leaders = (pod.seen for pod in self.pods.values() if pod.kind is kind)
+            return [*workloads, *(each for each in leaders if each is not None)]
+        pods = (pod.raw for pod in (*self.pods.values(), *self.followers.values()) if pod.kind is kind)
+        seen = map(pod_seen, (*pods, *self.strangers.values()))
+        return [each for each in seen if each is not None and each.kind is kind]
 
     def workload(self, owner: Owner) -> Json | None:
         found = self._named(WorkloadName(owner.namespace, owner.name, owner.kind))
@@ -179,9 +179,9 @@ class FakeCluster:
     def creates_pod(self, jobset: LiveWorkload, index: int) -> Pod:
         """Let a leader wait, of the revision that its group's other pods are of, if there are any."""
         self._pod_numbers += 1
-        owner = jobset.ref.owner
+        owner, now = jobset.ref.owner, self._clock.now()
         uid = str(owner.uid) if owner.kind is OwnerKind.POD else f"pod-{self._pod_numbers:05}"
-        pod = Pod(uid, jobset, index, created=self._clock.now())
+        pod = Pod(uid, jobset, index, created=now, since=now)
         pod.key = jobset.key_of(index, self._cluster) if self.pinning and self.pinning.pins else ""
         pod.template = next(
             (each.template for each in beside(pod, self.followers) if each.ends_by is None), pod.template
@@ -229,8 +229,7 @@ class FakeCluster:
 
     def removes_follower(self, pod: Pod) -> None:
         del self.followers[pod.uid]
-        if pod.is_watched:
-            self._lost(pod.kind, pod.uid)
+        self._lost(pod.kind, pod.uid)
 
     def pods_end(self) -> None:
         """Let pods end whose grace is over, on hosts with a kubelet that ends them."""
@@ -254,7 +253,7 @@ class FakeCluster:
         waiting = (pod for pod in self.pods.values() if (pod.jobset, pod.index) == (jobset, index))
         pod = next(waiting, None) or self.creates_pod(jobset, index)
         nodes, taken = sorted(self.nodes_of(pool)), self._taken()
-        pod.node = next((name for name in nodes if name not in taken), nodes[0])
+        pod.node, pod.since = next((name for name in nodes if name not in taken), nodes[0]), self._clock.now()
         jobset.bound.add(index)
         self._followers_come(pod, [name for name in nodes if name != pod.node and not (pod.key and name in taken)])
         self.scheduler.bound(pod, pool)
@@ -266,10 +265,10 @@ class FakeCluster:
         missing = [rank for rank in range(1, len(nodes) + 1) if rank not in there.values()]
         for rank, node in zip(missing, [node for node in nodes if node not in there], strict=False):
             uid = f"{leader.uid}-{rank}"
-            made: dict[str, Any] = {"created": self._clock.now(), "template": leader.template, "key": leader.key}
+            now = self._clock.now()
+            made: dict[str, Any] = {"created": now, "since": now, "template": leader.template, "key": leader.key}
             self.followers[uid] = pod = Pod(uid, leader.jobset, leader.index, node, rank, **made)
-            if pod.is_watched:
-                self.saw(pod)
+            self.saw(pod)
 
     def schedules_pods(self) -> None:
         """Bind waiting leaders to free hosts, and those of their followers for which there was none before."""
@@ -289,19 +288,19 @@ class FakeCluster:
 
     def binds_outside(self, pod: Pod, node: str) -> None:
         """Bind a leader to a host that is nobody's slice."""
-        pod.node = node
+        pod.node, pod.since = node, self._clock.now()
         pod.jobset.bound.add(pod.index)
         self.saw(pod)
 
     def stranger_comes(self, raw: Json) -> None:
         self.strangers[raw["metadata"]["uid"]] = raw
         self._version += 1
-        if (seen := leader_of(raw)) is not None:
+        if (seen := pod_seen(raw)) is not None:
             for relay in self.relays:
                 relay.saw(seen.kind, seen)
 
     def stranger_goes(self, uid: str) -> None:
-        if (seen := leader_of(self.strangers.pop(uid))) is not None:
+        if (seen := pod_seen(self.strangers.pop(uid))) is not None:
             self._lost(seen.kind, uid)
 
     # nodes

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from relay import translate
-from relay.objects import WORKLOADS, Host, Kind, Leader, Pool, Workload
+from relay.objects import WORKLOADS, Follower, Host, Kind, Leader, Pool, Workload
+from relay.pods.reading import pod_of_a_group, pod_of_a_job
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadJob
 from tpu_slices.domain.planning.keys import key_of
@@ -119,6 +120,10 @@ class Pod:
     """What it is made of; left out: that which its workload has now, which may be edited later."""
     key: str = ""
     """The key that its hosts must carry; empty: nothing pins it."""
+    since: datetime | None = None
+    """When its conditions changed last; None: nobody asks."""
+    status: Json = field(default_factory=dict)
+    """What its status has otherwise than that of a pod that runs, or waits."""
 
     def __post_init__(self) -> None:
         self.template = self.template or objects.template_of(self.jobset.manifest, self.job[0])
@@ -137,11 +142,6 @@ class Pod:
         return self.jobset.jobs[self.index]
 
     @property
-    def is_watched(self) -> bool:
-        """Whether it leads its Job, so that relays watch it."""
-        return self.rank == 0 or self.jobset.shares_slice(self.index)
-
-    @property
     def raw(self) -> Json:
         (name, index), rank = self.job, self.rank
         place = (name, rank, 0) if self.jobset.shares_slice(self.index) else (name, index, rank)
@@ -153,11 +153,11 @@ class Pod:
             made = objects.patched(made, {"status": {"phase": "Succeeded"}})
         if self.ends_by is not None:
             made = objects.patched(made, {"metadata": {"deletionTimestamp": self.ends_by.isoformat()}})
-        return made
+        return objects.patched(objects.changed(made, self.since), {"status": self.status})
 
     @property
-    def seen(self) -> Leader | None:
-        return leader_of(self.raw)
+    def seen(self) -> Leader | Follower | None:
+        return pod_seen(self.raw)
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ class Node:
         return self.seen.pool
 
 
-def leader_of(raw: Json) -> Leader | None:
-    """Return what a relay sees of a pod; None: it leads nothing."""
+def pod_seen(raw: Json) -> Leader | Follower | None:
+    """Return what a relay sees of a pod; None: nothing."""
     single = translate.pod_by_itself(raw)
-    return single.leader if single is not None else translate.leader(raw) or translate.group_leader(raw)
+    return single.leader if single is not None else pod_of_a_job(raw) or pod_of_a_group(raw)

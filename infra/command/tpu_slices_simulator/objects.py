@@ -152,6 +152,14 @@ def pod_of(template: Json, owner: Owner, place: tuple[str, int, int], uid: str, 
     }
 
 
+def changed(pod: Json, at: datetime | None) -> Json:
+    """Return a pod whose conditions changed at a time; None: nobody asks."""
+    if at is None:
+        return pod
+    conditions = [{**each, "lastTransitionTime": f"{at:%Y-%m-%dT%H:%M:%SZ}"} for each in pod["status"]["conditions"]]
+    return patched(pod, {"status": {"conditions": conditions}})
+
+
 def unindexed(pod: Json) -> dict[str, Any]:
     """Return a Job's pod without a completion index."""
     return patched(pod, {"metadata": {"labels": {COMPLETION_INDEX: None}}})

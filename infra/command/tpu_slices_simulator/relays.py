@@ -8,14 +8,15 @@ from typing import Any, Protocol
 
 from relay.answers import answers
 from relay.fact_queue import FactQueue
+from relay.hosts.occupants import HostPod
 from relay.joining.tokens import Bootstrap, Tokens
 from relay.lookups.threads import Due, LookedUp
 from relay.lookups.users import Looks, PodsOn, Users, in_turn
 from relay.node_groups import keeper
 from relay.node_groups.evictor import Evictor, Pods, evictions
 from relay.node_groups.keeper import NodeGroupKeeper, not_held
-from relay.node_patches import needed_patches
-from relay.objects import HostPod, Kind, Known, NodePatch, Pool, Workload, WorkloadName
+from relay.node_patches import NodePatch, needed_patches
+from relay.objects import Kind, Known, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion, Question

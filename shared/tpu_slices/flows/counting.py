@@ -19,7 +19,8 @@ from tpu_slices.flows.report import QueueStates, Reported, with_announced
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored
 
-_STANDING = frozenset({Reason.HOSTS_JOINING, Reason.READY})
+_USED = frozenset({Reason.READY, Reason.PODS_NOT_RUNNING, Reason.PODS_APART})
+_STANDING = frozenset({Reason.HOSTS_JOINING, Reason.IDLE, *_USED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     |----------------------------------------------------------|----------------------|-------------------------|
     | waiting for hosts                                        | still waiting        | counted; of a node pool |
     | waiting for hosts                                        | READY                | told                    |
-    | READY                                                    | READY, for whom else | counted                 |
+    | READY                                                    | READY, for whom else,| counted                 |
+    |                                                          | or its pods do not   |                         |
+    |                                                          | run                  |                         |
     | that of another claim, which has what this one had       | likewise             | likewise                |
     | whatever an operator, the settings or lost hosts make of it                     | None                    |
 
@@ -69,7 +72,7 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     record = with_current_desire(counted, own)
     decision = decide(record, seen, now, read.settings, Known(workloads=workloads))
     waits = decision.reason is counted.reason is Reason.HOSTS_JOINING and not read.settings.self_managed
-    if decision.actions or not (waits or decision.reason is Reason.READY):
+    if decision.actions or not (waits or decision.reason in _USED):
         return None
     after = replace(decision.record, announced_count=before.transition_count)
     states = QueueStates(deps, {counted.cluster: read})

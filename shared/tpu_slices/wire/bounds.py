@@ -26,6 +26,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
 )
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.pods import MOST_JOBS, MOST_WORDS, Trouble
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
     SLICES_PER_WORKLOAD,
@@ -157,6 +158,9 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (HostsChanged, "maintained"): _number(100_000),
     (HostsChanged, "sound"): _number(100_000),
     (HostsChanged, "occupants"): _many(LEADERS_PER_FACT),
+    (HostsChanged, "pods"): _many(MOST_JOBS),
+    (Trouble, "pod"): _text(253),
+    (Trouble, "words"): _text(MOST_WORDS),
     (Listed, "digests"): _KEYS,
     (Listed, "after"): _KEY,
     (Listed, "up_to"): _KEY,

@@ -22,6 +22,7 @@ from tpu_slices.domain.reconciling.patience import FAILED, due, due_after, faile
 from tpu_slices.domain.records.claims import Rejection
 from tpu_slices.domain.records.returning import Returning
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.use import UNUSED_FOR
 
 LIMITS = Limits()
 RESERVED = a_spec(capacity=Capacity(CapacityKind.RESERVATION, "hall-7"))
@@ -59,11 +60,12 @@ IDLE = LIMITS.idle_after
     ("record", "after"),
     [
         pytest.param(a_slice(Reason.READY, hosts=IN_USE), None, id="ready, in use: settled"),
-        pytest.param(vacant(timedelta()), IDLE + MINUTE, id="ready, unused: when it is idle for too long"),
+        pytest.param(vacant(timedelta()), UNUSED_FOR, id="ready, unused: when it counts as idle"),
+        pytest.param(vacant(UNUSED_FOR), IDLE + MINUTE - UNUSED_FOR, id="ready, idle: when it is so for too long"),
         pytest.param(vacant(10 * MINUTE), IDLE - 9 * MINUTE, id="ready, unused for a while"),
         pytest.param(vacant(2 * IDLE), MINUTE, id="ready, unused for too long: soon"),
-        pytest.param(vacant(10 * MINUTE, since=NOW - MINUTE), IDLE, id="ready for a minute, vacant for longer"),
-        pytest.param(a_slice(Reason.READY), IDLE + MINUTE, id="ready, nothing reported"),
+        pytest.param(vacant(10 * MINUTE, since=NOW - MINUTE), 4 * MINUTE, id="ready for a minute, vacant for longer"),
+        pytest.param(a_slice(Reason.READY), UNUSED_FOR, id="ready, nothing reported"),
         pytest.param(a_slice(Reason.NOT_ALLOWED), None, id="refused: settled"),
         pytest.param(a_slice(Reason.CHIP_LIMIT_REACHED), None, id="over the chip limit: told when chips are released"),
         pytest.param(a_slice(Reason.PURCHASES_STOPPED), None, id="purchases stopped: told when chips are released"),

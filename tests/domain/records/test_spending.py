@@ -48,6 +48,8 @@ OVER = Returning(cause=Cause.UPGRADE, since=WAITED, counts_from=WAITED, over_at=
         pytest.param(Reason.CHIP_LIMIT_REACHED, {**WAITS, "setbacks": VAIN}, None, id="it is not bought any more"),
         pytest.param(Reason.READY, BOUGHT_ALONE, None, id="it serves"),
         pytest.param(Reason.READY, {**BOUGHT_ALONE, "earlier": (1,)}, None, id="it serves, and one that it had stays"),
+        pytest.param(Reason.PODS_NOT_RUNNING, BOUGHT_ALONE, NOW, id="its pods do not run"),
+        pytest.param(Reason.IDLE, BOUGHT_ALONE, NOW, id="nobody uses it"),
         pytest.param(Reason.READY, {"unreadable_since": MISSING}, MISSING, id="its pool cannot be read"),
         pytest.param(Reason.CREATING, {**BOUGHT_ALONE, "unreadable_since": UNREAD}, UNREAD, id="the earliest counts"),
     ],

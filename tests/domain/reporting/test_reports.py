@@ -142,7 +142,15 @@ def test_a_queued_slices_wait_has_its_queue_position() -> None:
         ([ready(0), a_slice(1, Phase.PROVISIONING, Reason.HOSTS_JOINING)], ReportReason.PROVISIONING),
         ([a_slice(0, Phase.QUEUED, Reason.OPERATION_LIMIT)], ReportReason.PROVISIONING),
         ([a_slice(0, Phase.PROVISIONING, Reason.HOSTS_LOST)], ReportReason.WAITING),
-        ([a_slice(0, Phase.READY, Reason.LEADER_STILL_WAITING)], ReportReason.WAITING),
+        ([a_slice(0, Phase.READY, Reason.LEADER_STILL_WAITING)], ReportReason.NOT_RUNNING),
+        ([ready(0), a_slice(1, Phase.READY, Reason.PODS_NOT_RUNNING)], ReportReason.NOT_RUNNING),
+        ([ready(0), a_slice(1, Phase.READY, Reason.PODS_APART)], ReportReason.NOT_RUNNING),
+        ([ready(0), a_slice(1, Phase.READY, Reason.IDLE)], ReportReason.IDLE),
+        ([a_slice(0, Phase.READY, Reason.IDLE), a_slice(1, Phase.READY, Reason.PODS_APART)], ReportReason.NOT_RUNNING),
+        (
+            [a_slice(0, Phase.READY, Reason.IDLE), a_slice(1, Phase.QUEUED, Reason.OPERATION_LIMIT)],
+            ReportReason.WAITING,
+        ),
         ([ready(0), a_slice(1, Phase.READY, Reason.USED_BY_OTHERS)], ReportReason.READY),
         ([a_slice(0, Phase.WAITING, Reason.HOSTS_NOT_USABLE)], ReportReason.WAITING),
         ([a_slice(0, Phase.REFUSED, Reason.LEADER_UNSCHEDULABLE)], ReportReason.BLOCKED),
@@ -346,7 +354,7 @@ SILENCE = (
 @pytest.mark.parametrize(
     ("slices", "reason", "opening"),
     [
-        pytest.param([ready(0)], ReportReason.READY, "1 of 1 slices ready as last reported. The", id="ready"),
+        pytest.param([ready(0)], ReportReason.READY, "1 of 1 slices ready, as last reported. The", id="ready"),
         pytest.param([], ReportReason.NOT_REQUESTED, "It is not known", id="none in demand"),
         pytest.param([a_slice(0, Phase.QUEUED, Reason.REQUESTED)], ReportReason.WAITING, "0 of 1", id="queued"),
         pytest.param([out_of_stock(0)], ReportReason.WAITING, "0 of 1", id="waiting"),
@@ -355,7 +363,7 @@ SILENCE = (
         pytest.param(
             [a_slice(0, Phase.QUEUED, Reason.DEMAND_STALE, demand_confirmed_at=NOW - 20 * MINUTE), ready(1)],
             ReportReason.READY,
-            "1 of 1 slices ready as last reported. The",
+            "1 of 1 slices ready, as last reported. The",
             id="no longer wanted when the relay fell silent",
         ),
     ],

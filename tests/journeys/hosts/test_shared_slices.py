@@ -49,7 +49,8 @@ def test_it_stays_while_one_of_its_jobs_runs_though_the_first_has_ended() -> Non
     for pod in list(world.cluster.followers.values())[:2]:
         world.cluster.removes_follower(pod)
     world.settle(minutes=3 * HOUR)
-    assert (reason(world, llama), deletions(world)) == (Reason.READY, [])
+    assert (reason(world, llama), deletions(world)) == (Reason.PODS_NOT_RUNNING, [])
+    assert world.record(llama).message.startswith("2 pods of 4 do not run: one does not exist since ")
 
 
 def test_a_jobset_that_restarts_gets_its_slice_again() -> None:

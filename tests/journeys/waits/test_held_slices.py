@@ -40,14 +40,14 @@ def test_the_report_of_a_jobset_that_runs_tells_which_slices_are_held(slices: in
     world = World()
     jobset = held(world, slices)
     report = last_report(world)
-    assert report.startswith(f"{slices} of {slices} slices ready.")
+    assert report.startswith(f"{slices} of {slices} slices ready, {4 * slices} of {4 * slices} pods run.")
     names = ", ".join(f"llama-slice-{index}" for index in range(slices))
     assert f" {names}: {HELD}" in report
     assert {world.record(jobset, index).phase for index in range(slices)} == {Phase.READY}
     for index in range(slices):
         edits.edit(CLUSTER, world.record(jobset, index).name, edits.resume, world.deps)
     world.settle(minutes=3)
-    assert last_report(world) == f"{slices} of {slices} slices ready."
+    assert last_report(world) == f"{slices} of {slices} slices ready, {4 * slices} of {4 * slices} pods run."
 
 
 def test_the_report_and_the_event_of_a_jobset_that_is_over_tell_that_its_slice_is_held() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from relay.fact_queue import FactQueue
 from relay.health import Health
+from relay.hosts.occupants import HostPod
 from relay.lookups.threads import VolumeLookups
 from relay.lookups.users import Looks
 from relay.node_patcher import NodePatcher
 from relay.objects import (
     Bookmarked,
     Host,
-    HostPod,
     Kind,
     Leader,
     Listed,

@@ -57,8 +57,9 @@ def by_themselves(body: Json) -> ByThemselves | None:
     if body["kind"] == "Pod":
         whose = pods.made_by(body)
         return ByThemselves(whose, body, 1) if whose is not None else None
-    spec = body["spec"]
-    return ByThemselves(served_as, spec["template"], count_of(spec, "replicas", 1))
+    spec = body.get("spec") or {}
+    template = spec.get("template")
+    return ByThemselves(served_as, template, count_of(spec, "replicas", 1)) if template else None
 
 
 def changes(body: Json, served: ByThemselves, world: World) -> Iterator[str]:

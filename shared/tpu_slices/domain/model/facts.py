@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroup
+from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, Pairs, WorkloadJob
 
 K = TypeVar("K", bound=str)
@@ -285,6 +286,8 @@ class HostsChanged:
     keys: tuple[HostKey, ...] = ()
     """How many carry which key (`planning.keys`), the most frequent first, at most MOST_KEYS; of a relay that does not
     tell: none."""
+    pods: tuple[JobPods, ...] = ()
+    """Those of the occupants, in their order, of whose pods it is settled how they are."""
     answers: int | None = None
     """The number of the latest question, which this answers: reported after it, and, if it asked for that, once no new
     pod can come to the hosts, or at once if a Job is on them, or if there are none."""

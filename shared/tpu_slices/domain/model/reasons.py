@@ -58,6 +58,9 @@ class Reason(StrEnum):
     SPEC_DRIFTED = "SpecDrifted", Phase.READY  # in use, but created for an earlier version of the request
     LEADER_STILL_WAITING = "LeaderStillWaiting", Phase.READY  # every host is ready, but the leader is not scheduled
     ADOPTED = "Adopted", Phase.READY  # found without a record, kept because its JobSet is live
+    PODS_NOT_RUNNING = "PodsNotRunning", Phase.READY  # its Job is on it, and some of its pods do not run
+    PODS_APART = "PodsApart", Phase.READY  # some pods of its Job run on other hosts
+    IDLE = "Idle", Phase.READY  # every host is ready, and nobody uses it
     USED_BY_OTHERS = "UsedByOthers", Phase.READY  # Jobs of others are on it, and its claim is not theirs
     LABELS_REPLACED = "LabelsReplaced", Phase.READY  # somebody replaced those of its pool: they are put back
 
@@ -115,6 +118,10 @@ class Reason(StrEnum):
         return cls.LATER_RELEASE if isinstance(value, str) else None
 
 
+UNUSED = frozenset({Reason.PODS_NOT_RUNNING, Reason.PODS_APART, Reason.IDLE, Reason.LEADER_STILL_WAITING})
+"""The reasons of slices that stand, whole, and on which their Job does not train."""
+
+
 SERVED = frozenset(
     {
         Reason.READY,
@@ -143,6 +150,8 @@ class ReportReason(StrEnum):
     """The reason of a JobSet's report, and of the Event that shows it."""
 
     READY = "SlicesReady"
+    NOT_RUNNING = "WorkloadNotRunning"  # the slices are ready, and some pods do not run on them
+    IDLE = "SlicesIdle"  # the slices are ready, and nobody uses some of them
     PROVISIONING = "SlicesProvisioning"  # the missing ones are being created
     WAITING = "SlicesWaiting"  # some cannot be created now, and are retried
     BLOCKED = "SlicesBlocked"  # an operator or a user must act

@@ -26,6 +26,7 @@ from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeard
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.use import vacant_since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +178,7 @@ class Situation:
             return False
         if record.owner.kind.declares:
             return False
-        vacant_since = max(record.since, record.current.hosts.vacant_since or record.since)
-        return record.claim.demand_confirmed_at > vacant_since + self.limits.requeue_after
+        return record.claim.demand_confirmed_at > vacant_since(record) + self.limits.requeue_after
 
     def order_may_arrive(self, requested_at: datetime | None) -> bool:
         """Return whether a request to create or to delete a pool may still take effect."""

@@ -38,6 +38,7 @@ from tpu_slices.domain.reconciling.returning import reason_of, returning
 from tpu_slices.domain.reconciling.taking import changes_hands
 from tpu_slices.domain.records.attempts import Relabelling
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.use import unused
 
 
 def decide(
@@ -72,6 +73,7 @@ def decide(
     | - other request   | SPEC_DRIFTED                                                                            |
     | - vacant, and its | LEADER_STILL_WAITING                                                                    |
     |   leader waits    |                                                                                         |
+    | - does not train  | PODS_NOT_RUNNING, PODS_APART or IDLE, by `use.unused`                                 |
     | Busy              | every host usable: as Running; else wait, for as long as the cause of the work has      |
     |                   | patience                                                                                |
     | Broken            | every host usable: as Running; in use: kept                                             |
@@ -180,6 +182,8 @@ class Case(Situation):
             return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
         if self.leader_should_be_here:
             return Arm(Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING, served)
+        if (idle := unused(record, self.now, silent=self.known.relay.silent(self.now))) is not None:
+            return Arm(*idle, served)
         return Arm(Reason.READY, messages.ready(record, spec, self.now), served)
 
     def _relabelled(self, lacking: str) -> Arm:

@@ -26,6 +26,7 @@ from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.returning import AWAY, returning
 from tpu_slices.domain.reconciling.taking import changes_hands
 from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.use import vacant_since
 
 HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN, *AWAY})
 
@@ -168,14 +169,14 @@ def _idle(case: Situation) -> GivingUp | None:
     record = case.record
     if record.phase is not Phase.READY:
         return None
-    vacant_since = max(record.since, record.current.hosts.vacant_since or record.since)
-    if case.now - vacant_since < case.limits.idle_after:
+    since = vacant_since(record)
+    if case.now - since < case.limits.idle_after:
         return None
     confirmed = record.claim.demand_confirmed_at
     minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"
     if confirmed is None or not case.waiting:
         return GivingUp(why=f"nobody used it for {minutes}", unneeded=True)
-    if confirmed <= vacant_since:
+    if confirmed <= since:
         return None
     message = f"The slice was ready for {minutes}, but its leader was not scheduled onto it: see the pod's events."
     why = "its leader was not scheduled onto it"

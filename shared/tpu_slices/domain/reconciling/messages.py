@@ -15,6 +15,7 @@ from tpu_slices.domain.records import attempts_told
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.returning import Returning
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.use import own_pods
 
 LEADER_STILL_WAITING = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
 
@@ -165,7 +166,9 @@ def adopted(record: SliceRecord) -> str:
 
 def ready(record: SliceRecord, spec: SliceSpec, now: datetime) -> str:
     """Return that all hosts are ready, and until when at the latest if GKE takes them back: they started before."""
-    text = f"All {spec.hosts} hosts are ready and offer their chips"
+    pods = own_pods(record)
+    used = f"; {pods.running} of {pods.needed} pods run" if pods else ""
+    text = f"All {spec.hosts} hosts are ready and offer their chips{used}"
     longest = spec.capacity.max_run_duration
     if longest is None:
         return f"{text}."

@@ -31,6 +31,7 @@ def counted(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
         maintained=fact.maintained,
         sound=fact.sound,
         keys=fact.keys,
+        pods=fact.pods,
         occupants=fact.occupants,
         departures=_departures(hosts, fact.occupants, now),
         vacant_since=None if fact.occupants else hosts.vacant_since or now,

@@ -16,6 +16,7 @@ from tpu_slices.domain.reconciling.deletion import Assessment
 from tpu_slices.domain.reconciling.messages import failed_so_far
 from tpu_slices.domain.records.claims import Rejection
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.use import UNUSED_FOR, vacant_since
 
 FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     {
@@ -127,7 +128,7 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     |---------------------------------|--------------------------------------------------------------------------|
     | READY, of a TPUNodeGroup        | after `resync_after`                                                     |
     | READY, in use                   | not by itself                                                            |
-    | READY, unused                   | after `idle_after`                                                       |
+    | READY, unused                   | after UNUSED_FOR, and after `idle_after`                                 |
     | REFUSED, GONE                   | not by itself                                                            |
     | REFUSED, of LIMITED             | not by itself: who releases chips, or the sweep, requests it             |
     | REFUSED, ClusterRetired         | after `resync_after`: the cluster may be resumed                         |
@@ -174,9 +175,8 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
         case Phase.READY if record.owner.kind.declares:
             return now + limits.resync_after
         case Phase.READY if not record.current.hosts.occupants:
-            return max(record.since, record.current.hosts.vacant_since or record.since, now - limits.idle_after) + (
-                limits.idle_after + limits.requeue_after
-            )
+            idle_at, ends = vacant_since(record) + UNUSED_FOR, _end_of_idleness(record, now, limits)
+            return idle_at if now < idle_at < ends else ends
         case Phase.REFUSED if record.reason is Reason.CLUSTER_RETIRED:
             return now + limits.resync_after
         case Phase.READY | Phase.REFUSED | Phase.GONE | Phase.RELEASING:
@@ -189,6 +189,11 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
             return record.claim.retry_at or now
         case Phase.BLOCKED:
             return now + limits.resync_after
+
+
+def _end_of_idleness(record: SliceRecord, now: datetime, limits: Limits) -> datetime:
+    """Return when a READY slice that nobody uses is let go."""
+    return max(vacant_since(record), now - limits.idle_after) + limits.idle_after + limits.requeue_after
 
 
 def _end_of_queueing(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.model.facts import HostKey, Occupant
+from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.model.texts import digest
 
@@ -49,6 +50,8 @@ class Hosts:
     sound: int = 0
     keys: tuple[HostKey, ...] = ()
     """How many carry which key; none: that was not reported."""
+    pods: tuple[JobPods, ...] = ()
+    """Those of occupants, where it is known how they are."""
     occupants: tuple[Occupant, ...] = ()
     departures: tuple[Departure, ...] = ()
     """The Jobs that left lately and are on no other hosts of the slice, the last one at the end."""
@@ -99,7 +102,7 @@ def digest_of(slice_id: ClaimId, attempt: int, hosts: Hosts) -> int:
     pods = sorted(occupant.pod_uid for occupant in hosts.occupants)
     counts = f"{hosts.usable} {hosts.joined} {hosts.closed} {hosts.maintained} {hosts.sound}"
     counts += "".join(f" {each.key}={each.hosts}" for each in hosts.keys)
-    text = f"{slice_id}/{attempt} {counts} {' '.join(pods)}"
+    text = f"{slice_id}/{attempt} {counts} {' '.join([*pods, *(each.text for each in hosts.pods)])}"
     return digest(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
+from tpu_slices.domain.model.reasons import IN_LINE, UNUSED, Phase, Reason
 from tpu_slices.domain.records.slices import SliceRecord
 
 VAIN = (Reason.HOSTS_NOT_USABLE, Reason.CREATION_FAILED)
@@ -26,6 +26,7 @@ def paid_since(record: SliceRecord) -> datetime | None:
     | to bring them                                                | back                                           |
     | needed, tried again after two or more attempts of VAIN       | it has been waited for                         |
     | its pool cannot be read                                      | that has been so                               |
+    | needed, whole, and its Job does not train on it (UNUSED)     | that has been so                               |
 
     The first of these times counts. Capacity that is waited for costs nothing; of hosts that come back `hosts.late`
     tells, and of a slice that is RELEASING the count of those.
@@ -43,6 +44,8 @@ def _times(record: SliceRecord) -> Iterator[datetime]:
     if record.seen_as in _AWAITED and record.current.hosts_awaited_since is not None:
         over_at = record.current.returning.over_at if record.current.returning is not None else None
         yield over_at or record.current.hosts_awaited_since
+    if record.reason in UNUSED:
+        yield record.transitions[-1].at if record.transitions else record.since
     tried_again = record.phase in {Phase.WAITING, Phase.PROVISIONING} or record.reason in IN_LINE
     vain = sum(record.claim.setbacks.get(reason, 0) for reason in VAIN)
     if tried_again and vain >= _IN_VAIN and record.claim.waits_since is not None:

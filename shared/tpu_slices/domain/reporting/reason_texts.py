@@ -85,6 +85,19 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "all hosts are ready, but its leader pod is not scheduled",
             "Run `kubectl describe pod` for the leader pod: it requires something that these hosts do not have.",
         ),
+        Reason.PODS_NOT_RUNNING: ReasonText(
+            "{detail}",
+            "The slice stands and is billed meanwhile: `kubectl describe pod` has the Events of the pod that is named.",
+        ),
+        Reason.PODS_APART: ReasonText(
+            "{detail}",
+            "They cannot work as one slice: delete the {kind} and create it again once pods are pinned, which "
+            "`slices doctor` says.",
+        ),
+        Reason.IDLE: ReasonText(
+            "{detail}",
+            "It is billed meanwhile, and goes if nobody comes: delete or suspend the {kind} if it is not needed.",
+        ),
         Reason.STOCKOUT: ReasonText(
             "{zone} is out of {what}",
             f"{_RETRIED} {{sooner}}",

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import Pinning, WorkloadState
-from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
+from tpu_slices.domain.model.reasons import SERVED, UNUSED, Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.use import pods_running
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, relay_silence, run_ends
 from tpu_slices.domain.reporting.waits import (
@@ -74,6 +75,8 @@ def report(
     | active    | all usable                                     | READY         |
     | active    | one blocked, held, paused, unreadable, or      | BLOCKED       |
     |           | refused for good                               |               |
+    | active    | all others stand, but their pods do not run    | NOT_RUNNING   |
+    | active    | all others stand, and nobody uses them         | IDLE          |
     | active    | all others queued, being created, or joining   | PROVISIONING  |
     | active    | one waits for anything else, or the relay is   | WAITING       |
     |           | silent                                         |               |
@@ -120,8 +123,8 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
     if unreadable:
         groups = (unreadable_wait(unreadable, jobset.state_since), *groups)
     requested = len(records) + sum(more.values()) + len(unreadable)
-    ready = sum(record.phase is Phase.READY for record in records)
-    ready += sum(count for (phase, _), count in more.items() if phase is Phase.READY)
+    ready = sum(record.reason in SERVED for record in records)
+    ready += sum(count for (_, reason), count in more.items() if reason in SERVED)
     served_since = max((record.since for record in records), default=None)
     return _Found(
         reason=_reason(jobset, requested, groups, silence) if active else _idle(jobset, groups),
@@ -131,6 +134,7 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
         silence=silence,
         run_ends=run_ends(records) if active else "",
         served_since=None if more else served_since,
+        pods=None if more else pods_running(records),
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
@@ -195,6 +199,8 @@ class _Found:
     """What may go wrong although there are slices."""
     served_since: datetime | None
     """When the last of the slices came to the phase it is in; None: there are none, or not all were read."""
+    pods: tuple[int, int] | None
+    """How many pods run on the slices, and how many should; None: of some that is not known."""
 
 
 def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, now: datetime) -> bool:
@@ -235,8 +241,7 @@ def next_report(made: Report, jobset: WorkloadRecord, now: datetime) -> datetime
     | any, of one suspended lately     | once that has lasted: its slices without hosts are released     |
     | any, while slices wait for chips | when it is announced again                                      |
     | READY, NOT_REQUESTED, RELEASED   | none                                                            |
-    | PROVISIONING, WAITING, RELEASING,| when it is announced again                                      |
-    | BLOCKED                          |                                                                 |
+    | others                           | when it is announced again                                      |
     """
     lasts_at = jobset.suspension_lasts_at(now)
     if lasts_at is not None and jobset.demand:
@@ -248,7 +253,7 @@ def _renewed(made: Report, now: datetime) -> datetime | None:
     match made.reason:
         case ReportReason.READY | ReportReason.NOT_REQUESTED | ReportReason.RELEASED:
             return None
-        case ReportReason.BLOCKED | ReportReason.PROVISIONING | ReportReason.WAITING | ReportReason.RELEASING:
+        case _:
             return now + RENEW
 
 
@@ -299,6 +304,9 @@ def _reason(jobset: WorkloadRecord, requested: int, waits: Sequence[Wait], silen
         return ReportReason.READY
     if any(_needs_somebody(wait) for wait in waits):
         return ReportReason.BLOCKED
+    if all(wait.reason in UNUSED for wait in waits):
+        idle = all(wait.reason is Reason.IDLE for wait in waits)
+        return ReportReason.IDLE if idle else ReportReason.NOT_RUNNING
     on_their_way = all(wait.reason in PROVISIONING for wait in waits) and not silence
     return ReportReason.PROVISIONING if on_their_way else ReportReason.WAITING
 
@@ -338,7 +346,8 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         first = (wait.remedy for wait in found.waits[:1])
         remedies = dict.fromkeys([*first, found.held, found.run_ends, _unpinned(found), found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
-        ready = f"{found.ready} of {found.requested} slices ready{' as last reported' if found.silence else ''}"
+        pods = f", {found.pods[0]} of {found.pods[1]} pods run" if found.pods else ""
+        ready = f"{found.ready} of {found.requested} slices ready{pods}{', as last reported' if found.silence else ''}"
         caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
         return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}{caveat}"
     left = sum(wait.count for wait in found.waits if wait.reason is not Reason.HELD)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import groupby
 
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import UNUSED, Phase, Reason
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.transitions import Transition
 
@@ -151,7 +151,7 @@ def _use(transition: Transition) -> Use | None:
         case Phase.REFUSED | Phase.BLOCKED:
             return Use.STOPPED
         case Phase.READY:
-            return Use.IDLE if transition.reason is Reason.LEADER_STILL_WAITING else Use.USEFUL
+            return Use.IDLE if transition.reason in UNUSED else Use.USEFUL
         case Phase.RELEASING:
             return Use.USEFUL if transition.reason is Reason.OCCUPIED else Use.IDLE
         case _:

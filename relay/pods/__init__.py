@@ -1,0 +1,1 @@
+"""How the pods of the Jobs on slices are: read from the API server's JSON, kept by Job, and counted."""

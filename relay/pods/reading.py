@@ -1,0 +1,42 @@
+"""Reads the pods of Jobs and groups, as leaders or beside them, from Kubernetes' JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from relay.objects import Follower, Leader, Place, WorkloadName
+from relay.pod_status import status_of
+from relay.translate import group_leader, leader
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.wire.leaders import LeaderOf, member_of_a_group, member_of_a_job
+from tpu_slices.wire.workloads import chips_of
+
+Json = Mapping[str, Any]
+
+
+def pod_of_a_job(obj: Json) -> Leader | Follower | None:
+    """Return a v1 Pod of an Indexed Job as a leader, or as a pod beside it; None: it is neither, or has no chips."""
+    return leader(obj) or _follower(obj, member_of_a_job)
+
+
+def pod_of_a_group(obj: Json) -> Leader | Follower | None:
+    """Return a v1 Pod of a LeaderWorkerSet likewise."""
+    return group_leader(obj) or _follower(obj, member_of_a_group)
+
+
+def _follower(obj: Json, member: Callable[[Json], LeaderOf | None]) -> Follower | None:
+    found = member(obj) if chips_of(obj) else None
+    if found is None:
+        return None
+    metadata = obj["metadata"]
+    return Follower(
+        pod=metadata["name"],
+        pod_uid=metadata["uid"],
+        workload=WorkloadName(metadata["namespace"], found.name, found.kind),
+        workload_uid=WorkloadUid(found.uid) if found.uid else None,
+        job=found.job,
+        place=Place(found.asks.replicated_job, found.asks.job_index),
+        node=obj["spec"].get("nodeName"),
+        status=status_of(obj),
+    )
