@@ -75,7 +75,7 @@ def test_what_is_to_be_applied_is_kept_and_the_commands_that_apply_it_are_printe
     ]
     assert (folder / "build" / "relay" / "own" / "relay.yaml").read_text() == "kind: Namespace\n"
     built = "build/relay/own/relay.yaml build/relay/own/webhook.yaml"
-    ours = "infra/kubernetes/admission.yaml infra/kubernetes/webhook-configuration.yaml"
+    ours = "build/relay/own/admission.yaml infra/kubernetes/webhook-configuration.yaml"
     assert made.calls[:3] == [
         "kubectl kustomize build/relay/own",
         "kubectl kustomize build/relay/own/webhook",
