@@ -108,7 +108,7 @@ def test_a_pod_by_itself_is_told_of_on_it_after_its_time(teller: Teller) -> None
     teller.cluster.api.create(path("pods", teller.namespace), meta("alone") | {"spec": TEMPLATE["spec"]})
     teller.await_pods(1)
     assert teller.events() == {}
-    assert until(teller.later, "the Event")["Pod"].startswith("Pod alone gets no slice: nothing tells when")
+    assert until(teller.later, "the Event")["Pod"].startswith("Pod alone gets no slice: a pod by itself gets none here")
 
 
 @REAL_ALONE
