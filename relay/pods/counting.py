@@ -5,6 +5,8 @@
 | as many run, or have ended, as its template demands       | so, at once                                         |
 | fewer, for less than `settles`                            | as before, or nothing if nothing was told           |
 | fewer, for longer                                         | how many do not, and how it is with the worst       |
+| - as was told, and the scheduler or the kubelet says it   | as before: the words of the scheduler change with   |
+|   in other words                                          | each node that comes or goes                        |
 
 They can be fewer no longer than the Job has been on the hosts: its pods waited for these before.
 """
@@ -85,7 +87,16 @@ def counted(
     trouble = _worst(job, lacking, now)
     if now < trouble.since + settles:
         return told, trouble.since + settles
-    return replace(found, trouble=trouble), None
+    found = replace(found, trouble=trouble)
+    return (told if told is not None and _goes_on(told, found) else found), None
+
+
+def _goes_on(told: JobPods, found: JobPods) -> bool:
+    """Return whether the same pod does not run for the same reason as was told, in whatever words."""
+    (before, counts), (after, counts_now) = ((each.trouble, replace(each, trouble=None)) for each in (told, found))
+    if before is None or after is None or counts != counts_now:
+        return False
+    return (before.kind, before.pods, before.pod) == (after.kind, after.pods, after.pod)
 
 
 def _worst(job: JobSeen, lacking: int, now: datetime) -> Trouble:

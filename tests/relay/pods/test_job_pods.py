@@ -41,9 +41,9 @@ def indexed(rank: int) -> dict[str, str]:
     return {"batch.kubernetes.io/job-completion-index": str(rank)}
 
 
-def waits(rank: int, since: datetime = START - timedelta(hours=1)) -> Json:
+def waits(rank: int, since: datetime = START - timedelta(hours=1), message: str = SAID) -> Json:
     """Return a pod of the Job that cannot be scheduled."""
-    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SAID}
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     conditions = [{**said, "lastTransitionTime": f"{since:%Y-%m-%dT%H:%M:%SZ}"}]
     made = pod(0, uid=f"pod-{rank}", labels=indexed(rank), status={"conditions": conditions})
     made["metadata"]["name"] = f"llama-workers-0-{rank}-x2x4z"
@@ -93,6 +93,14 @@ def test_trouble_is_told_once_and_its_end_at_once(watched: Watched) -> None:
     assert settled(watched, 3_600) == []
     watched.see(on_host(3))
     assert settled(watched) == [JobPods(pod_uid="pod-0", needed=HOSTS, running=HOSTS)]
+
+
+def test_what_the_scheduler_says_otherwise_of_the_same_pod_is_not_told_again(watched: Watched) -> None:
+    watched.see(training(), *nodes(HOSTS), waits(3), *(on_host(rank) for rank in range(3)))
+    settled(watched)
+    for count in range(100, 140):
+        watched.see(waits(3, message=SAID.replace("9", str(count))))
+        assert settled(watched, 15) == []
 
 
 def test_pods_that_do_not_exist_are_told(watched: Watched) -> None:
