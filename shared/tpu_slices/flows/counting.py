@@ -99,7 +99,9 @@ def _stands(record: SliceRecord) -> bool:
     current = record.current
     to_rebuild = record.claim.earlier or record.claim.rebuild_allowed
     changing = to_rebuild or current.relabelling or current.hosts.lacking(record.key)
-    return not (changing or record.goes or record.slots) and record.spec is not None and record.reason in _STANDING
+    idle = record.reason is Reason.IDLE and not current.hosts.occupants  # which asks whether the relay is heard
+    settled = not (changing or idle or record.goes or record.slots)
+    return settled and record.spec is not None and record.reason in _STANDING
 
 
 def _reported(workload: WorkloadRecord, last: SliceRecord, states: QueueStates, deps: IntakeDeps) -> Reported | None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from relay.events import event, summary
+from relay.translate import MAINTENANCE
 from tests.journeys.serving import deletions, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
@@ -109,6 +110,19 @@ def test_a_slice_that_nobody_uses_is_idle_until_somebody_comes_or_it_goes() -> N
     world.settle(minutes=5, until=lambda: llama.bound == {0})
     world.settle(minutes=2)
     assert reason(world, llama) is Reason.READY
+
+
+def test_what_is_reported_of_hosts_that_nobody_uses_leaves_the_slice_idle() -> None:
+    world, llama = serving()
+    llama.absent = True
+    world.leaves(llama)
+    world.settle(minutes=8)
+    transitions = world.record(llama).transition_count
+    node = next(iter(world.cluster.nodes.values()))
+    world.cluster.changes_node(node, {"metadata": {"labels": {MAINTENANCE: "ONGOING"}}})
+    world.settle(minutes=5)
+    assert world.record(llama).current.hosts.maintained == 1
+    assert (reason(world, llama), world.record(llama).transition_count) == (Reason.IDLE, transitions)
 
 
 def test_an_idle_slice_goes_after_a_time() -> None:
