@@ -15,7 +15,8 @@ from tests.relay.watched import Watched, nodes, reports
 from tpu_slices.domain.model.facts import Fact, Family, HostsChanged, Listed
 from tpu_slices.domain.model.questions import HostsQuestion, RepeatQuestion
 from tpu_slices.domain.model.slices import ClaimId
-from tpu_slices.domain.records.hosts import Hosts, digest_of, key_of
+from tpu_slices.domain.reconciling.occupancy import counted
+from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts, digest_of, key_of
 
 SLICES = ("tpu-llama-0-aaaaaaaaaaaaa", "tpu-llama-1-bbbbbbbbbbbbb")
 
@@ -33,8 +34,10 @@ def digests(facts: Iterable[Fact]) -> dict[str, int]:
 
 
 def as_known(fact: HostsChanged) -> Hosts:
-    counts: dict[str, Any] = {name: getattr(fact, name) for name in ("usable", "joined", "closed", "sound")}
-    return Hosts(**counts, keys=fact.keys, occupants=fact.occupants)
+    """Return the hosts as the functions have them on record after a report."""
+    known = counted(NO_HOSTS, fact, NOW)
+    assert known is not None
+    return known
 
 
 def test_without_hosts_the_digest_is_zero(watched: Watched) -> None:
