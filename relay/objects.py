@@ -186,8 +186,8 @@ class Unserved(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leader:
-    """A pod that may lead a Job or a group of a LeaderWorkerSet, or is by itself; in a HostPod any other, too."""
+class JobPod:
+    """A pod of a Job, of a group of a LeaderWorkerSet, or by itself."""
 
     pod: str
     pod_uid: str
@@ -195,25 +195,12 @@ class Leader:
     workload_uid: WorkloadUid | None
     """From the JobSet controller's label, the Job's reference, or the pod itself; None if there is none."""
     job: str | None
-    """What its controller makes it the leader of: the Job, or the group; None if no such controller is named."""
-    asks: WaitingLeader
-    """What the pod itself requests, with its labels, also those that its template has."""
-    hardware: Hardware
-    volumes: tuple[str, ...]
-    """The PersistentVolumeClaims that it mounts."""
-    waiting: bool
-    """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""
+    """What its controller makes it one of: the Job, or the group; None if no such controller is named."""
     node: str | None
     """The node that it is bound to; None once it has ended."""
     status: PodStatus
-    ended: bool = False
-    """Whether its containers have ended for good."""
     created: datetime | None = None
     """As of a Workload."""
-    indexed: bool = True
-    """Whether a Job's pod has a completion index."""
-    unserved: Unserved | None = None
-    """Why it gets no slice or does not ask for one, whatever its workload is; None: its workload says it."""
 
     def may_be_of(self, workload: Workload) -> bool:
         """Return whether it is a pod of this workload, as far as its UID and its age tell, and not of one before it.
@@ -230,6 +217,25 @@ class Leader:
     def identity(self) -> str:
         return self.pod_uid
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader(JobPod):
+    """A pod that may lead a Job or a group of a LeaderWorkerSet, or is by itself; in a HostPod any other, too."""
+
+    asks: WaitingLeader
+    """What the pod itself requests, with its labels, also those that its template has."""
+    hardware: Hardware
+    volumes: tuple[str, ...]
+    """The PersistentVolumeClaims that it mounts."""
+    waiting: bool
+    """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""
+    ended: bool = False
+    """Whether its containers have ended for good."""
+    indexed: bool = True
+    """Whether a Job's pod has a completion index."""
+    unserved: Unserved | None = None
+    """Why it gets no slice or does not ask for one, whatever its workload is; None: its workload says it."""
+
     @property
     def kind(self) -> Kind:
         """As what it is watched."""
@@ -242,23 +248,10 @@ class Leader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Follower:
+class Follower(JobPod):
     """A pod with chips beside the leader of its Job or group."""
 
-    pod: str
-    pod_uid: str
-    workload: WorkloadName
-    workload_uid: WorkloadUid | None
-    """As of a Leader."""
-    job: str | None
     place: Place
-    node: str | None
-    """The node that it is bound to."""
-    status: PodStatus
-
-    @property
-    def identity(self) -> str:
-        return self.pod_uid
 
     @property
     def kind(self) -> Kind:

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from relay.hosts.closing import closed_for
+from relay.hosts.job_pods import created_at, fields_of_pod, has_ended
 from relay.hosts.occupants import HostPod
 from relay.objects import (
     Hardware,
@@ -23,7 +24,6 @@ from relay.objects import (
     Reference,
     Unserved,
     Workload,
-    WorkloadName,
 )
 from relay.pod_groups import awaited_group, is_untried, why_untried
 from relay.pod_status import status_of
@@ -149,7 +149,7 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
         parse_error=parse_error,
         group=group,
         finalizers=tuple(obj["metadata"].get("finalizers") or ()) if reader.kind.declares else (),
-        created=_created(obj),
+        created=created_at(obj),
     )
 
 
@@ -173,29 +173,16 @@ def pod_by_itself(obj: Json) -> Workload | None:
 def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
     if leads is None:
         return None
-    metadata = obj["metadata"]
     return Leader(
-        pod=metadata["name"],
-        pod_uid=metadata["uid"],
-        workload=WorkloadName(metadata["namespace"], leads.name, leads.kind),
-        workload_uid=WorkloadUid(leads.uid) if leads.uid else None,
-        job=leads.job,
+        **fields_of_pod(obj, leads),
         asks=replace(leads.asks, labels=leads.asks.labels[:LABELS_KEPT]),
-        indexed=COMPLETION_INDEX in strings(metadata, "labels"),
+        indexed=COMPLETION_INDEX in strings(obj["metadata"], "labels"),
         hardware=_hardware(obj),
         volumes=volumes_of(obj)[:VOLUMES_PER_FACT],
         waiting=cannot_be_scheduled(obj) and asks_us(obj),
-        node=None if (ended := has_ended(obj)) else obj["spec"].get("nodeName"),
-        ended=ended,
-        created=_created(obj),
+        ended=has_ended(obj),
         unserved=unserved(obj),
-        status=status_of(obj),
     )
-
-
-def _created(obj: Json) -> datetime | None:
-    said = obj["metadata"].get("creationTimestamp")
-    return datetime.fromisoformat(said) if said else None
 
 
 def pod_on_a_host(obj: Json) -> HostPod | None:
@@ -249,11 +236,6 @@ def controller_of(metadata: Json) -> Reference | None:
         ),
         None,
     )
-
-
-def has_ended(pod: Json) -> bool:
-    """Return whether all containers of a v1 Pod have ended for good."""
-    return pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}
 
 
 def host(obj: Json, hosts_in: str = "") -> Host | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from relay.objects import Leader, Workload
+from relay.objects import Follower, Leader, Workload
 from tpu_slices.domain.model.facts import Occupant, WorkloadState
 
 
@@ -50,7 +50,7 @@ def occupant_of(pod: Leader, workload: Workload) -> Occupant | None:
     )
 
 
-def is_controlled(pod: Leader, workload: Workload) -> bool:
+def is_controlled(pod: Leader | Follower, workload: Workload) -> bool:
     """Return whether the Job or group whose labels a pod has controls it."""
     return pod.job == workload.ref.owner.job_name(*pod.place)
 

@@ -11,8 +11,9 @@ import structlog
 
 from relay.cluster_cache import ClusterCache
 from relay.hosts.closing import Closing
+from relay.hosts.job_pods import has_ended
 from relay.objects import Pool
-from relay.translate import controller_of, has_ended
+from relay.translate import controller_of
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 

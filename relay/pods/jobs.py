@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from relay.cluster_cache import ClusterCache
+from relay.hosts.occupants import is_controlled
 from relay.objects import Follower, Place, Pool, Workload
 from relay.pods.counting import JobSeen, PodSeen, counted, pods_needed
 from tpu_slices.domain.model.facts import Occupant
@@ -50,7 +51,5 @@ def _job(occupant: Occupant, pool: Pool, cache: ClusterCache) -> JobSeen | None:
 
 def _followers(workload: Workload, place: Place, cache: ClusterCache) -> Iterator[Follower]:
     """Yield the pods beside a leader that its controller made, and no other of their labels."""
-    owner = workload.ref.owner
-    for each in cache.followers.of(workload.name, place):
-        if each.job == owner.job_name(*place) and each.workload_uid in {None, owner.uid}:
-            yield each
+    beside = cache.followers.of(workload.name, place)
+    return (each for each in beside if each.may_be_of(workload) and is_controlled(each, workload))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from relay.objects import Follower, Leader, Place, WorkloadName
-from relay.pod_status import status_of
+from relay.hosts.job_pods import fields_of_pod
+from relay.objects import Follower, Leader, Place
 from relay.translate import group_leader, leader
-from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.wire.leaders import LeaderOf, member_of_a_group, member_of_a_job
 from tpu_slices.wire.workloads import chips_of
 
@@ -29,14 +28,4 @@ def _follower(obj: Json, member: Callable[[Json], LeaderOf | None]) -> Follower 
     found = member(obj) if chips_of(obj) else None
     if found is None:
         return None
-    metadata = obj["metadata"]
-    return Follower(
-        pod=metadata["name"],
-        pod_uid=metadata["uid"],
-        workload=WorkloadName(metadata["namespace"], found.name, found.kind),
-        workload_uid=WorkloadUid(found.uid) if found.uid else None,
-        job=found.job,
-        place=Place(found.asks.replicated_job, found.asks.job_index),
-        node=obj["spec"].get("nodeName"),
-        status=status_of(obj),
-    )
+    return Follower(**fields_of_pod(obj, found), place=Place(found.asks.replicated_job, found.asks.job_index))

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.relay.objects import Json, bound_pod, jobset, pod, replicated_job
+from relay.pods.reading import pod_of_a_group
+from tests.relay.objects import (
+    Json,
+    bound_pod,
+    group_pod,
+    jobset,
+    leader_worker_set,
+    pod,
+    replicated_job,
+    worker_pod,
+)
 from tests.relay.watched import START, Watched, nodes, reports
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.pods import JobPods, PodTrouble
@@ -150,6 +160,29 @@ def test_a_pod_that_is_gone_is_told_after_two_minutes(watched: Watched, gone: in
     settled(watched)
     watched.lose(on_host(gone))
     [last] = settled(watched, 300)[-1:]
+    assert last is not None
+    assert last.trouble is not None
+    assert (last.running, last.trouble.kind) == (3, PodTrouble.MISSING)
+
+
+def test_a_pod_of_an_earlier_set_of_that_name_counts_nowhere(watched: Watched) -> None:
+    """The pods of a group do not name their set by its UID."""
+    serve, status = leader_worker_set(), {"phase": "Running", "conditions": on_host(0)["status"]["conditions"]}
+    serve["metadata"]["creationTimestamp"] = "2026-11-01T11:00:00Z"
+
+    def runs(made: Json, rank: int, created: str) -> Json:
+        made["metadata"]["creationTimestamp"] = created
+        return {**made, "spec": {**made["spec"], "nodeName": host(rank)}, "status": status}
+
+    workers = [worker_pod(0, rank, leader_has_chips=True) for rank in (1, 2, 3)]
+    now, before = "2026-11-01T11:30:00Z", "2026-11-01T10:00:00Z"
+    pods = [runs(group_pod(), 0, now), *(runs(each, rank, now) for rank, each in enumerate(workers[:2], 1))]
+    watched.see(serve, *nodes(HOSTS))
+    for each in (*pods, runs(workers[2], 3, before)):
+        seen = pod_of_a_group(each)
+        assert seen is not None
+        watched.queue.saw(seen, watched.now)
+    [last] = settled(watched)[-1:]
     assert last is not None
     assert last.trouble is not None
     assert (last.running, last.trouble.kind) == (3, PodTrouble.MISSING)
