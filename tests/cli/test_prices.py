@@ -7,7 +7,8 @@ import pytest
 from tests.builders import a_spec
 from tpu_slices.domain.catalogue.prices import PriceKind
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
-from tpu_slices_cli.prices import Total, price_of
+from tpu_slices.domain.planning.costs import price_of
+from tpu_slices_cli.prices import Total
 
 ON_DEMAND = Capacity()
 SPOT = Capacity(CapacityKind.SPOT)

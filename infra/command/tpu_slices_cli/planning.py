@@ -13,6 +13,7 @@ from tpu_slices.domain.model.facts import Pinning, Reach, TemplateRequest, Waiti
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
+from tpu_slices.domain.planning.costs import Price, price_of
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.reach import unjudged
 from tpu_slices.domain.planning.sharing import slices_of
@@ -31,7 +32,7 @@ from tpu_slices_cli.applied.world import World, named, world_of
 from tpu_slices_cli.caveats import caveats, ends, scattering, unoffered
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
-from tpu_slices_cli.prices import Price, Total, price_of
+from tpu_slices_cli.prices import Total
 from tpu_slices_cli.skipping import Skipped, leaderless, skip_other, skip_served, skip_workload, skipped_templates
 
 SettingsFor = Callable[[TemplateRequest | NodeGroup], ClusterSettings]

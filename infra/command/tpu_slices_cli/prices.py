@@ -1,63 +1,13 @@
-"""What a slice costs by list prices: those of the catalogue, and of the settings of its cluster. Pure.
-
-The rows of `shared/tpu_slices/domain/catalogue/prices.tsv` have sources and dates. What has no row is unknown.
-"""
+"""What the slices of a plan cost together. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from types import MappingProxyType
 from typing import Any
 
-from tpu_slices.domain.catalogue.prices import ChipPrice, PriceKind, prices_with
-from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
-
-_KINDS: Mapping[CapacityKind, PriceKind] = MappingProxyType(
-    {
-        CapacityKind.ON_DEMAND: PriceKind.ON_DEMAND,
-        CapacityKind.SPOT: PriceKind.SPOT,
-        CapacityKind.FLEX_START: PriceKind.FLEX_START,
-    }
-)
-"""What capacity is paid by; hosts of a reservation are paid with it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
-    """What a slice costs: US dollars per hour, to the cent."""
-
-    by_kind: Mapping[PriceKind, float]
-    """What is known in its region, to compare."""
-    kind: PriceKind | None
-    """What the capacity that it requests is paid by; None: it is reserved, and paid with its reservation."""
-    chip: ChipPrice | None
-    """The price of a chip by that; None: unknown, or reserved."""
-
-    @property
-    def reserved(self) -> bool:
-        return self.kind is None
-
-    @property
-    def usd_per_hour(self) -> float | None:
-        """What it costs with the capacity that it requests; None: unknown, or reserved."""
-        return None if self.kind is None else self.by_kind.get(self.kind)
-
-    def __str__(self) -> str:
-        if self.reserved:
-            return "reserved"
-        return "unknown" if self.usd_per_hour is None else f"{self.usd_per_hour:,.2f}"
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "usd_per_hour": self.usd_per_hour,
-            **{f"{kind}_usd_per_hour": self.by_kind.get(kind) for kind in PriceKind},
-            "reserved": self.reserved,
-            "read": self.chip and self.chip.read.isoformat(),
-            "source": self.chip and self.chip.source,
-        }
+from tpu_slices.domain.planning.costs import Price
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +55,6 @@ def note(prices: Iterable[Price]) -> str:
     days = sorted({price.chip.read for price in prices if price.chip})
     when = " to ".join(dict.fromkeys(map(_day, (days[0], days[-1])))) if days else "unknown dates"
     return f"list prices of {when}, without discounts; spot prices change monthly"
-
-
-def price_of(spec: SliceSpec, settings: ClusterSettings | None = None) -> Price:
-    """Return the list price of a slice in its region, as its cluster's settings have it, else the catalogue."""
-    prices = prices_with(settings.catalogue.prices if settings else ())
-    region = spec.zone.rpartition("-")[0]
-    found = {kind: prices.get((spec.accelerator, region, kind)) for kind in PriceKind}
-    kind = _KINDS.get(spec.capacity.kind)
-    return Price(
-        by_kind={each: round(chip.usd_per_hour * spec.chips, 2) for each, chip in found.items() if chip},
-        kind=kind,
-        chip=found[kind] if kind else None,
-    )
 
 
 def _day(day: date) -> str:

@@ -22,6 +22,7 @@ from tpu_slices.domain.model.observations import (
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.model.vendors import Vendor
+from tpu_slices.domain.planning.costs import price_of
 from tpu_slices.domain.reconciling.decisions import (
     Action,
     AskJoin,
@@ -35,7 +36,6 @@ from tpu_slices.domain.reconciling.decisions import (
     Relabel,
 )
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices_cli.prices import price_of
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import SliceSpec
-from tpu_slices_cli.prices import Price, note, price_of
+from tpu_slices.domain.planning.costs import Price, price_of
+from tpu_slices_cli.prices import note
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.text import plain
 from tpu_slices_simulator.outcome import Outcome
