@@ -97,7 +97,9 @@ def test_a_held_slice_stays_until_it_is_resumed(stage: Stage) -> None:
     record = stage.world.record(jobset)
     said = stage.output_of("hold", "research/llama", "--note", "ask Ada")
     assert said.startswith(f"{record.name} is {BY_ADA}")
-    assert said.endswith(f" UTC; `slices resume {record.name}` ends it, while 16 chips are billed.\n")
+    assert said.endswith(
+        f" UTC; `slices resume {record.name}` ends it, while 16 chips are billed at an unknown price.\n"
+    )
     assert stage.output_of("hold", "research/llama").startswith(f"{record.name} was already {BY_ADA}")
     stage.world.ends(jobset)
     stage.world.settle(minutes=5)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.builders import a_spec
+from tests.builders import NOW, a_record, a_spec
 from tpu_slices.domain.catalogue.prices import PriceKind
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
-from tpu_slices.domain.planning.costs import price_of
+from tpu_slices.domain.planning.costs import billed, price_of
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices_cli.prices import Total
 
 ON_DEMAND = Capacity()
@@ -75,3 +79,41 @@ LATER = NOTE.replace("2026,", "2026 to 21 November 2026,")
 def test_the_total_tells_what_it_leaves_out(specs: list[SliceSpec], total: float | None, told: str) -> None:
     prices = Total(tuple(map(price_of, specs)))
     assert (prices.usd_per_hour, str(prices)) == (total, told)
+
+
+def stands(spec: SliceSpec, **fields: Any) -> SliceRecord:
+    record = a_record(spec=spec, phase=Phase.READY, reason=Reason.READY, **fields)
+    return record.with_current(create_requested_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("slices", "told"),
+    [
+        pytest.param([a_v6e()], "16 chips are billed, 43.20 USD per hour by list price", id="one"),
+        pytest.param(
+            [a_v6e(), a_v6e(capacity=SPOT)], "32 chips are billed, 65.65 USD per hour by list price", id="two"
+        ),
+        pytest.param([a_v6e("us-central2-b")], "16 chips are billed at an unknown price", id="unknown"),
+        pytest.param([a_v6e(capacity=RESERVED)], "16 chips of its reservation stand", id="reserved"),
+        pytest.param(
+            [a_v6e(), a_v6e("us-central2-b"), a_v6e(capacity=RESERVED)],
+            "16 chips are billed, 43.20 USD per hour by list price and 16 more chips are billed at an unknown price "
+            "and 16 chips of reservations stand",
+            id="all",
+        ),
+        pytest.param([], "", id="none"),
+    ],
+)
+def test_what_stands_is_billed_by_list_price_and_what_has_none_is_said_to_have_none(
+    slices: list[SliceSpec], told: str
+) -> None:
+    assert billed(map(stands, slices), None) == told
+
+
+def test_a_slice_that_does_not_stand_costs_nothing() -> None:
+    assert billed([a_record(spec=a_v6e())], None) == ""
+
+
+def test_a_slice_costs_what_was_made_though_its_request_is_another_by_now() -> None:
+    record = stands(a_v6e("us-central2-b")).with_current(ordered=a_v6e())
+    assert billed([record], None) == "16 chips are billed, 43.20 USD per hour by list price"

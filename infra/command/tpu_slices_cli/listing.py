@@ -26,7 +26,7 @@ from tpu_slices.ports.store import SliceStore
 from tpu_slices.wire.documents import encode
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
-from tpu_slices_cli.words import message, reason, shape, span
+from tpu_slices_cli.words import is_costly, message, reason, shape, span
 
 COLOURS = {
     Phase.READY: "green",
@@ -180,8 +180,8 @@ def _state(record: SliceRecord) -> tuple[Phase, Reason, bool]:
 
 
 def _message(record: SliceRecord, session: Session) -> str:
-    """Return the message of a slice; the settings are read if it is on hold, for what it costs."""
-    return message(record, session.settings_of(record.cluster) if record.hold else None)
+    """Return the message of a slice; the settings are read if what it costs is told."""
+    return message(record, session.settings_of(record.cluster) if is_costly(record) else None)
 
 
 def _table(records: Sequence[SliceRecord], session: Session, *, wide: bool) -> Table:

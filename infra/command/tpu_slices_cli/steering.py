@@ -14,7 +14,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import brakes, edits
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
-from tpu_slices_cli.words import billed
+from tpu_slices_cli.words import meanwhile
 
 _CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
 
@@ -36,7 +36,7 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
         changed = edits.edit(id_, record.name, hold, session.deps)
         held = hold(record)
         state = f"is {held.held}; `slices resume {record.name}` ends it" if changed else f"was already {held.held}"
-        echo(f"{record.name} {state}{billed(held, session.settings_of(id_))}.")
+        echo(f"{record.name} {state}{meanwhile(held, session.settings_of(id_))}.")
 
 
 @click.command(name="release", short_help="Release a slice: delete its hosts now.")

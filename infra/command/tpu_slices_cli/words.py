@@ -19,10 +19,10 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.reasons import UNUSED, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT
 from tpu_slices.domain.model.vendors import Vendor
-from tpu_slices.domain.planning.costs import price_of
+from tpu_slices.domain.planning.costs import billed
 from tpu_slices.domain.reconciling.decisions import (
     Action,
     AskJoin,
@@ -122,20 +122,10 @@ def shape(record: SliceRecord) -> str:
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"
 
 
-def billed(record: SliceRecord, settings: ClusterSettings | None) -> str:
-    """Return what the hosts of a slice on hold cost, as part of a sentence; nothing if there are none.
-
-    `settings`: those of its cluster, which may have prices of their own; None: they are not known.
-    """
-    if not record.chips_bought or record.spec is None:
-        return ""
-    price = price_of(record.spec, settings)
-    if price.reserved:
-        return f", while {record.chips_bought} chips of its reservation stand"
-    if price.usd_per_hour is None:
-        return f", while {record.chips_bought} chips are billed"
-    dollars = price.usd_per_hour * record.chips_bought / record.spec.chips
-    return f", while {record.chips_bought} chips are billed, {dollars:,.2f} USD per hour by list price"
+def meanwhile(record: SliceRecord, settings: ClusterSettings | None) -> str:
+    """Return what the hosts of a slice cost, as part of a sentence; nothing if there are none. See `billed`."""
+    costs = billed([record], settings)
+    return f", while {costs}" if costs else ""
 
 
 def reason(record: SliceRecord) -> str:
@@ -145,11 +135,16 @@ def reason(record: SliceRecord) -> str:
 
 
 def message(record: SliceRecord, settings: ClusterSettings | None) -> str:
-    """Return the message of a slice, and what it costs while it is on hold: `settings` as of `billed`."""
-    if not record.hold:
-        return record.message
-    said = record.message if record.held[1:] in record.message else f"H{record.held[1:]}. {record.message}"
-    return f"{said.rstrip('.')}{billed(record, settings)}."
+    """Return the message of a slice, and what it costs if it is costly. See `billed`."""
+    said = record.message
+    if record.hold and record.held[1:] not in said:
+        said = f"H{record.held[1:]}. {said}"
+    return f"{said.rstrip('.')}{meanwhile(record, settings)}." if is_costly(record) else said
+
+
+def is_costly(record: SliceRecord) -> bool:
+    """Return whether a slice costs what somebody should know of: it is on hold, or stands and is not used."""
+    return record.hold or record.reason in UNUSED
 
 
 def paragraph(record: SliceRecord, now: datetime, settings: ClusterSettings | None) -> str:
@@ -165,7 +160,7 @@ def paragraph(record: SliceRecord, now: datetime, settings: ClusterSettings | No
             else "Reconciliation is due."
         )
     if record.hold:
-        parts.append(f"On hold, {record.held}{billed(record, settings)}: `slices resume {record.name}` ends that.")
+        parts.append(f"On hold, {record.held}{meanwhile(record, settings)}: `slices resume {record.name}` ends that.")
     if record.release_requested:
         parts.append("Its release was requested by an operator.")
     return " ".join(parts)

@@ -14,7 +14,8 @@ from tpu_slices.domain.reconciling.demand import with_current_desire
 from tpu_slices.domain.reconciling.evidence import on_record
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.domain.reporting.reports import NotRead, is_news, report
+from tpu_slices.domain.reporting.reports import is_news, report
+from tpu_slices.domain.reporting.unread import NotRead
 from tpu_slices.flows.report import QueueStates, Reported, with_announced
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored

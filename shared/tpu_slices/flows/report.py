@@ -20,12 +20,12 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reporting.reports import (
     RENEW,
-    NotRead,
     goes_without_saying,
     is_news,
     next_report,
     report,
 )
+from tpu_slices.domain.reporting.unread import NotRead
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.retrying import retry_on_conflict
@@ -220,6 +220,7 @@ class QueueStates:
             silent_since=silent_since(heartbeat, now),
             demand_listed_at=heartbeat.demand_confirmed_at if heartbeat else None,
             pinning=heartbeat.pinning_at(now) if heartbeat else None,
+            settings=settings,
         )
 
     def _read_line(self, cluster: ClusterId) -> QueueState:

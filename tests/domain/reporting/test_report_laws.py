@@ -14,7 +14,8 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, claim_id
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Wait
-from tpu_slices.domain.reporting.reports import NotRead, report
+from tpu_slices.domain.reporting.reports import report
+from tpu_slices.domain.reporting.unread import NotRead
 from tpu_slices.domain.reporting.waits import QueueState
 
 steps = st.tuples(st.sampled_from(Phase), st.sampled_from(Reason)).map(lambda step: (step[1].phase or step[0], step[1]))

@@ -59,6 +59,7 @@ def test_a_pod_that_does_not_run_is_said_with_the_kubelets_words_by_event_and_re
     assert (told["type"], told["reason"]) == ("Warning", "WorkloadNotRunning")
     assert told["message"].startswith("0 of 1 slices ready, 3 of 4 pods run; llama-slice-0 since ")
     assert "manifest unknown" in told["message"]
+    assert ". Meanwhile 16 chips are billed at an unknown price. Run `kubectl describe pod`" in told["message"]
     [said] = [each for each in world.publisher.updates if each.transition.reason is Reason.PODS_NOT_RUNNING]
     assert event(said, None)["type"] == "Warning"
 

@@ -5,7 +5,7 @@ The rows of `domain/catalogue/prices.tsv` have sources and dates. What has no ro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from tpu_slices.domain.catalogue.prices import ChipPrice, PriceKind, prices_with
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
+from tpu_slices.domain.records.slices import SliceRecord
 
 _KINDS: Mapping[CapacityKind, PriceKind] = MappingProxyType(
     {
@@ -70,3 +71,38 @@ def price_of(spec: SliceSpec, settings: ClusterSettings | None = None) -> Price:
         kind=kind,
         chip=found[kind] if kind else None,
     )
+
+
+def billed(slices: Iterable[SliceRecord], settings: ClusterSettings | None) -> str:
+    """Return what the hosts of slices cost, as a clause; nothing if there are none.
+
+    `settings`: those of their cluster, which may have prices of their own; None: they are not known.
+
+    | chips                      | told                                                       |
+    |----------------------------|------------------------------------------------------------|
+    | whose price is known       | `64 chips are billed, 110.40 USD per hour by list price`   |
+    | whose price is not known   | `64 chips are billed` beside those, `at an unknown price`  |
+    | of reservations            | `64 chips of reservations stand`                           |
+    """
+    known, unknown, reserved, dollars = 0, 0, 0, 0.0
+    for record in slices:
+        if not record.chips_bought or record.made_as is None:
+            continue
+        price = price_of(record.made_as, settings)
+        if price.reserved:
+            reserved += record.chips_bought
+        elif price.usd_per_hour is None:
+            unknown += record.chips_bought
+        else:
+            known += record.chips_bought
+            dollars += price.usd_per_hour * record.chips_bought / record.made_as.chips
+    return " and ".join(_clauses(known, unknown, reserved, dollars))
+
+
+def _clauses(known: int, unknown: int, reserved: int, dollars: float) -> Iterator[str]:
+    if known:
+        yield f"{known} chips are billed, {dollars:,.2f} USD per hour by list price"
+    if unknown:
+        yield f"{unknown} {'more ' if known else ''}chips are billed at an unknown price"
+    if reserved:
+        yield f"{reserved} chips of {'reservations' if known or unknown else 'its reservation'} stand"

@@ -87,7 +87,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.PODS_NOT_RUNNING: ReasonText(
             "{detail}",
-            "The slice stands and is billed meanwhile: `kubectl describe pod` has the Events of the pod that is named.",
+            "Run `kubectl describe pod` for the pod that is named.",
         ),
         Reason.PODS_APART: ReasonText(
             "{detail}",
@@ -96,7 +96,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.IDLE: ReasonText(
             "{detail}",
-            "It is billed meanwhile, and goes if nobody comes: delete or suspend the {kind} if it is not needed.",
+            "It goes if nobody comes: delete or suspend the {kind} if it is not needed.",
         ),
         Reason.STOCKOUT: ReasonText(
             "{zone} is out of {what}",

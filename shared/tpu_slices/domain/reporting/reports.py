@@ -6,18 +6,27 @@ logged, and printed by `slices explain`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import Pinning, WorkloadState
 from tpu_slices.domain.model.reasons import SERVED, UNUSED, Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.model.texts import clock, shortened
+from tpu_slices.domain.planning.costs import billed
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.use import pods_running
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, relay_silence, run_ends
+from tpu_slices.domain.reporting.unread import (
+    ALL_READ,
+    CONFIRMED_WITHIN,
+    NotRead,
+    Slices,
+    is_awaited,
+    of_groups,
+    of_leaders,
+)
 from tpu_slices.domain.reporting.waits import (
     BY_OPERATOR,
     PROVISIONING,
@@ -29,8 +38,6 @@ from tpu_slices.domain.reporting.waits import (
 SOON = timedelta(seconds=10)
 RENEW = timedelta(minutes=10)
 """How often an unchanged report is announced again: Kubernetes deletes an Event after an hour."""
-CONFIRMED_WITHIN = timedelta(minutes=10)
-"""Demand that was confirmed no longer before the relay fell silent is taken to last: it is within 5."""
 MOST_WAITS = 20
 _NAMED_IN_MESSAGE = 3
 _LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message, and of each of the others
@@ -38,8 +45,6 @@ _LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
 _RELEASE = {Reason.READY, Reason.CLOSING_HOSTS, Reason.DELETION_QUEUED, Reason.DELETION_STARTED}
 """The reasons that every slice passes through when it is released."""
-_UNAWAITED = {Phase.READY, Phase.RELEASING, Phase.GONE}
-"""The phases of slices for which no leader waits."""
 _UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
 _ENDED: Mapping[WorkloadState, str] = {
     WorkloadState.COMPLETED: "completed",
@@ -49,22 +54,12 @@ _ENDED: Mapping[WorkloadState, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NotRead:
-    """The slices of a workload whose records were not read."""
-
-    unreadable: Collection[ClaimId] = ()
-    """They cannot be."""
-    alike: Mapping[tuple[Phase, Reason], int] = field(default_factory=dict, hash=False)
-    """How many are in the phase, for the reason, of some that were."""
-
-
 def report(
     jobset: WorkloadRecord,
     slices: Iterable[SliceRecord],
     queue: QueueState,
     now: datetime,
-    not_read: NotRead = NotRead(),
+    not_read: NotRead = ALL_READ,
 ) -> Report:
     """Return the report of a JobSet on its slices: those that were read, and what is known of the others.
 
@@ -85,7 +80,7 @@ def report(
     | ended     | some not GONE                                  | RELEASING     |
     | ended     | all GONE                                       | RELEASED      |
     """
-    found = _found(jobset, _Slices(tuple(slices), not_read), queue, now)
+    found = _found(jobset, Slices(tuple(slices), not_read), queue, now)
     return Report(
         reason=found.reason,
         message=_message(jobset, found, now),
@@ -97,13 +92,7 @@ def report(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Slices:
-    records: Sequence[SliceRecord]
-    not_read: NotRead
-
-
-def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: datetime) -> _Found:
+def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datetime) -> _Found:
     active, unreadable = jobset.state is WorkloadState.ACTIVE, slices.not_read.unreadable
     silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
     records = sorted(slices.records, key=lambda record: (record.replicated_job, record.job_index))
@@ -114,8 +103,8 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
             if jobset.has(record.replicated_job, record.job_index) and _in_demand(record, jobset, queue, now)
         ]
     told = {(record.phase, record.reason) for record in records}
-    more = _of_leaders(jobset, slices, queue, now) if active else slices.not_read.alike
-    more = _of_groups(jobset, len(records), {why: it for why, it in more.items() if why in told})
+    more = of_leaders(jobset, slices, queue, now) if active else slices.not_read.alike
+    more = of_groups(jobset, len(records), {why: it for why, it in more.items() if why in told})
     waiting = [record for record in records if _is_waited_for(record, active=active)]
     groups = waits_of(waiting, queue, now, more)
     if silence:
@@ -134,6 +123,7 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
         silence=silence,
         run_ends=run_ends(records) if active else "",
         served_since=None if more else served_since,
+        costs=_costs(records, queue) if active else "",
         pods=None if more else pods_running(records),
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
@@ -141,43 +131,12 @@ def _found(jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: date
     )
 
 
-def _of_groups(
-    jobset: WorkloadRecord, read: int, more: Mapping[tuple[Phase, Reason], int]
-) -> Mapping[tuple[Phase, Reason], int]:
-    """Return the counts without slices of groups that are scaled away: those that are READY are of groups it has."""
-    if jobset.groups is None or jobset.state is not WorkloadState.ACTIVE:
-        return more
-    ready_first = sorted(more.items(), key=lambda each: each[0][0] is not Phase.READY)
-    return _at_most(max(0, jobset.groups - read), dict(ready_first))
-
-
-def _of_leaders(
-    jobset: WorkloadRecord, slices: _Slices, queue: QueueState, now: datetime
-) -> Mapping[tuple[Phase, Reason], int]:
-    """Return how many were not read, without REFUSED ones of Jobs whose leaders are gone.
-
-    Which these are is not known, but for how many claims no leader waits: those without a slice are some of them, and
-    those whose slices serve or go; the others are of slices that are refused.
-    """
-    more, read = slices.not_read.alike, {record.last_claim for record in slices.records}
-    refused = {why: count for why, count in more.items() if why[0] is Phase.REFUSED}
-    if not refused or queue.silent_since is not None or jobset.owner.kind.declares:
-        return more
-    unread = jobset.demand.keys() - read
-    gone = sum(not _is_awaited(claim, jobset, queue, now) for claim in unread)
-    gone -= max(0, len(unread) - sum(more.values()))
-    gone -= sum(count for (phase, _), count in more.items() if phase in _UNAWAITED)
-    others = {why: count for why, count in more.items() if why not in refused}
-    return others | _at_most(sum(refused.values()) - max(0, gone), refused)
-
-
-def _at_most(left: int, counts: Mapping[tuple[Phase, Reason], int]) -> dict[tuple[Phase, Reason], int]:
-    """Return the counts, the first of them as they are, without what exceeds a sum."""
-    found = dict[tuple[Phase, Reason], int]()
-    for why, count in counts.items():
-        found[why] = min(count, max(0, left))
-        left -= count
-    return {why: count for why, count in found.items() if count}
+def _costs(records: Sequence[SliceRecord], queue: QueueState) -> str:
+    """Return what is paid for the slices of an active workload while some stand, and are not used."""
+    if not any(record.reason in UNUSED for record in records):
+        return ""
+    costs = billed(records, queue.settings)
+    return f"Meanwhile {costs}." if costs else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +158,8 @@ class _Found:
     """What may go wrong although there are slices."""
     served_since: datetime | None
     """When the last of the slices came to the phase it is in; None: there are none, or not all were read."""
+    costs: str
+    """What is paid for slices while some of them are not used, or empty."""
     pods: tuple[int, int] | None
     """How many pods run on the slices, and how many should; None: of some that is not known."""
 
@@ -212,19 +173,13 @@ def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, n
     if jobset.owner.kind.declares:
         return True
     if record.phase is Phase.REFUSED:
-        awaited = _is_awaited(record.last_claim, jobset, queue, now)
+        awaited = is_awaited(record.last_claim, jobset, queue, now)
         return awaited or record.last_claim not in jobset.demand or queue.silent_since is not None
     if record.reason is not Reason.DEMAND_STALE:
         return True
     if queue.silent_since is None or record.claim.demand_confirmed_at is None:
         return False
     return queue.silent_since - record.claim.demand_confirmed_at <= CONFIRMED_WITHIN
-
-
-def _is_awaited(claim: ClaimId, jobset: WorkloadRecord, queue: QueueState, now: datetime) -> bool:
-    """Return whether a leader waited for a claim's slice lately."""
-    confirmed_at = jobset.demand_confirmed_at(claim, queue.demand_listed_at)
-    return confirmed_at is not None and now - confirmed_at <= CONFIRMED_WITHIN
 
 
 def _is_waited_for(record: SliceRecord, *, active: bool) -> bool:
@@ -344,7 +299,7 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         if not found.requested:
             return f"The relay reports no leader pod of the {kind} that waits for a slice."
         first = (wait.remedy for wait in found.waits[:1])
-        remedies = dict.fromkeys([*first, found.held, found.run_ends, _unpinned(found), found.silence])
+        remedies = dict.fromkeys([found.costs, *first, found.held, found.run_ends, _unpinned(found), found.silence])
         remedy = "".join(f" {text}" for text in remedies if text)
         pods = f", {found.pods[0]} of {found.pods[1]} pods run" if found.pods else ""
         ready = f"{found.ready} of {found.requested} slices ready{pods}{', as last reported' if found.silence else ''}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, SliceId
@@ -59,6 +60,8 @@ class QueueState:
     """When all demand on record was last confirmed."""
     pinning: Pinning | None = None
     """By what pods are pinned to slices; None: it is not known."""
+    settings: ClusterSettings | None = None
+    """Those of the cluster, which may have prices of their own; None: they are not known."""
 
     def place(self, group: Iterable[SliceRecord]) -> str:
         """Return the position of the first of a group in the queue, as the end of a message."""
