@@ -21,6 +21,7 @@ NO_MANIFEST = {
     Reason.PODS_NOT_PINNED: "the cluster pins no pods",
     Reason.CLUSTER_RETIRED: "the cluster buys nothing any more",
     Reason.LEADER_UNSCHEDULABLE: "the slice was ready first",
+    Reason.PODS_DID_NOT_RUN: "the slice was ready first",
     SkipReason.ENDED: "it has run",
     SkipReason.REQUESTS_NO_TPU: "nothing is refused",
 }

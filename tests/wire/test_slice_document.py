@@ -81,7 +81,12 @@ A_SLICE = {
     "claimed_by": "tpu-llama-slice-0-oahqlz77blgqd",
     "claim": {
         "refusal": None,
-        "rejection": {"reason": "ImpossibleShape", "message": "No.", "settings_version": "settings-1"},
+        "rejection": {
+            "reason": "ImpossibleShape",
+            "message": "No.",
+            "settings_version": "settings-1",
+            "generation": None,
+        },
         "rebuild_allowed": False,
         "demand_confirmed_at": NOW,
         "awaited_since": NOW - 2 * MINUTE,

@@ -162,5 +162,5 @@ def paragraph(record: SliceRecord, now: datetime, settings: ClusterSettings | No
     if record.hold:
         parts.append(f"On hold, {record.held}{meanwhile(record, settings)}: `slices resume {record.name}` ends that.")
     if record.release_requested:
-        parts.append("Its release was requested by an operator.")
+        parts.append("Its release was requested: its own workload keeps it no longer.")
     return " ".join(parts)

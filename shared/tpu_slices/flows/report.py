@@ -15,6 +15,7 @@ from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
+from tpu_slices.domain.reconciling.giving_up import with_given_up
 from tpu_slices.domain.records.heartbeats import silent_since
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
@@ -264,13 +265,24 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     lasts = workload.state is WorkloadState.SUSPENDED and workload.suspension_lasts_at(now) is None
     planned = {} if lasts else workload.asked  # it may last longer than records are kept
     workload = _with_chips_awaited(replace(workload, asked=planned), slices.readable, now)
+    workload = with_given_up(workload, slices.readable)
     after = replace(workload, report=made, next_report_at=next_report(made, workload, now))
     if announced:
         stored = _with_due_report(stored, now, deps) if workload.next_report_at is None else stored
         after = with_announced(workload, made, now)
         deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
     deps.store.commit(Change(stored, after))
+    if after.is_given_up and after.state is WorkloadState.ACTIVE:
+        _let_others_go(stored.value, after, slices.readable, deps)
     return Reported(workload, made) if announced else None
+
+
+def _let_others_go(
+    before: WorkloadRecord, after: WorkloadRecord, read: Iterable[SliceRecord], deps: ReconcileDeps
+) -> None:
+    """Request that the other slices of a run that is given up are let go: all once, and again those seen to stand."""
+    left = [record.last_claim for record in read if record.chips_bought and not record.goes]
+    deps.publisher.request_reconcile(after.cluster, sorted(left if before.is_given_up else after.demand))
 
 
 def _with_chips_awaited(workload: WorkloadRecord, slices: Iterable[SliceRecord], now: datetime) -> WorkloadRecord:

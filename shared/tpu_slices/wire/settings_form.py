@@ -152,6 +152,7 @@ class LimitsForm(WrittenForm):
     )
     restart_grace: _Duration | None = _time()
     idle_after: _Duration | None = _time()
+    not_running_after: _Duration | None = _time()
     requeue_after: _Duration | None = _time()
     resync_after: _Duration | None = _time()
     evict_within: _Duration | None = _time()

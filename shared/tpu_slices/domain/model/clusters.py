@@ -79,6 +79,8 @@ class Limits:
     """How long hosts are kept for a live Job whose leader left them: the time that a restart takes."""
     idle_after: timedelta = timedelta(minutes=30)
     """How long a ready slice is kept that nobody uses."""
+    not_running_after: timedelta | None = None
+    """How long a slice is kept on which some pods of its Job do not run; None: as long as its Job is there."""
     requeue_after: timedelta = timedelta(minutes=1)
     """When a slice is reconciled again if nothing announces the change that it waits for."""
     resync_after: timedelta = timedelta(minutes=10)

@@ -85,6 +85,7 @@ class Reason(StrEnum):
     CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips
     PURCHASES_STOPPED = "PurchasesStopped", Phase.REFUSED  # releases are, and nothing is bought beyond what stands
     LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
+    PODS_DID_NOT_RUN = "PodsDidNotRun", Phase.REFUSED  # its slice was let go, as pods of its run did not run
 
     INVALID_CONFIGURATION = "InvalidConfiguration", Phase.BLOCKED
     ATTEMPTS_EXHAUSTED = "AttemptsExhausted", Phase.BLOCKED

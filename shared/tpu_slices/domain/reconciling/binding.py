@@ -23,7 +23,7 @@ from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, Arm
 from tpu_slices.domain.reconciling.ending import held_slot, is_gone, opening
 from tpu_slices.domain.reconciling.evidence import seen_so
-from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
+from tpu_slices.domain.reconciling.giving_up import GIVEN_UP, GivingUp, giving_up
 from tpu_slices.domain.reconciling.limiter import slot_awaited
 from tpu_slices.domain.reconciling.patience import failure
 from tpu_slices.domain.reconciling.refusals import refusal_of
@@ -145,7 +145,7 @@ def _waits(case: Situation, ended: GivingUp | None = None) -> Arm | None:
     if not case.record.wanted:
         return None
     if ended is not None and ended.rejection is not None:
-        return _rejected(ended.rejection, case)
+        return _rejected(ended.rejection, case, case.settings.version if not ended.evicts else "")
     if ended is not None:
         if ended.failure is not None:
             return failure(case.record, ended.failure, case.now, case.settings)
@@ -155,8 +155,14 @@ def _waits(case: Situation, ended: GivingUp | None = None) -> Arm | None:
     return _made(case)
 
 
-def _rejected(why: Refusal, case: Situation) -> Arm:
-    rejection = Rejection(reason=why.reason, message=why.message, settings_version=case.settings.version)
+def _rejected(why: Refusal, case: Situation, settings_version: str) -> Arm:
+    own = case.known.workloads.get(case.record.owner.uid)
+    rejection = Rejection(
+        reason=why.reason,
+        message=why.message,
+        settings_version=settings_version,
+        generation=own.generation if own is not None else None,
+    )
     return Arm(why.reason, why.message, {"rejection": rejection})
 
 
@@ -166,6 +172,8 @@ def _made(case: Situation) -> Arm:
     refusal = refusal_of(record, case.settings, case.known.held, case.known.limited)
     if refusal is not None and (refusal.reason is not Reason.CHIP_LIMIT_REACHED or not case.unawaited):
         return Arm(refusal.reason, refusal.message, {"retry_at": None, "blocked_settings_version": None})
+    if case.run_given_up:
+        return Arm(Reason.PODS_DID_NOT_RUN, GIVEN_UP, {"retry_at": None, "blocked_settings_version": None})
     if _has_to_wait(case):
         return Arm(record.reason, record.message)
     if not case.waiting or record.spec is None:
@@ -229,7 +237,8 @@ def let_go(record: SliceRecord, ended: GivingUp, case: Situation) -> SliceRecord
     )
     empty = ended.failure is not None and nothing_bought
     going = record.with_current(empty=empty, slot=held_slot(case))
-    return replace(going.let_go_of(ended.told, case.now), fits=ended.fits)
+    gone = going.let_go_of(ended.told, case.now)
+    return replace(gone, fits=ended.fits, release_requested=gone.release_requested or ended.evicts)
 
 
 def _known_beside(case: Situation, chips: int) -> Known:

@@ -18,7 +18,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import same_request
+from tpu_slices.domain.model.slices import OwnerKind, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
@@ -105,6 +105,12 @@ class Situation:
         own = self.known.workloads.get(self.record.owner.uid)
         over = own is not None and own.owner.kind.declares and own.state.ended
         return own.state_since + self.limits.evict_within if own is not None and over else None
+
+    @property
+    def run_given_up(self) -> bool:
+        """Whether slices of its JobSet were let go, as pods did not run: its Jobs work together, groups do not."""
+        own = self.known.workloads.get(self.record.owner.uid)
+        return own is not None and own.owner.kind is OwnerKind.JOBSET and own.is_given_up
 
     @property
     def deprived(self) -> bool:

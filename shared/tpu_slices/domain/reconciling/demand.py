@@ -301,6 +301,7 @@ def with_current_desire(
     ).with_claim(
         demand_confirmed_at=confirmed_at,
         awaited_since=awaited_since if active and has else None,
+        rejection=record.claim.rejection_at(own.generation),
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -26,8 +28,12 @@ from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.reconciling.returning import AWAY, returning
 from tpu_slices.domain.reconciling.taking import changes_hands
 from tpu_slices.domain.records.claims import Refusal
-from tpu_slices.domain.records.use import vacant_since
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.use import not_running_since, vacant_since
+from tpu_slices.domain.records.workloads import WorkloadRecord
 
+BELIEVED = timedelta(minutes=5)
+"""How old what is known of pods may be to let a slice go under them."""
 HOSTS_AWAITED = frozenset({Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN, *AWAY})
 
 
@@ -43,6 +49,8 @@ class GivingUp:
     """Nobody uses it, and its claim waits for none: it goes, and is the claim's again if it is needed meanwhile."""
     failure: Failure | None = None
     rejection: Refusal | None = None
+    evicts: bool = False
+    """It goes although its own Job is on it."""
     unowned: str = ""
     """That somebody else has a pool of its name; empty: nobody has."""
 
@@ -63,6 +71,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     | Job is not there                                            |                                                   |
     | begun, and not to be bought any more                        | yes                                               |
     | a pool on which only others run, while its own Job waits    | yes                                               |
+    | its Job's alone; pods of that have not run for              | refused, and its Job's pods are evicted           |
+    | `not_running_after`, or the run is given up (`wedged`)      |                                                   |
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
     | made for another request, changed since, unused             | yes                                               |
@@ -83,6 +93,8 @@ def giving_up(case: Situation) -> GivingUp | None:
             return _taken_away(case, seen)
         case Creating() | Running() | Busy() | Broken() if case.deprived:
             return GivingUp(why="others run on its hosts, and its own Job waits", fits=True)
+        case Running() | Busy() | Broken() if (why := wedged(case)) is not None:
+            return why
         case Creating() as seen:
             return _creation_lost(case, seen)
         case Broken(failure) if not case.whole:
@@ -91,6 +103,45 @@ def giving_up(case: Situation) -> GivingUp | None:
             return _not_useful(case, seen)
         case _:
             return None
+
+
+def wedged(case: Situation) -> GivingUp | None:
+    """Return how a slice ends whose run does not run, where the settings have it let go: not by what is long known.
+
+    | the slice                                                             | it goes                               |
+    |-----------------------------------------------------------------------|---------------------------------------|
+    | the relay is silent, or the records of hosts have not agreed with     | no                                    |
+    | what it sees for BELIEVED                                             |                                       |
+    | Jobs of others are on it, or may come back                            | no                                    |
+    | some pods of its Job have not run for `not_running_after`             | yes                                   |
+    | of a JobSet, another slice of which was let go for that               | yes                                   |
+    """
+    lasts, relay = case.limits.not_running_after, case.known.relay
+    seen_at = None if relay.silent(case.now) else relay.confirmed_at
+    if lasts is None or seen_at is None or case.now - seen_at > BELIEVED or case.users.without(case.record.owner.uid):
+        return None
+    since = not_running_since(case.record)
+    if since is not None and case.now - since >= lasts:
+        told = (
+            f"Its slice was let go after {duration(lasts)}, as `limits.not_running_after` says: {case.record.message}"
+        )
+        return _evicted("pods of its Job do not run", told)
+    return _evicted("pods of its run do not run", GIVEN_UP) if case.run_given_up else None
+
+
+GIVEN_UP = "Pods of another Job of its run did not run, so that the slices of all were let go."
+
+
+def with_given_up(workload: WorkloadRecord, slices: Iterable[SliceRecord]) -> WorkloadRecord:
+    """Return the record of a workload that is given up at its generation if one of these slices was let go for that."""
+    rejections = (record.claim.rejection for record in slices)
+    let_go = {each.generation for each in rejections if each is not None and each.reason is Reason.PODS_DID_NOT_RUN}
+    return replace(workload, given_up=workload.generation) if workload.generation in let_go else workload
+
+
+def _evicted(why: str, message: str) -> GivingUp:
+    refusal = Refusal(reason=Reason.PODS_DID_NOT_RUN, message=message)
+    return GivingUp(why=why, rejection=refusal, evicts=True)
 
 
 def _taken_away(case: Situation, seen: Deleting | Unowned) -> GivingUp | None:

@@ -16,7 +16,7 @@ from tpu_slices.domain.reconciling.deletion import Assessment
 from tpu_slices.domain.reconciling.messages import failed_so_far
 from tpu_slices.domain.records.claims import Rejection
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.records.use import UNUSED_FOR, vacant_since
+from tpu_slices.domain.records.use import UNUSED_FOR, not_running_since, vacant_since
 
 FAILED: Mapping[FailureKind, Reason] = MappingProxyType(
     {
@@ -128,6 +128,7 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     |---------------------------------|--------------------------------------------------------------------------|
     | READY, of a TPUNodeGroup        | after `resync_after`                                                     |
     | READY, in use                   | not by itself                                                            |
+    | - some pods do not run          | after `not_running_after`, if that is set                                |
     | READY, unused                   | after UNUSED_FOR, and after `idle_after`                                 |
     | REFUSED, GONE                   | not by itself                                                            |
     | REFUSED, of LIMITED             | not by itself: who releases chips, or the sweep, requests it             |
@@ -179,6 +180,9 @@ def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetim
             return idle_at if now < idle_at < ends else ends
         case Phase.REFUSED if record.reason is Reason.CLUSTER_RETIRED:
             return now + limits.resync_after
+        case Phase.READY if limits.not_running_after is not None and (since := not_running_since(record)) is not None:
+            ends = since + limits.not_running_after
+            return ends if now < ends else now + limits.resync_after
         case Phase.READY | Phase.REFUSED | Phase.GONE | Phase.RELEASING:
             return None
         case Phase.QUEUED:

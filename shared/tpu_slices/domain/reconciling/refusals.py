@@ -36,7 +36,7 @@ def refusal_of(
     spec = record.spec
     if record.claim.refusal is not None or spec is None:
         return record.claim.refusal
-    if record.claim.rejection is not None and record.claim.rejection.settings_version == settings.version:
+    if record.claim.rejection is not None and record.claim.rejection.settings_version in {"", settings.version}:
         return Refusal(reason=record.claim.rejection.reason, message=record.claim.rejection.message)
     found = Obstacles()
     found.add(disallowed(spec, record.owner.namespace, settings.policy))

@@ -26,6 +26,9 @@ class Rejection:
     reason: Reason
     message: str
     settings_version: str
+    """Empty: no change of the settings ends it."""
+    generation: int | None = None
+    """That of the workload, if its slice stood and was not used: with any later one it is tried again. None: not so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +62,11 @@ class Claim:
     retry_at: datetime | None = None
     blocked_settings_version: str | None = None
     """The version of the settings under which it was blocked: it is retried under any other."""
+
+    def rejection_at(self, generation: int) -> Rejection | None:
+        """Return why it is not tried again at this generation of its workload; None: it may be."""
+        rejection = self.rejection
+        return None if rejection is None or rejection.generation not in {None, generation} else rejection
 
     def with_changes(self, **changes: Any) -> Self:
         """Return the claim with these fields: itself, if it has them already."""

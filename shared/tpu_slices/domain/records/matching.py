@@ -56,7 +56,8 @@ def hears(record: SliceRecord) -> str | None:
     | the slice                                                            | hears of its workload                |
     |----------------------------------------------------------------------|--------------------------------------|
     | no claim has it                                                      | nothing: it goes                     |
-    | it was requested, or stands                                          | everything                           |
+    | it was requested, or stands; or its claim is tried again once the    | everything                           |
+    | workload changes                                                     |                                      |
     | was not looked at yet, nothing is left of it, or no leader was known | that its leader waits                |
     | to wait for it                                                       |                                      |
     | else: its claim waits for capacity, chips, a slot, its next try, or  | nothing: it is looked at when that   |
@@ -66,7 +67,9 @@ def hears(record: SliceRecord) -> str | None:
         return None
     requested = record.current.create_requested_at is not None
     rests = record.phase is Phase.GONE or record.reason in {Reason.REQUESTED, Reason.DEMAND_STALE}
-    concerned = requested or rests or record.claim.unawaited_since is not None
+    rejection = record.claim.rejection
+    tried_again = rejection is not None and rejection.generation is not None
+    concerned = requested or rests or tried_again or record.claim.unawaited_since is not None
     return news_of(record.cluster, record.owner.uid) if concerned else None
 
 

@@ -107,7 +107,7 @@ class SliceRecord:
     held_since: datetime | None = None
     """When it was set, or first seen."""
     release_requested: bool = False
-    """Set by an operator: the desire is ABSENT, whatever the JobSet requests."""
+    """Set by an operator: the desire is ABSENT, whatever the JobSet requests. Or its run did not run for too long."""
     release_forced: bool = False
     """Set by an operator: deleted without asking the relay who runs on it."""
     note: str = ""

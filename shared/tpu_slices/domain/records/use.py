@@ -45,6 +45,14 @@ def pods_running(records: Sequence[SliceRecord]) -> tuple[int, int] | None:
     return sum(each.running for each in known), sum(each.needed for each in known)
 
 
+def not_running_since(record: SliceRecord) -> datetime | None:
+    """Return since when some pods of the claim's Job have not run, while the Job is on the hosts; None: they run."""
+    pods = own_pods(record)
+    if record.reason is not Reason.PODS_NOT_RUNNING or pods is None or pods.trouble is None:
+        return None
+    return record.transitions[-1].at if record.transitions else record.since
+
+
 def unused(record: SliceRecord, now: datetime, *, silent: bool) -> tuple[Reason, str] | None:
     """Return why the claim's Job does not train on a slice that is whole, with the message; None: it may.
 

@@ -97,6 +97,8 @@ class WorkloadRecord:
     chips_awaited: int | None = None
     """The fewest chips of its slices that are refused for a limit of chips, as reported last; None: none is."""
     chips_awaited_since: datetime | None = None
+    given_up: int | None = None
+    """The generation at which a slice of it was let go as pods did not run: those of its other Jobs follow."""
     claims_recorded: int = 0
     """How many claims got their first record: of two processes that make one at once, one finds this changed."""
     state_since: datetime
@@ -181,6 +183,11 @@ class WorkloadRecord:
         """Return when it will have been suspended for SUSPENSION_LASTS; None: it has been, or is not suspended."""
         lasts_at = self.state_since + SUSPENSION_LASTS
         return lasts_at if self.state is WorkloadState.SUSPENDED and now < lasts_at else None
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether its slices are let go, and none is made: pods of it did not run. Whoever changes it tries again."""
+        return self.given_up == self.generation
 
     @property
     def awaits_chips(self) -> bool:

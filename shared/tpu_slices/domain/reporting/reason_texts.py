@@ -133,6 +133,11 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "Run `kubectl describe pod` for the leader pod: it requires something that the hosts do not have. "
             "The slice is created again once the {kind}'s request changes.",
         ),
+        Reason.PODS_DID_NOT_RUN: ReasonText(
+            "{detail}",
+            "Mend what keeps the pods from running; then suspend and resume the {kind}, or delete it and create it "
+            "again.",
+        ),
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
         Reason.PROVISIONED_BY_GKE: ReasonText(
