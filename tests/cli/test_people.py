@@ -15,7 +15,7 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.reconciling.brake import stops_told
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices_cli.app import main
+from tpu_slices_cli.app import ALIASES, COMMANDS, main
 from tpu_slices_simulator.fakes.backend import Verb
 
 # list
@@ -262,7 +262,7 @@ def test_without_a_project_the_error_says_how_to_name_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], *([name] for name in main.commands)], ids=lambda words: " ".join(words) or "slices"
+    "command", [[], *([name] for name in [*COMMANDS, *ALIASES])], ids=lambda words: " ".join(words) or "slices"
 )
 def test_every_command_has_help(command: list[str]) -> None:
     result = CliRunner().invoke(main, [*command, "--help"], prog_name="slices")

@@ -12,7 +12,7 @@ _INSTALL = {
 }
 
 
-@click.command(name="completion", short_help="Print the completion script of a shell.")
+@click.command(name="completion")
 @click.argument("shell", type=click.Choice([*_INSTALL]))
 @click.pass_context
 def completion_command(context: click.Context, shell: str) -> None:

@@ -38,7 +38,7 @@ NOT_WELL = 1
 LOOK_EVERY = 2.0  # seconds
 
 
-@click.command(name="doctor", short_help="Check every part by one round trip, and say what is wrong.")
+@click.command(name="doctor")
 @click.option("--cluster", metavar="ID", help="ID of the cluster; without it, all that are configured.")
 @click.option("--patience", default=150, show_default=True, metavar="SECONDS", help="How long to wait for answers.")
 @click.pass_context

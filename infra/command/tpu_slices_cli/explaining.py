@@ -30,7 +30,7 @@ from tpu_slices_cli.session import Session
 _LABEL = 12  # columns
 
 
-@click.command(name="explain", short_help="Explain the state of a slice, or why a workload waits.")
+@click.command(name="explain")
 @click.argument("name")
 @click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
 @click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)

@@ -62,7 +62,7 @@ class Filter:
         )
 
 
-@click.command(name="list", short_help="List slices.")
+@click.command(name="list")
 @click.option("--cluster", metavar="ID", help="Only slices of this cluster.")
 @click.option("--namespace", "-n", help="Only slices of this namespace.")
 @click.option("--owner", "--jobset", metavar="NAME", help="Only slices of the workload of this name.")

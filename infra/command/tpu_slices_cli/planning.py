@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning, Reach, TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.node_groups import NodeGroup
@@ -64,9 +63,16 @@ class Planned:
         return price_of(self.outcome, self.settings) if isinstance(self.outcome, SliceSpec) else None
 
     @property
+    def _node_pool(self) -> Mapping[str, Any]:
+        """Return what is requested from GKE."""
+        from tpu_slices.adapters.gke.requests import as_rest
+
+        return as_rest(self.order)
+
+    @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
         """Return what is requested from Compute Engine, step by step."""
-        from tpu_slices.adapters.compute import requests as compute_requests  # noqa: PLC0415 - its client takes a second to load
+        from tpu_slices.adapters.compute import requests as compute_requests
 
         return compute_requests.as_rest(self.order)
 
@@ -84,7 +90,7 @@ class Planned:
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
             "price": self.price and self.price.as_json(),
-            "node_pool": as_rest(self.order) if spec and not self.of_instances else None,
+            "node_pool": self._node_pool if spec and not self.of_instances else None,
             **({"requests": self._requests if spec else None} if self.of_instances else {}),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
         }

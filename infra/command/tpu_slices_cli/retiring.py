@@ -21,7 +21,7 @@ from tpu_slices_cli.session import Session
 _STAND = {Phase.PROVISIONING, Phase.READY, Phase.RELEASING}
 
 
-@click.command(name="retire", short_help="Release all slices of a cluster, create none any more, and forget it.")
+@click.command(name="retire")
 @click.argument("cluster")
 @click.option("--message", "-m", required=True, metavar="TEXT", help="Why; shown to users whose slices are refused.")
 @click.option("--interval", default=10.0, show_default=True, metavar="SECONDS", help="Seconds between two looks.")

@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tpu_slices.app import wiring
 from tpu_slices.app.settings import Settings, SettingsError
-from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClusterId
-from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.log_events import LogLines
-from tpu_slices.ports.messaging import Messaging
-from tpu_slices.ports.store import SettingsStore
 from tpu_slices_cli.operator import operator
 from tpu_slices_cli.screen import log_to_standard_error
+
+if TYPE_CHECKING:
+    from tpu_slices.domain.model.clusters import ClusterSettings
+    from tpu_slices.ports.deps import ReconcileDeps
+    from tpu_slices.ports.log_events import LogLines
+    from tpu_slices.ports.messaging import Messaging
+    from tpu_slices.ports.store import SettingsStore
 
 
 class Session:
@@ -39,6 +41,8 @@ class Session:
     @cached_property
     def deps(self) -> ReconcileDeps:
         log_to_standard_error()
+        from tpu_slices.app import wiring
+
         return wiring.build_reconcile_deps(self.settings)
 
     def settings_of(self, cluster: ClusterId) -> ClusterSettings | None:
@@ -52,14 +56,20 @@ class Session:
 
     @cached_property
     def written(self) -> SettingsStore:
+        from tpu_slices.app import wiring
+
         return wiring.build_settings_store(self.settings)
 
     @cached_property
     def lines(self) -> LogLines | None:
+        from tpu_slices.app import wiring
+
         return wiring.build_log_lines(self.settings)
 
     @cached_property
     def messaging(self) -> Messaging:
+        from tpu_slices.app import wiring
+
         return wiring.build_messaging(self.settings)
 
     @cached_property

@@ -19,7 +19,7 @@ from tpu_slices_cli.words import meanwhile
 _CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
 
 
-@click.command(name="hold", short_help="Put a slice on hold: nothing is created or deleted for it.")
+@click.command(name="hold")
 @click.argument("name")
 @_CLUSTER
 @click.option("--note", metavar="TEXT", help="Why, for other operators; stored in the record.")
@@ -39,7 +39,7 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
         echo(f"{record.name} {state}{meanwhile(held, session.settings_of(id_))}.")
 
 
-@click.command(name="release", short_help="Release a slice: delete its hosts now.")
+@click.command(name="release")
 @click.argument("name")
 @_CLUSTER
 @click.option("--force", is_flag=True, help="Delete it without asking the relay who runs on it: if the relay is dead.")
@@ -65,7 +65,7 @@ def release_command(session: Session, name: str, cluster: str | None, *, force: 
         echo(f"{record.name} is being released." if changed else f"{record.name} was already being released.")
 
 
-@click.command(name="pause", short_help="Pause a cluster: nothing is created or deleted in it.")
+@click.command(name="pause")
 @_CLUSTER
 @click.option("--message", "-m", required=True, metavar="TEXT", help="Why; shown to users whose slices wait.")
 @click.pass_obj
@@ -79,7 +79,7 @@ def pause_command(session: Session, cluster: str | None, message: str) -> None:
     echo(f"{id_} is paused; `slices resume --cluster {id_}` ends the pause.")
 
 
-@click.command(name="resume", short_help="End the hold of a slice, or the pause of a cluster.")
+@click.command(name="resume")
 @click.argument("name", required=False)
 @_CLUSTER
 @click.pass_obj
@@ -97,9 +97,7 @@ def resume_command(session: Session, name: str | None, cluster: str | None) -> N
         echo(f"{record.name} is no longer on hold." if changed else f"{record.name} was not on hold.")
 
 
-@click.command(
-    name="confirm-deletions", short_help="Let releases go on that were stopped: many workloads were missing."
-)
+@click.command(name="confirm-deletions")
 @_CLUSTER
 @click.option("--namespace", metavar="NAME", help="Only those of this namespace; all are confirmed without it.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

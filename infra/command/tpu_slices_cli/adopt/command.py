@@ -36,7 +36,7 @@ class _Migration:
     carry_out: Callable[[], AdoptionPlan]
 
 
-@click.command(name="adopt", short_help="Adopt what TPU Provisioner or TPU operator made.")
+@click.command(name="adopt")
 @click.option(
     "--filename",
     "-f",

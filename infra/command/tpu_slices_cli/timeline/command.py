@@ -34,7 +34,7 @@ class Since(click.ParamType[timedelta]):
         return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
-@click.command(name="timeline", short_help="Write a timeline of slices as an HTML page.")
+@click.command(name="timeline")
 @click.argument("jobset", required=False)
 @click.option(
     "--since", type=Since(), default="24h", show_default=True, metavar="TIME", help="Duration up to now: 90m, 6h, 2d."
@@ -64,7 +64,7 @@ def timeline_command(  # noqa: PLR0913 - one for each option
     slices timeline research/llama --since 6h
     slices timeline --cluster demo -f - > demo.html
     """  # noqa: D301 - click keeps the line breaks after this mark
-    from tpu_slices_cli.timeline.page import page  # noqa: PLC0415 - imports plotly, which is slow
+    from tpu_slices_cli.timeline.page import page
 
     now = session.deps.clock.now()
     matching = _filter(jobset, cluster, namespace, session.deps.store)
