@@ -65,8 +65,11 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except NotAManifest as error:
             _end(str(error), UNREADABLE)
-        except (Permanent, Temporary) as error:
+        except Permanent as error:
             _end(str(error), NOT_DONE)
+        except Temporary as error:
+            asked = f"; asked was {ctx.obj.project}" if isinstance(ctx.obj, Session) and ctx.obj.project else ""
+            _end(f"{error}{asked}", NOT_DONE)
         except KeyboardInterrupt:
             _end("", INTERRUPTED)
 
@@ -85,9 +88,9 @@ def loaded(name: str) -> click.Command:
 )
 @click.option(
     "--project",
-    envvar="GOOGLE_CLOUD_PROJECT",
     metavar="PROJECT",
-    help="ID of the Google Cloud project. [env: GOOGLE_CLOUD_PROJECT]",
+    help="ID of the Google Cloud project that has the records. Without it: GOOGLE_CLOUD_PROJECT, or that of gcloud's "
+    "active configuration.",
 )
 @click.version_option(package_name="tpu-slice-provisioner", prog_name="slices")
 @click.pass_context

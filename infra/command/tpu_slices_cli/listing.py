@@ -106,7 +106,7 @@ def list_command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click keeps the line breaks after this mark
     store = session.deps.store
     matching = Filter(
-        clusters=(ClusterId(cluster),) if cluster else store.clusters(),
+        clusters=session.clusters(cluster),
         namespace=namespace,
         owner=owner,
         phases=frozenset(Phase(phase) for phase in phases),

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reporting.timeline import Course, Window, course
 from tpu_slices.ports.store import SliceStore
 from tpu_slices_cli.listing import Filter
@@ -67,7 +66,7 @@ def timeline_command(  # noqa: PLR0913 - one for each option
     from tpu_slices_cli.timeline.page import page
 
     now = session.deps.clock.now()
-    matching = _filter(jobset, cluster, namespace, session.deps.store)
+    matching = _filter(jobset, cluster, namespace, session)
     window = Window(now - since, now)
     found = _courses(matching, window, session.deps.store)
     story = Story(whose=_scope(matching, cluster), window=window, families=families(found, matching.clusters))
@@ -87,12 +86,12 @@ def _write(output: str, text: str) -> None:
         raise click.FileError(output, error.strerror) from error
 
 
-def _filter(jobset: str | None, cluster: str | None, namespace: str | None, store: SliceStore) -> Filter:
+def _filter(jobset: str | None, cluster: str | None, namespace: str | None, session: Session) -> Filter:
     within, slash, name = (jobset or "").rpartition("/")
     if slash and namespace not in {None, within}:
         raise click.UsageError(f"{jobset} is not in the namespace {namespace}")
     return Filter(
-        clusters=(ClusterId(cluster),) if cluster else store.clusters(),
+        clusters=session.clusters(cluster),
         namespace=within if slash else namespace,
         owner=name or None,
         gone=True,
