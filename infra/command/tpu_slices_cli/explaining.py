@@ -23,6 +23,7 @@ from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.reports import document
 from tpu_slices_cli import words
+from tpu_slices_cli.completion import complete_clusters, complete_names
 from tpu_slices_cli.listing import documents, silent_relays
 from tpu_slices_cli.screen import console
 from tpu_slices_cli.session import Session
@@ -31,8 +32,13 @@ _LABEL = 12  # columns
 
 
 @click.command(name="explain")
-@click.argument("name")
-@click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
+@click.argument("name", shell_complete=complete_names)
+@click.option(
+    "--cluster",
+    metavar="ID",
+    help="ID of the cluster; optional if only one is configured.",
+    shell_complete=complete_clusters,
+)
 @click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @click.pass_obj
 def explain_command(session: Session, name: str, cluster: str | None, output: str) -> None:

@@ -12,15 +12,21 @@ from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.brake import stops_told
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import brakes, edits
+from tpu_slices_cli.completion import complete_clusters, complete_names
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.words import meanwhile
 
-_CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
+_CLUSTER = click.option(
+    "--cluster",
+    metavar="ID",
+    help="ID of the cluster; optional if only one is configured.",
+    shell_complete=complete_clusters,
+)
 
 
 @click.command(name="hold")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_names)
 @_CLUSTER
 @click.option("--note", metavar="TEXT", help="Why, for other operators; stored in the record.")
 @click.pass_obj
@@ -40,7 +46,7 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
 
 
 @click.command(name="release")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_names)
 @_CLUSTER
 @click.option("--force", is_flag=True, help="Delete it without asking the relay who runs on it: if the relay is dead.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -80,7 +86,7 @@ def pause_command(session: Session, cluster: str | None, message: str) -> None:
 
 
 @click.command(name="resume")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_names)
 @_CLUSTER
 @click.pass_obj
 def resume_command(session: Session, name: str | None, cluster: str | None) -> None:

@@ -10,6 +10,7 @@ import click
 
 from tpu_slices.domain.reporting.timeline import Course, Window, course
 from tpu_slices.ports.store import SliceStore
+from tpu_slices_cli.completion import complete_clusters, complete_namespaces, complete_workloads
 from tpu_slices_cli.listing import Filter
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
@@ -34,12 +35,12 @@ class Since(click.ParamType[timedelta]):
 
 
 @click.command(name="timeline")
-@click.argument("jobset", required=False)
+@click.argument("jobset", required=False, shell_complete=complete_workloads)
 @click.option(
     "--since", type=Since(), default="24h", show_default=True, metavar="TIME", help="Duration up to now: 90m, 6h, 2d."
 )
-@click.option("--cluster", metavar="ID", help="Only slices of this cluster.")
-@click.option("--namespace", "-n", help="Only slices of this namespace.")
+@click.option("--cluster", metavar="ID", help="Only slices of this cluster.", shell_complete=complete_clusters)
+@click.option("--namespace", "-n", help="Only slices of this namespace.", shell_complete=complete_namespaces)
 @click.option(
     "--output",
     "-f",
