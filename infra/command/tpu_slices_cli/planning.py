@@ -63,13 +63,6 @@ class Planned:
         return price_of(self.outcome, self.settings) if isinstance(self.outcome, SliceSpec) else None
 
     @property
-    def _node_pool(self) -> Mapping[str, Any]:
-        """Return what is requested from GKE."""
-        from tpu_slices.adapters.gke.requests import as_rest
-
-        return as_rest(self.order)
-
-    @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
         """Return what is requested from Compute Engine, step by step."""
         from tpu_slices.adapters.compute import requests as compute_requests
@@ -77,6 +70,8 @@ class Planned:
         return compute_requests.as_rest(self.order)
 
     def as_json(self) -> dict[str, Any]:
+        from tpu_slices.adapters.gke.requests import as_rest  # takes long to load, too
+
         spec = self.outcome if isinstance(self.outcome, SliceSpec) else None
         refusal = None if isinstance(self.outcome, SliceSpec) else self.outcome
         return {
@@ -90,7 +85,7 @@ class Planned:
             "hosts": spec and spec.hosts,
             "chips": spec and spec.chips,
             "price": self.price and self.price.as_json(),
-            "node_pool": self._node_pool if spec and not self.of_instances else None,
+            "node_pool": as_rest(self.order) if spec and not self.of_instances else None,
             **({"requests": self._requests if spec else None} if self.of_instances else {}),
             "refused": refusal and {"reason": refusal.reason.value, "message": refusal.message},
         }
