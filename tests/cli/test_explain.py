@@ -56,6 +56,44 @@ def test_a_jobset_is_explained_before_its_slices(stage: Stage) -> None:
     assert (report["reason"], report["waits"][0]["reason"]) == ("SlicesWaiting", "Stockout")
 
 
+ALIKE = (
+    "3 slices, each tpu-v6e-slice 4x4: 4 x ct6e-standard-4t, 16 chips, us-central2-b, on demand",
+    "  READY, Ready: All 4 hosts are ready and offer their chips; 4 of 4 pods run.",
+)
+
+
+def test_what_slices_of_a_jobset_have_in_common_is_said_once_and_then_what_differs(stage: Stage) -> None:
+    jobset = stage.world.jobset_appears("llama", slices=3)
+    stage.world.settle(minutes=10, until=lambda: len(jobset.bound) == 3)
+    stage.world.settle(minutes=2)
+    lines = stage.output_of("explain", "research/llama").splitlines()
+    first = lines.index(ALIKE[0])
+    assert lines[first + 1] == ALIKE[1]
+    for index, line in enumerate(lines[first + 2 : first + 5]):
+        record = stage.world.record(jobset, index)
+        assert line.split()[:3] == [record.job.job_name, record.name, "4/4"]
+        assert line.endswith("pool running")
+    assert lines[first + 6] == "`slices explain SLICE` has all of one slice, its history too; --full that of each."
+    assert len(lines) < 15
+    full = stage.output_of("explain", "research/llama", "--full")
+    assert full.count("History") == 3
+    assert len(full.splitlines()) > 30
+
+
+def test_slices_of_different_states_are_told_apart_and_without_a_report_too(stage: Stage) -> None:
+    jobset = stage.world.jobset_appears("llama", slices=3)
+    stage.world.settle(minutes=10, until=lambda: len(jobset.bound) == 3)
+    stage.world.settle(minutes=2)
+    stage.output_of("hold", stage.world.record(jobset, 1).name, "--note", "ask Ada")
+    text = stage.output_of("explain", "research/llama")
+    assert ["1 slice: tpu" in text, "2 slices, each tpu" in text, "; ask Ada" in text] == [True, True, True]
+    assert "READY, Held (Ready): Held by ada@example.com" in text
+    stage.world.ends(jobset)
+    stage.world.deliver()
+    lines = stage.output_of("explain", "research/llama").splitlines()
+    assert (lines[0], sum("slice" in line and "each" in line for line in lines[:-1])) == ("research/llama", 1)
+
+
 def test_a_suspended_jobset_is_explained_though_it_has_no_slice(stage: Stage) -> None:
     suspended = stage.world.jobset_appears("gemma")
     stage.world.publish(WorkloadChanged(workload=suspended.ref, state=WorkloadState.SUSPENDED, queue="team-a"))

@@ -48,7 +48,6 @@ EVERY = ["research/bert", "research/gemma", "research/llama", "vision/mixtral"]
         (("-n", "vision"), ["vision/mixtral"]),
         (("--namespace", "research", "gemma"), ["research/gemma"]),
         (("--cluster", "demo"), EVERY),
-        (("--cluster", "other"), []),
     ],
 )
 def test_a_page_can_be_filtered(arguments: tuple[str, ...], jobsets: list[str]) -> None:

@@ -24,6 +24,7 @@ from tpu_slices.domain.planning.host_labels import ZONE
 from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.settings_file import read_settings
+from tpu_slices_cli.text import did_you_mean
 
 _ZONE = re.compile(r"[a-z]+-[a-z]+\d+-[a-z0-9]+")
 BY_DEFAULT = (
@@ -64,7 +65,11 @@ def cluster_of(named: str | None, session: Session) -> PlannedCluster:
         return PlannedCluster(lambda _: settings, settings.cluster, named, settings.vendor)
     configured = session.deps.store.settings(ClusterId(named))
     if configured is None:
-        raise NotAManifest(f"--cluster {named}: neither a file nor a configured cluster")
+        known = session.deps.store.clusters()
+        raise NotAManifest(
+            f"--cluster {named}: neither a file nor a cluster that is configured in {session.project}"
+            + (f": {did_you_mean(named, known)}" if known else "")
+        )
     heartbeat = session.deps.store.heartbeat(configured.cluster)
     pinning = heartbeat.value.pinning_at(session.deps.clock.now()) if heartbeat else None
     return PlannedCluster(lambda _: configured, configured.cluster, vendor=configured.vendor, pinning=pinning)

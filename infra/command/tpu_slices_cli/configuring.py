@@ -20,7 +20,7 @@ from tpu_slices_cli.settings_file import SettingsFile, read_settings
 EDITED, UNSERVED = 1, 3
 
 
-@click.command(name="configure", short_help="Check and write the settings of clusters.")
+@click.command(name="configure")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @click.option("--dry-run", is_flag=True, help="Check the files and show the difference; write nothing.")
 @click.option("--overwrite", is_flag=True, help="Overwrite documents that were edited since they were last configured.")

@@ -14,6 +14,7 @@ from tpu_slices.flows import round_trip
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore
+from tpu_slices_cli.completion import complete_clusters
 from tpu_slices_cli.examination import (
     LINES_WITHIN,
     Finding,
@@ -38,8 +39,13 @@ NOT_WELL = 1
 LOOK_EVERY = 2.0  # seconds
 
 
-@click.command(name="doctor", short_help="Check every part by one round trip, and say what is wrong.")
-@click.option("--cluster", metavar="ID", help="ID of the cluster; without it, all that are configured.")
+@click.command(name="doctor")
+@click.option(
+    "--cluster",
+    metavar="ID",
+    help="ID of the cluster; without it, all that are configured.",
+    shell_complete=complete_clusters,
+)
 @click.option("--patience", default=150, show_default=True, metavar="SECONDS", help="How long to wait for answers.")
 @click.pass_context
 def doctor_command(context: click.Context, cluster: str | None, patience: int) -> None:

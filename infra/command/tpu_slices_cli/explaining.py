@@ -23,6 +23,8 @@ from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.reports import document
 from tpu_slices_cli import words
+from tpu_slices_cli.completion import complete_clusters, complete_names
+from tpu_slices_cli.explained.alike import several
 from tpu_slices_cli.listing import documents, silent_relays
 from tpu_slices_cli.screen import console
 from tpu_slices_cli.session import Session
@@ -30,17 +32,24 @@ from tpu_slices_cli.session import Session
 _LABEL = 12  # columns
 
 
-@click.command(name="explain", short_help="Explain the state of a slice, or why a workload waits.")
-@click.argument("name")
-@click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
+@click.command(name="explain")
+@click.argument("name", shell_complete=complete_names)
+@click.option(
+    "--cluster",
+    metavar="ID",
+    help="ID of the cluster; optional if only one is configured.",
+    shell_complete=complete_clusters,
+)
+@click.option("--full", is_flag=True, help="All of each slice of a workload, instead of what they have in common.")
 @click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @click.pass_obj
-def explain_command(session: Session, name: str, cluster: str | None, output: str) -> None:
+def explain_command(session: Session, name: str, cluster: str | None, *, full: bool, output: str) -> None:
     """Explain the state of a slice, or why a workload waits. Nothing is changed.
 
-    The record, what is seen of its hosts, and the decision that the next reconciliation would make are shown. NAME is a
-    slice, its pool, NAMESPACE/JOB, or the NAMESPACE/NAME of a JobSet, Job or LeaderWorkerSet; if two of them have
-    one name, with the kind in front: Job/NAMESPACE/NAME.
+    Of a slice, its record, what is seen of its hosts, the decision that the next reconciliation would make, and its
+    history are shown. Of a workload with several slices, what they have in common is said once, and below it what
+    differs. NAME is a slice, its pool, NAMESPACE/JOB, or the NAMESPACE/NAME of a JobSet, Job or LeaderWorkerSet; if two
+    of them have one name, with the kind in front: Job/NAMESPACE/NAME.
 
     \b
     slices explain research/llama
@@ -57,7 +66,10 @@ def explain_command(session: Session, name: str, cluster: str | None, output: st
     if not (explained or unreadable or report):
         raise Permanent(f'slice "{name}" no longer exists in {id_}')
     if output == "text":
-        texts = [*([_report_text(name, report, deps)] if report else []), *(_text(each, deps) for each in explained)]
+        merged = len({each.record.job for each in explained}) > 1 and not full
+        of_slices = [several(explained, deps.clock.now())] if merged else [_text(each, deps) for each in explained]
+        head = [_report_text(name, report, deps)] if report else [[name, ""]] if merged else []
+        texts = [*head, *of_slices]
         told = [*silent_relays([id_], deps), *unreadable]
         for lines in (*texts, *([told] if told else [])):
             console().print("\n".join(lines), soft_wrap=True)

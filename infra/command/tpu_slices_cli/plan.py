@@ -26,7 +26,7 @@ from tpu_slices_cli.text import plain
 INVALID, REFUSED = 2, 3
 
 
-@click.command(name="plan", short_help="Show the slice that each Job of a manifest would get.")
+@click.command(name="plan")
 @click.option(
     "--filename",
     "-f",

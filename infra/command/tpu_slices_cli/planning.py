@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from tpu_slices.adapters.gke.requests import as_rest
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning, Reach, TemplateRequest, WaitingLeader
 from tpu_slices.domain.model.node_groups import NodeGroup
@@ -66,11 +65,13 @@ class Planned:
     @property
     def _requests(self) -> Sequence[Mapping[str, Any]]:
         """Return what is requested from Compute Engine, step by step."""
-        from tpu_slices.adapters.compute import requests as compute_requests  # noqa: PLC0415 - its client takes a second to load
+        from tpu_slices.adapters.compute import requests as compute_requests
 
         return compute_requests.as_rest(self.order)
 
     def as_json(self) -> dict[str, Any]:
+        from tpu_slices.adapters.gke.requests import as_rest  # takes long to load, too
+
         spec = self.outcome if isinstance(self.outcome, SliceSpec) else None
         refusal = None if isinstance(self.outcome, SliceSpec) else self.outcome
         return {

@@ -15,14 +15,15 @@ from tpu_slices.domain.reconciling.relabelling import unproven
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import edits
 from tpu_slices.ports.errors import Permanent
+from tpu_slices_cli.completion import complete_clusters
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
 
 _STAND = {Phase.PROVISIONING, Phase.READY, Phase.RELEASING}
 
 
-@click.command(name="retire", short_help="Release all slices of a cluster, create none any more, and forget it.")
-@click.argument("cluster")
+@click.command(name="retire")
+@click.argument("cluster", shell_complete=complete_clusters)
 @click.option("--message", "-m", required=True, metavar="TEXT", help="Why; shown to users whose slices are refused.")
 @click.option("--interval", default=10.0, show_default=True, metavar="SECONDS", help="Seconds between two looks.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

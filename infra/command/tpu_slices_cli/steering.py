@@ -12,15 +12,21 @@ from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reconciling.brake import stops_told
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import brakes, edits
+from tpu_slices_cli.completion import complete_clusters, complete_names
 from tpu_slices_cli.screen import confirmed, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.words import meanwhile
 
-_CLUSTER = click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
+_CLUSTER = click.option(
+    "--cluster",
+    metavar="ID",
+    help="ID of the cluster; optional if only one is configured.",
+    shell_complete=complete_clusters,
+)
 
 
-@click.command(name="hold", short_help="Put a slice on hold: nothing is created or deleted for it.")
-@click.argument("name")
+@click.command(name="hold")
+@click.argument("name", shell_complete=complete_names)
 @_CLUSTER
 @click.option("--note", metavar="TEXT", help="Why, for other operators; stored in the record.")
 @click.pass_obj
@@ -39,8 +45,8 @@ def hold_command(session: Session, name: str, cluster: str | None, note: str | N
         echo(f"{record.name} {state}{meanwhile(held, session.settings_of(id_))}.")
 
 
-@click.command(name="release", short_help="Release a slice: delete its hosts now.")
-@click.argument("name")
+@click.command(name="release")
+@click.argument("name", shell_complete=complete_names)
 @_CLUSTER
 @click.option("--force", is_flag=True, help="Delete it without asking the relay who runs on it: if the relay is dead.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -65,7 +71,7 @@ def release_command(session: Session, name: str, cluster: str | None, *, force: 
         echo(f"{record.name} is being released." if changed else f"{record.name} was already being released.")
 
 
-@click.command(name="pause", short_help="Pause a cluster: nothing is created or deleted in it.")
+@click.command(name="pause")
 @_CLUSTER
 @click.option("--message", "-m", required=True, metavar="TEXT", help="Why; shown to users whose slices wait.")
 @click.pass_obj
@@ -79,8 +85,8 @@ def pause_command(session: Session, cluster: str | None, message: str) -> None:
     echo(f"{id_} is paused; `slices resume --cluster {id_}` ends the pause.")
 
 
-@click.command(name="resume", short_help="End the hold of a slice, or the pause of a cluster.")
-@click.argument("name", required=False)
+@click.command(name="resume")
+@click.argument("name", required=False, shell_complete=complete_names)
 @_CLUSTER
 @click.pass_obj
 def resume_command(session: Session, name: str | None, cluster: str | None) -> None:
@@ -97,9 +103,7 @@ def resume_command(session: Session, name: str | None, cluster: str | None) -> N
         echo(f"{record.name} is no longer on hold." if changed else f"{record.name} was not on hold.")
 
 
-@click.command(
-    name="confirm-deletions", short_help="Let releases go on that were stopped: many workloads were missing."
-)
+@click.command(name="confirm-deletions")
 @_CLUSTER
 @click.option("--namespace", metavar="NAME", help="Only those of this namespace; all are confirmed without it.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+_MOST_NAMED = 10
 
 
 def plain(text: str) -> str:
     """Return a text in which control characters and those that change the direction are replaced by U+FFFD."""
     return "".join("\ufffd" if unicodedata.category(each)[0] == "C" and each != "\n" else each for each in text)
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Return the known name that is most like a wrong one, as a question, and which there are."""
+    alike = get_close_matches(name, known, n=1)
+    there_are = f"there {'is' if len(known) == 1 else 'are'} {', '.join(known[:_MOST_NAMED])}"
+    more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
+    return f"did you mean {alike[0]}? {there_are}{more}" if alike else f"{there_are}{more}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,21 @@ def find(cluster: ClusterId, name: str, store: SliceStore) -> tuple[SliceRecord,
         return (stored.value,)
     if is_claim_id(name) and (having := store.having(cluster, [name]).get(name)):
         return _with_earlier(having.value, store)
-    found = tuple(stored.value for stored in store.every_slice(cluster) if name in _names(stored.value))
+    found = tuple(stored.value for stored in store.every_slice(cluster) if name in names(stored.value))
     kept = tuple(record for record in found if record.phase is not Phase.GONE)
     if not found:
         raise Permanent(f'slice "{name}" not found in cluster {cluster}: see `slices list --cluster {cluster} --all`')
     return kept or found
+
+
+def names(record: SliceRecord) -> Iterator[str]:
+    """Yield `namespace/job` of each Job that has a slice, `namespace/workload`, and the name of an adopted pool."""
+    job, shared_by = record.job, record.spec.jobs if record.spec is not None else 1
+    for index in range(job.job_index, job.job_index + shared_by):
+        yield f"{job.owner.namespace}/{job.owner.job_name(job.replicated_job, index)}"
+    yield f"{job.owner.namespace}/{job.owner.name}"
+    if record.legacy_pool is not None and record.attempt == 0:
+        yield record.legacy_pool
 
 
 def _with_earlier(record: SliceRecord, store: SliceStore) -> tuple[SliceRecord, ...]:
@@ -102,12 +112,3 @@ def wake(cluster: ClusterId, deps: IntakeDeps) -> int:
     unsettled = [each.name for each in kept if each.next_reconcile_at is not None or each.reason in LIMITED]
     deps.publisher.request_reconcile(cluster, unsettled)
     return len(unsettled)
-
-
-def _names(record: SliceRecord) -> Iterator[str]:
-    job, shared_by = record.job, record.spec.jobs if record.spec is not None else 1
-    for index in range(job.job_index, job.job_index + shared_by):
-        yield f"{job.owner.namespace}/{job.owner.job_name(job.replicated_job, index)}"
-    yield f"{job.owner.namespace}/{job.owner.name}"
-    if record.legacy_pool is not None and record.attempt == 0:
-        yield record.legacy_pool

@@ -15,6 +15,7 @@ from tpu_slices.flows.adopt import AdoptionPlan, adopt, adopt_groups, survey, su
 from tpu_slices.wire.operator_objects import PARTS, operator_groups
 from tpu_slices.wire.readers import READERS
 from tpu_slices_cli.adopt.handover import commands, running_or_unknown
+from tpu_slices_cli.completion import complete_clusters
 from tpu_slices_cli.manifests import Manifest, NotAManifest, read_all
 from tpu_slices_cli.screen import confirmed, console, echo
 from tpu_slices_cli.session import Session
@@ -36,7 +37,7 @@ class _Migration:
     carry_out: Callable[[], AdoptionPlan]
 
 
-@click.command(name="adopt", short_help="Adopt what TPU Provisioner or TPU operator made.")
+@click.command(name="adopt")
 @click.option(
     "--filename",
     "-f",
@@ -46,7 +47,12 @@ class _Migration:
     metavar="FILE",
     help="What kubectl printed of the cluster, as below; - is standard input.",
 )
-@click.option("--cluster", metavar="ID", help="ID of the cluster; optional if only one is configured.")
+@click.option(
+    "--cluster",
+    metavar="ID",
+    help="ID of the cluster; optional if only one is configured.",
+    shell_complete=complete_clusters,
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNSERVED = 3
 
 
-@click.command(name="simulate", short_help="Simulate what becomes of workloads while things go wrong.")
+@click.command(name="simulate")
 @click.argument("story", type=click.Path(dir_okay=False))
 @click.option("--timeline", metavar="FILE", help="Also write the page of `slices timeline` to this file.")
 @click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -34,9 +34,9 @@ def simulate_command(story: str, timeline: str | None, output: str) -> None:
 
     Exit codes: 0 every JobSet got all of its slices at some time, 2 the story is invalid, 3 at least one never did.
     """  # noqa: D301 - click keeps the line breaks after this mark
-    from tpu_slices_cli.simulate.reading import read_story  # noqa: PLC0415 - other commands need no simulator
-    from tpu_slices_cli.simulate.telling import as_json, table  # noqa: PLC0415 - likewise
-    from tpu_slices_simulator.outcome import CountedSimulation  # noqa: PLC0415 - likewise
+    from tpu_slices_cli.simulate.reading import read_story
+    from tpu_slices_cli.simulate.telling import as_json, table
+    from tpu_slices_simulator.outcome import CountedSimulation
 
     simulation = CountedSimulation(read_story(Path(story)))
     simulation.play()
@@ -51,10 +51,10 @@ def simulate_command(story: str, timeline: str | None, output: str) -> None:
 
 
 def _write_timeline(file: str, simulation: CountedSimulation, told_by: str) -> None:
-    from tpu_slices.domain.reporting.timeline import Window, course  # noqa: PLC0415 - as above
-    from tpu_slices_cli.timeline.page import page  # noqa: PLC0415 - imports plotly, which is slow
-    from tpu_slices_cli.timeline.story import Story, families  # noqa: PLC0415 - as above
-    from tpu_slices_simulator.simulation import START  # noqa: PLC0415 - as above
+    from tpu_slices.domain.reporting.timeline import Window, course
+    from tpu_slices_cli.timeline.page import page
+    from tpu_slices_cli.timeline.story import Story, families
+    from tpu_slices_simulator.simulation import START
 
     window = Window(START, simulation.clock.now())
     courses = [found for record in simulation.records.values() if (found := course(record, window)) is not None]

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.reporting.timeline import Course, Window, course
 from tpu_slices.ports.store import SliceStore
+from tpu_slices_cli.completion import complete_clusters, complete_namespaces, complete_workloads
 from tpu_slices_cli.listing import Filter
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
@@ -34,13 +34,13 @@ class Since(click.ParamType[timedelta]):
         return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
 
 
-@click.command(name="timeline", short_help="Write a timeline of slices as an HTML page.")
-@click.argument("jobset", required=False)
+@click.command(name="timeline")
+@click.argument("jobset", required=False, shell_complete=complete_workloads)
 @click.option(
     "--since", type=Since(), default="24h", show_default=True, metavar="TIME", help="Duration up to now: 90m, 6h, 2d."
 )
-@click.option("--cluster", metavar="ID", help="Only slices of this cluster.")
-@click.option("--namespace", "-n", help="Only slices of this namespace.")
+@click.option("--cluster", metavar="ID", help="Only slices of this cluster.", shell_complete=complete_clusters)
+@click.option("--namespace", "-n", help="Only slices of this namespace.", shell_complete=complete_namespaces)
 @click.option(
     "--output",
     "-f",
@@ -64,10 +64,10 @@ def timeline_command(  # noqa: PLR0913 - one for each option
     slices timeline research/llama --since 6h
     slices timeline --cluster demo -f - > demo.html
     """  # noqa: D301 - click keeps the line breaks after this mark
-    from tpu_slices_cli.timeline.page import page  # noqa: PLC0415 - imports plotly, which is slow
+    from tpu_slices_cli.timeline.page import page
 
     now = session.deps.clock.now()
-    matching = _filter(jobset, cluster, namespace, session.deps.store)
+    matching = _filter(jobset, cluster, namespace, session)
     window = Window(now - since, now)
     found = _courses(matching, window, session.deps.store)
     story = Story(whose=_scope(matching, cluster), window=window, families=families(found, matching.clusters))
@@ -87,12 +87,12 @@ def _write(output: str, text: str) -> None:
         raise click.FileError(output, error.strerror) from error
 
 
-def _filter(jobset: str | None, cluster: str | None, namespace: str | None, store: SliceStore) -> Filter:
+def _filter(jobset: str | None, cluster: str | None, namespace: str | None, session: Session) -> Filter:
     within, slash, name = (jobset or "").rpartition("/")
     if slash and namespace not in {None, within}:
         raise click.UsageError(f"{jobset} is not in the namespace {namespace}")
     return Filter(
-        clusters=(ClusterId(cluster),) if cluster else store.clusters(),
+        clusters=session.clusters(cluster),
         namespace=within if slash else namespace,
         owner=name or None,
         gone=True,

@@ -1,4 +1,4 @@
-"""Who runs the command: by the credentials, by gcloud's configuration, or by the machine."""
+"""Who runs the command, and which project it asks: by options, variables, gcloud's configuration, or the machine."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from tpu_slices_cli.operator import operator
+from tpu_slices_cli.app import main
+from tpu_slices_cli.gcloud.configuration import Project, project_of
+from tpu_slices_cli.gcloud.operator import operator
 
-CONFIGURED = "[core]\naccount = ada@example.com\nproject = p\n"
+CONFIGURED = "[core]\naccount = ada@example.com\nproject = shop\n"
 
 
 def write(file: Path, text: str) -> Path:
@@ -24,7 +27,7 @@ def gcloud(tmp_path: Path) -> Path:
     folder = tmp_path / ".config" / "gcloud"
     write(folder / "active_config", "work\n")
     write(folder / "configurations" / "config_work", CONFIGURED)
-    write(folder / "configurations" / "config_other", CONFIGURED.replace("ada", "other"))
+    write(folder / "configurations" / "config_other", CONFIGURED.replace("ada", "other").replace("shop", "bakery"))
     return folder
 
 
@@ -57,3 +60,29 @@ def test_the_machine_says_it_where_nothing_else_does(tmp_path: Path) -> None:
     write(tmp_path / ".config" / "gcloud" / "active_config", "work")
     write(tmp_path / ".config" / "gcloud" / "configurations" / "config_work", "no sections")
     assert operator({}, tmp_path).startswith(f"{getpass.getuser()}@")
+
+
+@pytest.mark.parametrize(
+    ("option", "environment", "project"),
+    [
+        ("p", {"GOOGLE_CLOUD_PROJECT": "q"}, Project("p", "--project")),
+        (None, {"GOOGLE_CLOUD_PROJECT": "q", "CLOUDSDK_CORE_PROJECT": "r"}, Project("q", "GOOGLE_CLOUD_PROJECT")),
+        (None, {"CLOUDSDK_CORE_PROJECT": "r"}, Project("r", "CLOUDSDK_CORE_PROJECT")),
+        (None, {}, Project("shop", "gcloud's configuration work")),
+        (None, {"CLOUDSDK_ACTIVE_CONFIG_NAME": "other"}, Project("bakery", "gcloud's configuration other")),
+        (None, {"CLOUDSDK_ACTIVE_CONFIG_NAME": "missing"}, None),
+    ],
+)
+@pytest.mark.usefixtures("gcloud")
+def test_the_project_is_that_which_is_named_most_directly(
+    tmp_path: Path, option: str | None, environment: dict[str, str], project: Project | None
+) -> None:
+    assert project_of(option, environment, tmp_path) == project
+
+
+def test_without_a_project_the_error_says_how_to_name_one(tmp_path: Path) -> None:
+    nowhere = {"GOOGLE_CLOUD_PROJECT": "", "CLOUDSDK_CORE_PROJECT": "", "CLOUDSDK_CONFIG": str(tmp_path)}
+    result = CliRunner().invoke(main, ["list"], env=nowhere, prog_name="slices")
+    assert result.exit_code == 2
+    for remedy in ("GOOGLE_CLOUD_PROJECT is not set", "--project", "gcloud config set project"):
+        assert remedy in result.stderr

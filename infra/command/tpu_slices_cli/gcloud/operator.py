@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import configparser
 import getpass
 import json
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+
+from tpu_slices_cli.gcloud.configuration import configured, folder
 
 _LONGEST = 200
 
@@ -21,12 +22,12 @@ def operator(environment: Mapping[str, str], home: Path) -> str:
     | gcloud: CLOUDSDK_CORE_ACCOUNT, or its active configuration        | `account`                |
     | the machine                                                       | USER@HOST                |
     """
-    gcloud = Path(environment.get("CLOUDSDK_CONFIG") or home / ".config" / "gcloud")
-    credentials = environment.get("GOOGLE_APPLICATION_CREDENTIALS")
+    named = environment.get("GOOGLE_APPLICATION_CREDENTIALS")
+    credentials = Path(named) if named else folder(environment, home) / "application_default_credentials.json"
     found = (
-        _of_credentials(Path(credentials) if credentials else gcloud / "application_default_credentials.json")
+        _of_credentials(credentials)
         or environment.get("CLOUDSDK_CORE_ACCOUNT")
-        or _of_gcloud(gcloud, environment.get("CLOUDSDK_ACTIVE_CONFIG_NAME"))
+        or configured("account", environment, home)
         or f"{getpass.getuser()}@{socket.gethostname()}"
     )
     return found[:_LONGEST]
@@ -38,13 +39,3 @@ def _of_credentials(file: Path) -> str:
     except (OSError, ValueError):
         return ""
     return str(told.get("client_email") or told.get("account") or "") if isinstance(told, dict) else ""
-
-
-def _of_gcloud(folder: Path, named: str | None) -> str:
-    parser = configparser.ConfigParser(interpolation=None)
-    try:
-        active = named or (folder / "active_config").read_text().strip()
-        parser.read_string((folder / "configurations" / f"config_{active}").read_text())
-    except (OSError, UnicodeError, configparser.Error):
-        return ""
-    return parser.get("core", "account", fallback="")
