@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import timedelta
 
 import pytest
 
-from tests.builders import MINUTE
+from tests.builders import CLUSTER, MINUTE
 from tests.cli.stage import Stage, out_of_stock, serving
 from tests.cli.test_people import SleepUntilInterrupted
 
@@ -40,6 +42,33 @@ def test_machines_are_told_of_a_silent_relay_on_standard_error(stage: Stage, sil
     result = stage.slices("list", "-o", "json")
     assert len(json.loads(result.stdout)["slices"]) == 1
     assert result.stderr.splitlines() == [silent]
+
+
+def test_machines_are_told_of_it_beside_the_slices_too(stage: Stage, silent: str) -> None:
+    assert json.loads(stage.output_of("list", "-o", "json"))["silent_relays"] == [silent]
+
+
+@pytest.mark.parametrize("command", [["list"], ["explain", "research/llama"]], ids=lambda words: words[0])
+def test_after_two_minutes_without_its_relay_a_cluster_is_told_as_it_was_then(stage: Stage, command: list[str]) -> None:
+    serving(stage)
+    stage.world.relay_is_dead = True
+    heartbeat = stage.world.store.heartbeat(CLUSTER)
+    assert heartbeat is not None
+    assert heartbeat.value.received_at is not None
+    stage.world.clock.advance(heartbeat.value.received_at - stage.world.clock.now() + 2 * MINUTE)
+    assert "last heard" not in stage.output_of(*command)
+    stage.world.clock.advance(timedelta(seconds=1))
+    assert LATE.search(stage.output_of(*command))
+
+
+LATE = re.compile(r"demo: The cluster's relay was last heard at \d\d:\d\d UTC: what is told here is as it was then\.")
+
+
+def test_a_name_that_is_not_on_record_may_be_of_what_a_silent_relay_did_not_tell(stage: Stage, silent: str) -> None:
+    result = stage.slices("explain", "research/new")
+    assert result.exit_code == 1
+    assert 'slice "research/new" not found in cluster demo' in result.stderr
+    assert f"What came to be since is not known: {silent}" in result.stderr
 
 
 def test_a_relay_that_is_heard_is_not_mentioned(stage: Stage) -> None:

@@ -58,7 +58,7 @@ def explain_command(session: Session, name: str, cluster: str | None, *, full: b
     deps, id_ = session.deps, session.cluster(cluster)
     workload = find_workload(id_, name, deps.store) if "/" in name else None
     report = report_of(workload, QueueStates(deps), deps) if workload else None
-    names = workload.demand if workload else [record.name for record in find(id_, name, deps.store)]
+    names = workload.demand if workload else [record.name for record in _found(id_, name, deps)]
     explained, unreadable = _explained(id_, names, deps)
     earlier = {id_ for each in explained for id_ in each.record.claim.earlier}
     before, not_read = _explained(id_, sorted(earlier - {each.record.id for each in explained}), deps)
@@ -81,6 +81,17 @@ def explain_command(session: Session, name: str, cluster: str | None, *, full: b
         "silent_relays": list(silent_relays([id_], deps)),
     }
     click.echo(json.dumps(shown, indent=2) if output == "json" else yaml.safe_dump(shown, sort_keys=False).rstrip())
+
+
+def _found(cluster: ClusterId, name: str, deps: ReconcileDeps) -> tuple[SliceRecord, ...]:
+    """Return the slices of a name; of one that is not on record, say what is not known while the relay is not heard."""
+    try:
+        return find(cluster, name, deps.store)
+    except Permanent as problem:
+        silent = " ".join(silent_relays([cluster], deps))
+        raise Permanent(
+            f"{problem}. What came to be since is not known: {silent}" if silent else str(problem)
+        ) from None
 
 
 def _explained(

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
-from tpu_slices.domain.records.heartbeats import silent_since
+from tpu_slices.domain.records.heartbeats import STALE_AFTER, silent_since
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.reporting.reason_texts import relay_silence
+from tpu_slices.domain.reporting.reason_texts import as_of
 from tpu_slices.flows import edits
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
@@ -200,7 +200,7 @@ def _print(matching: Filter, session: Session, *, output: str, by: str) -> None:
     store, for_machines = session.deps.store, output in {"json", "yaml"}
     records = sorted(matching.read(store), key=SORTS[by])
     if for_machines:
-        click.echo(_machine(records, output))
+        click.echo(_machine(records, silent_relays(matching.clusters, session.deps), output))
     elif records:
         console().print(_table(records, session, wide=output == "wide"))
     elif not matching.names:
@@ -221,17 +221,17 @@ def documents(records: Iterable[SliceRecord]) -> list[dict[str, Any]]:
 
 
 def silent_relays(clusters: Iterable[ClusterId], deps: IntakeDeps) -> Iterator[str]:
-    """Yield a line for each of these clusters whose relay is silent."""
+    """Yield a line for each of these clusters whose relay was not heard lately: from when what is told of it is."""
     now = deps.clock.now()
     for cluster in clusters:
         heartbeat = deps.store.heartbeat(cluster)
-        since = silent_since(heartbeat.value if heartbeat else None, now)
-        if since is not None:
-            yield f"{cluster}: {relay_silence(since, now)}"
+        heard_at = silent_since(heartbeat.value if heartbeat else None, now, STALE_AFTER)
+        if heard_at is not None:
+            yield f"{cluster}: {as_of(heard_at, now)}"
 
 
-def _machine(records: Iterable[SliceRecord], output: str) -> str:
-    listed = {"slices": documents(records)}
+def _machine(records: Iterable[SliceRecord], silent: Iterable[str], output: str) -> str:
+    listed = {"slices": documents(records), "silent_relays": list(silent)}
     return json.dumps(listed, indent=2) if output == "json" else yaml.safe_dump(listed, sort_keys=False).rstrip()
 
 

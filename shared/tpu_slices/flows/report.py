@@ -16,7 +16,7 @@ from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
 from tpu_slices.domain.reconciling.giving_up import with_given_up
-from tpu_slices.domain.records.heartbeats import silent_since
+from tpu_slices.domain.records.heartbeats import STALE_AFTER, silent_since
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
 from tpu_slices.domain.reporting.reports import (
@@ -219,6 +219,7 @@ class QueueStates:
             vendor=settings.vendor if settings else GKE,
             paused=settings.paused if settings else None,
             silent_since=silent_since(heartbeat, now),
+            heard_at=silent_since(heartbeat, now, STALE_AFTER),
             demand_listed_at=heartbeat.demand_confirmed_at if heartbeat else None,
             pinning=heartbeat.pinning_at(now) if heartbeat else None,
             settings=settings,

@@ -344,6 +344,16 @@ def test_every_slice_is_ready_or_in_a_wait_and_no_report_is_too_long(
     assert report(replace(jobset, report=made), slices, QueueState(), LATER).since == NOW
 
 
+def test_a_report_says_from_when_it_is_before_the_relay_counts_as_silent() -> None:
+    late = QueueState(heard_at=NOW - 2 * MINUTE - timedelta(seconds=10))
+    made = report(a_jobset(), [ready(0)], late, NOW)
+    assert made.reason is ReportReason.READY
+    assert made.message == (
+        "1 of 1 slices ready, as last reported. The cluster's relay was last heard at 11:57 UTC: what is told here is "
+        "as it was then."
+    )
+
+
 SILENT = QueueState(silent_since=NOW - 5 * MINUTE)
 SILENCE = (
     "The cluster's relay has not been heard since 11:55 UTC: hosts are shown as they were then, and nothing new is "

@@ -13,6 +13,8 @@ from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 SILENT_AFTER = timedelta(minutes=3)
 """After this time without a heartbeat nothing is concluded from what the relay does not report."""
+STALE_AFTER = timedelta(minutes=2)
+"""After this time without a heartbeat people are told from when what they read is: two of them are missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +135,10 @@ class RelayHeartbeat:
         return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since, confirmed_at=confirmed_at)
 
 
-def silent_since(heartbeat: RelayHeartbeat | None, now: datetime) -> datetime | None:
-    """Return when the relay was last heard, or first expected, if that is too long ago, else None."""
+def silent_since(heartbeat: RelayHeartbeat | None, now: datetime, after: timedelta = SILENT_AFTER) -> datetime | None:
+    """Return when the relay was last heard, or first expected, if that is longer ago than `after`, else None."""
     last = heartbeat.received_at or heartbeat.expected_since if heartbeat is not None else None
-    return last if last is not None and now - last > SILENT_AFTER else None
+    return last if last is not None and now - last > after else None
 
 
 def with_heartbeat(

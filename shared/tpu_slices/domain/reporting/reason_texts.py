@@ -17,6 +17,7 @@ from tpu_slices.domain.model.reasons import SERVED, Phase, Reason
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
 from tpu_slices.domain.records import attempts_told
+from tpu_slices.domain.records.heartbeats import SILENT_AFTER
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -272,6 +273,13 @@ PINNED_TEXTS: Mapping[Pinning, str] = MappingProxyType(
     }
 )
 """By what pods are pinned in the cluster, for the report of a workload."""
+
+
+def as_of(heard_at: datetime, now: datetime) -> str:
+    """Return from when what is told of a cluster is whose relay was last heard then: longer ago than STALE_AFTER."""
+    if now - heard_at > SILENT_AFTER:
+        return relay_silence(heard_at, now)
+    return f"The cluster's relay was last heard at {clock(heard_at, now)}: what is told here is as it was then."
 
 
 def relay_silence(since: datetime, now: datetime) -> str:

@@ -17,7 +17,7 @@ from tpu_slices.domain.planning.costs import billed
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.use import pods_running
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
-from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, relay_silence, run_ends
+from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, as_of, relay_silence, run_ends
 from tpu_slices.domain.reporting.unread import (
     ALL_READ,
     CONFIRMED_WITHIN,
@@ -95,6 +95,7 @@ def report(
 def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datetime) -> _Found:
     active, unreadable = jobset.state is WorkloadState.ACTIVE, slices.not_read.unreadable
     silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
+    heard_at = queue.silent_since or queue.heard_at
     records = sorted(slices.records, key=lambda record: (record.replicated_job, record.job_index))
     if active:
         records = [
@@ -121,6 +122,7 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         ready=ready if active else 0,
         waits=groups,
         silence=silence,
+        as_of=as_of(heard_at, now) if active and heard_at else "",
         run_ends=run_ends(records) if active else "",
         served_since=None if more else served_since,
         costs=_costs(records, queue) if active else "",
@@ -148,6 +150,8 @@ class _Found:
     """All of them, also those that the report leaves out."""
     silence: str
     """The text about a silent relay, or empty."""
+    as_of: str
+    """From when what is told is, or empty: from now."""
     run_ends: str
     """What happens to ready slices of flex-start at the end of their time, or empty."""
     held: str
@@ -299,10 +303,10 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         if not found.requested:
             return f"The relay reports no leader pod of the {kind} that waits for a slice."
         first = (wait.remedy for wait in found.waits[:1])
-        remedies = dict.fromkeys([found.costs, *first, found.held, found.run_ends, _unpinned(found), found.silence])
+        remedies = dict.fromkeys([found.costs, *first, found.held, found.run_ends, _unpinned(found), found.as_of])
         remedy = "".join(f" {text}" for text in remedies if text)
         pods = f", {found.pods[0]} of {found.pods[1]} pods run" if found.pods else ""
-        ready = f"{found.ready} of {found.requested} slices ready{pods}{', as last reported' if found.silence else ''}"
+        ready = f"{found.ready} of {found.requested} slices ready{pods}{', as last reported' if found.as_of else ''}"
         caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
         return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}{caveat}"
     left = sum(wait.count for wait in found.waits if wait.reason is not Reason.HELD)

@@ -56,6 +56,8 @@ class QueueState:
     paused: str | None = None
     silent_since: datetime | None = None
     """When the cluster's relay was last heard, if it is silent."""
+    heard_at: datetime | None = None
+    """When it was last heard, if that is longer ago than STALE_AFTER, and it is not silent yet."""
     demand_listed_at: datetime | None = None
     """When all demand on record was last confirmed."""
     pinning: Pinning | None = None
