@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from enum import Enum, auto
 from itertools import chain, groupby
 from operator import attrgetter
@@ -57,6 +58,8 @@ class ClusterCache:
         """Those that request no TPU, and were never seen to; nothing is told of them."""
         self.leaders = LeaderIndex()
         self.followers = Followers()
+        self.lacking_since: dict[str, datetime | None] = {}
+        """Since when some pods of a Job whose pods all ran do not, by the pod of its occupant; None: all do."""
         self.hosts = HostIndex()
         self._uids: dict[WorkloadName, WorkloadUid] = {}
         self.stays = Stays()
@@ -131,6 +134,7 @@ class ClusterCache:
                     del self._uids[workload.name]
                 return workload
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
+                self.lacking_since.pop(identity, None)
                 return self.leaders.drop(identity) or self.followers.drop(identity)
             case Kind.HOSTS:
                 return self.hosts.drop(identity)

@@ -20,6 +20,7 @@ ended last does not (k8s.io/kubernetes pkg/kubelet/kuberuntime, images.EnsureIma
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,6 +33,8 @@ from tpu_slices.wire.jobsets import condition
 Json = Mapping[str, Any]
 
 _IMAGE = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
+_NOISE = re.compile(r"\.? no new claims to deallocate|\.? preemption: ")
+"""What the scheduler says beside why no node takes a pod: what would not help it (kube-scheduler, FitError)."""
 _OUT_OF_MEMORY = "OOMKilled"
 _CAUSE = "ErrImagePull: "
 """What precedes the cause in the message of ImagePullBackOff."""
@@ -62,7 +65,8 @@ def status_of(pod: Json) -> PodStatus:
     phase, scheduled = (pod.get("status") or {}).get("phase"), condition(pod, "PodScheduled")
     bound_at = _time(scheduled) if scheduled.get("status") == "True" else None
     if "deletionTimestamp" in pod["metadata"] or phase == "Failed":
-        return PodStatus(departing=True, bound_at=bound_at)
+        words = "has failed" if phase == "Failed" else "is being deleted"
+        return PodStatus(words=words, departing=True, bound_at=bound_at)
     if phase == "Succeeded":
         return PodStatus(ended=True, bound_at=bound_at)
     trouble, words = _trouble(pod, scheduled)
@@ -76,7 +80,7 @@ def _trouble(pod: Json, scheduled: Json) -> tuple[PodTrouble | None, str]:
     if pod["spec"].get("schedulingGates"):
         return PodTrouble.GATED, ", ".join(str(each.get("name")) for each in pod["spec"]["schedulingGates"])
     if not pod["spec"].get("nodeName"):
-        said = str(scheduled.get("message") or "")
+        said = _NOISE.split(str(scheduled.get("message") or ""), maxsplit=1)[0]
         return (PodTrouble.UNSCHEDULABLE, said) if scheduled.get("status") == "False" else (PodTrouble.STARTING, "")
     init, main = status.get("initContainerStatuses") or (), status.get("containerStatuses") or ()
     found = (*_image(init), *_image(main), *_ended(init, PodTrouble.INIT), *_ended(main, PodTrouble.CRASHING))

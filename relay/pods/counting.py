@@ -8,7 +8,8 @@
 | - as was told, and the scheduler or the kubelet says it   | as before: the words of the scheduler change with   |
 |   in other words                                          | each node that comes or goes                        |
 
-They can be fewer no longer than the Job has been on the hosts: its pods waited for these before.
+They can be fewer no longer than since all were last seen to run, or since the Job has been on the hosts: its pods
+waited for these before.
 """
 
 from __future__ import annotations
@@ -50,12 +51,23 @@ class JobSeen:
     pods: Sequence[PodSeen]
     hosts: Collection[str]
     """The nodes of the pool."""
+    lacking_since: datetime | None = None
+    """Since when some of its pods do not run, which all did before; None: all do, or were never seen to."""
 
     @property
     def since(self) -> datetime | None:
-        """When the first of its pods came to the hosts; None: that is not said."""
+        """Since when some of its pods may not run; None: that is not said."""
         came = (each.status.bound_at for each in self.pods if each.node in self.hosts)
-        return min((at for at in came if at is not None), default=None)
+        return self.lacking_since or min((at for at in came if at is not None), default=None)
+
+    @property
+    def here(self) -> Sequence[PodSeen]:
+        return [each for each in self.pods if not each.status.departing]
+
+    @property
+    def running(self) -> int:
+        """How many of its pods run, or have ended with success."""
+        return sum(each.status.trouble is None for each in self.here)
 
 
 def pods_needed(request: TemplateRequest) -> int:
@@ -73,14 +85,9 @@ def counted(
 
     `told`: what was told of the Job; None: nothing.
     """
-    here = [each for each in job.pods if not each.status.departing]
-    running = [each for each in here if each.status.trouble is None and not each.status.ended]
-    found = JobPods(
-        pod_uid=job.pod_uid,
-        needed=job.needed,
-        running=len(running) + sum(each.status.ended for each in here),
-        apart=sum(each.node not in job.hosts for each in running),
-    )
+    running = [each for each in job.here if each.status.trouble is None and not each.status.ended]
+    apart = sum(each.node not in job.hosts for each in running)
+    found = JobPods(pod_uid=job.pod_uid, needed=job.needed, running=job.running, apart=apart)
     lacking = job.needed - found.running
     if lacking <= 0:
         return found, None
@@ -106,7 +113,7 @@ def _worst(job: JobSeen, lacking: int, now: datetime) -> Trouble:
     missing = lacking > len(troubled)
     worst = max(troubled, key=lambda each: _rank(each.status.trouble), default=None)
     if worst is None or (missing and _rank(worst.status.trouble) < _rank(PodTrouble.MISSING)):
-        departing = next((f"pod {each.pod} is being deleted" for each in job.pods if each.status.departing), "")
+        departing = next((f"pod {each.pod} {each.status.words}" for each in job.pods if each.status.departing), "")
         return Trouble(kind=PodTrouble.MISSING, pods=lacking, pod="", words=departing, since=since)
     status = worst.status
     assert status.trouble is not None

@@ -1,8 +1,9 @@
-"""The Jobs on the hosts of a pool, with all of their pods, and what is told of these. Pure."""
+"""The Jobs on the hosts of a pool, with all of their pods, and what is told of these."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from relay.cluster_cache import ClusterCache
@@ -24,7 +25,14 @@ def job_pods_on(
     found, changes = list[JobPods](), list[datetime]()
     for occupant in cache.occupants(pool)[:MOST_JOBS]:
         job = _job(occupant, pool, cache)
-        pods, at = counted(job, before.get(occupant.pod_uid), now, settles) if job is not None else (None, None)
+        if job is None:
+            continue
+        if job.running >= job.needed:
+            cache.lacking_since[occupant.pod_uid] = None
+        elif cache.lacking_since.get(occupant.pod_uid, now) is None:
+            cache.lacking_since[occupant.pod_uid] = now
+        lacking_since = cache.lacking_since.get(occupant.pod_uid)
+        pods, at = counted(replace(job, lacking_since=lacking_since), before.get(occupant.pod_uid), now, settles)
         found += [pods] if pods is not None else []
         changes += [at] if at is not None else []
     return tuple(found), min(changes, default=None)
@@ -46,7 +54,8 @@ def _job(occupant: Occupant, pool: Pool, cache: ClusterCache) -> JobSeen | None:
     if not needed:
         return None
     pods: Sequence[PodSeen] = [*cache.pods_of(workload, place), *_followers(workload, place, cache)]
-    return JobSeen(occupant.pod_uid, needed, pods, frozenset(host.node for host in cache.hosts.of(pool)))
+    hosts = frozenset(host.node for host in cache.hosts.of(pool))
+    return JobSeen(occupant.pod_uid, needed, pods, hosts)
 
 
 def _followers(workload: Workload, place: Place, cache: ClusterCache) -> Iterator[Follower]:

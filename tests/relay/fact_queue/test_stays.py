@@ -8,7 +8,7 @@ import pytest
 from relay.lookups.threads import Due, LookedUp
 from relay.lookups.users import PodsOn, Users
 from tests.relay.objects import bound_pod, jobset, node
-from tests.relay.watched import Watched, nodes, occupants
+from tests.relay.watched import Watched, nodes, occupants, reports
 from tpu_slices.domain.model.facts import Fact, Heartbeat, Occupant
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 
@@ -59,11 +59,15 @@ class Scene:
             self.watched.see(bound_pod(0, HOST, phase={"succeeds": "Succeeded", "fails": "Failed"}[how]))
 
 
-@pytest.mark.parametrize("how", ["succeeds", "fails", "is deleted"])
-def test_a_job_whose_leader_goes_first_stays_and_no_message_is_sent(how: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "told"), [("succeeds", []), ("is deleted", []), ("fails", ["pod llama-workers-0-0-x2x4z has failed"])]
+)
+def test_a_job_whose_leader_goes_first_stays_and_at_most_its_pods_are_told(how: str, told: list[str]) -> None:
     scene = Scene()
     scene.leader_goes(how)
-    assert [scene.facts(5) for _ in range(720)] == [[]] * 720
+    facts = [fact for _ in range(720) for fact in scene.facts(5)]
+    assert [each.trouble.words for fact in reports(facts) for each in fact.pods if each.trouble] == told
+    assert occupants(facts) == [["pod-0"]] * len(told)
     assert scene.looks == 240, "it is looked each 15 s, not at each change"
 
 

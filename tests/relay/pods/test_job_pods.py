@@ -158,11 +158,26 @@ def test_a_pod_that_something_else_made_counts_nowhere(watched: Watched) -> None
 def test_a_pod_that_is_gone_is_told_after_two_minutes(watched: Watched, gone: int) -> None:
     watched.see(training(), *nodes(HOSTS), *(on_host(rank) for rank in range(HOSTS)))
     settled(watched)
+    watched.pass_time(3600)
+    gone_at = watched.now
     watched.lose(on_host(gone))
-    [last] = settled(watched, 300)[-1:]
+    assert settled(watched, 105) == []
+    [last] = settled(watched, 180)[-1:]
     assert last is not None
     assert last.trouble is not None
     assert (last.running, last.trouble.kind) == (3, PodTrouble.MISSING)
+    assert gone_at <= last.trouble.since <= gone_at + timedelta(seconds=15)
+
+
+def test_a_pod_that_is_replaced_within_two_minutes_is_not_told(watched: Watched) -> None:
+    watched.see(training(), *nodes(HOSTS), *(on_host(rank) for rank in range(HOSTS)))
+    settled(watched)
+    for _ in range(5):
+        watched.pass_time(3600)
+        watched.lose(on_host(2))
+        assert settled(watched, 90) == []
+        watched.see(on_host(2, at=watched.now))
+        assert settled(watched, 90) == []
 
 
 def test_a_pod_of_an_earlier_set_of_that_name_counts_nowhere(watched: Watched) -> None:

@@ -98,15 +98,29 @@ def test_the_words_of_the_scheduler_are_those_of_an_unschedulable_pod() -> None:
     assert status.bound_at is None
 
 
+@pytest.mark.parametrize(
+    "beside",
+    [
+        ". no new claims to deallocate, preemption: 0/9 nodes are available: 9 Preemption is not helpful.",
+        ". preemption: 0/9 nodes are available: 4 No preemption victims found for incoming pod.",
+    ],
+)
+def test_what_would_not_help_an_unschedulable_pod_is_left_out(beside: str) -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": f"{SAID[:-1]}{beside}"}
+    assert status_of(pod(status={"conditions": [said]})).words == SAID[:-1]
+
+
 def test_a_gated_pod_is_told_with_its_gates() -> None:
     status = status_of(pod(spec={"schedulingGates": [{"name": "kueue.x-k8s.io/topology"}]}))
     assert (status.trouble, status.words) == (PodTrouble.GATED, "kueue.x-k8s.io/topology")
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_is_over_has_no_trouble(phase: str) -> None:
-    status = status_of(bound(phase))
-    assert status.told == PodStatus(ended=phase == "Succeeded", departing=phase == "Failed").told
+@pytest.mark.parametrize(
+    ("phase", "over"),
+    [("Succeeded", PodStatus(ended=True)), ("Failed", PodStatus(departing=True, words="has failed"))],
+)
+def test_a_pod_that_is_over_has_no_trouble(phase: str, over: PodStatus) -> None:
+    assert status_of(bound(phase)).told == over.told
 
 
 def test_a_pod_that_is_being_deleted_is_departing() -> None:

@@ -218,7 +218,9 @@ def with_hosts(count: NewCount) -> SliceRecord:
     record = count.record
     due = record.next_reconcile_at if count.can_wait else count.now
     look_at = count.now if count.contradicts else record.look_at
-    return replace(record, next_reconcile_at=due, look_at=look_at).with_current(hosts=count.after)
+    changed_at = record.changed_at if count.after.pods == count.before.pods else count.now
+    record = replace(record, next_reconcile_at=due, look_at=look_at, changed_at=changed_at)
+    return record.with_current(hosts=count.after)
 
 
 def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> SliceRecord:

@@ -72,7 +72,7 @@ class SliceRecord:
     since: datetime
     """When it entered this phase."""
     changed_at: datetime | None = None
-    """When its reason or message last changed; None: not since it was made."""
+    """When its reason or message, or how its pods are, last changed; None: not since it was made."""
 
     current: Attempt = FIRST
     let_go: str = ""

@@ -81,7 +81,7 @@ def unused(record: SliceRecord, now: datetime, *, silent: bool) -> tuple[Reason,
 def _not_running(pods: JobPods, trouble: Trouble, now: datetime) -> str:
     """Return how many pods do not run, and how it is with the worst of them, in the words of who says it."""
     pod = f"pod {trouble.pod}" if trouble.pod else "one"
-    words = f": {trouble.words.rstrip('.')}" if trouble.words else ""
+    words = f": {trouble.words.removesuffix('.')}" if trouble.words else ""
     do = "does" if trouble.pods == 1 else "do"
     return (
         f"{_many(trouble.pods)} of {pods.needed} {do} not run: {pod} {_STATES[trouble.kind]} since "
