@@ -15,6 +15,7 @@ from tpu_slices_cli.listing import Filter
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import plain
+from tpu_slices_cli.timeline.page import page
 from tpu_slices_cli.timeline.story import Story, families, lasting, slices
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
@@ -55,22 +56,21 @@ class Since(click.ParamType[timedelta]):
 def timeline_command(  # noqa: PLR0913 - one for each option
     session: Session, *, jobset: str | None, since: timedelta, cluster: str | None, namespace: str | None, output: str
 ) -> None:
-    """Write an HTML page with the phases of slices over time, the chips that they held, and how these were used.
+    """Write an HTML page that shows what slices did over time: phases, failures, chips held and used, and their cost.
 
-    JOBSET is NAME or NAMESPACE/NAME. The page is one file and needs no network. What its chart shows is in its lists
-    and tables too.
+    JOBSET is the NAME or NAMESPACE/NAME of a workload. The page is one file, needs no network, and fits a phone. It
+    begins with the first thing that happened in the time asked for. What its charts show is in its lists, too.
 
     \b
     slices timeline research/llama --since 6h
     slices timeline --cluster demo -f - > demo.html
     """  # noqa: D301 - click keeps the line breaks after this mark
-    from tpu_slices_cli.timeline.page import page
-
     now = session.deps.clock.now()
     matching = _filter(jobset, cluster, namespace, session)
     window = Window(now - since, now)
     found = _courses(matching, window, session.deps.store)
-    story = Story(whose=_scope(matching, cluster), window=window, families=families(found, matching.clusters))
+    grouped = families(found, matching.clusters)
+    story = Story(whose=_scope(matching, cluster), window=window, families=grouped, settings_of=session.settings_of)
     _write(output, page(story))
     where = "" if output == "-" else f"{output}: "
     count = slices(len(found)) if found else "no slices"
