@@ -36,7 +36,7 @@ class Since(click.ParamType[timedelta]):
 
 
 @click.command(name="timeline")
-@click.argument("jobset", required=False, shell_complete=complete_workloads)
+@click.argument("workload", required=False, shell_complete=complete_workloads)
 @click.option(
     "--since", type=Since(), default="24h", show_default=True, metavar="TIME", help="Duration up to now: 90m, 6h, 2d."
 )
@@ -54,11 +54,11 @@ class Since(click.ParamType[timedelta]):
 )
 @click.pass_obj
 def timeline_command(  # noqa: PLR0913 - one for each option
-    session: Session, *, jobset: str | None, since: timedelta, cluster: str | None, namespace: str | None, output: str
+    session: Session, *, workload: str | None, since: timedelta, cluster: str | None, namespace: str | None, output: str
 ) -> None:
     """Write an HTML page that shows what slices did over time: phases, failures, chips held and used, and their cost.
 
-    JOBSET is the NAME or NAMESPACE/NAME of a workload. The page is one file, needs no network, and fits a phone. It
+    WORKLOAD is the NAME or NAMESPACE/NAME of a workload. The page is one file, needs no network, and fits a phone. It
     begins with the first thing that happened in the time asked for. What its charts show is in its lists, too.
 
     \b
@@ -66,7 +66,7 @@ def timeline_command(  # noqa: PLR0913 - one for each option
     slices timeline --cluster demo -f - > demo.html
     """  # noqa: D301 - click keeps the line breaks after this mark
     now = session.deps.clock.now()
-    matching = _filter(jobset, cluster, namespace, session)
+    matching = _filter(workload, cluster, namespace, session)
     window = Window(now - since, now)
     found = _courses(matching, window, session.deps.store)
     grouped = families(found, matching.clusters)
@@ -87,10 +87,10 @@ def _write(output: str, text: str) -> None:
         raise click.FileError(output, error.strerror) from error
 
 
-def _filter(jobset: str | None, cluster: str | None, namespace: str | None, session: Session) -> Filter:
-    within, slash, name = (jobset or "").rpartition("/")
+def _filter(workload: str | None, cluster: str | None, namespace: str | None, session: Session) -> Filter:
+    within, slash, name = (workload or "").rpartition("/")
     if slash and namespace not in {None, within}:
-        raise click.UsageError(f"{jobset} is not in the namespace {namespace}")
+        raise click.UsageError(f"{workload} is not in the namespace {namespace}")
     return Filter(
         clusters=session.clusters(cluster),
         namespace=within if slash else namespace,
