@@ -9,6 +9,7 @@ from itertools import combinations
 import pytest
 
 from tests.browser.stories import (
+    BLOCKED,
     HOSTILE,
     HOSTILE_NAME,
     LOST,
@@ -147,6 +148,11 @@ def test_a_workload_tells_its_phases_failures_cost_and_place() -> None:
     shape = "tpu-v6e-slice 4x4: 4 x ct6e-standard-4t, 16 chips, us-central2-b, on demand"
     held = "95.2 chip-hours held, 86% useful"
     assert f"2 slices: 2 READY \u00b7 1 failure \u00b7 1 restart \u00b7 {held} \u00b7 257.04 USD \u00b7 {shape}" in text
+
+
+def test_a_workload_that_held_nothing_says_so() -> None:
+    text = Reader(page(a_story([with_history("mixtral", index, [(50, *BLOCKED)]) for index in range(2)]))).text
+    assert "2 slices: 2 BLOCKED \u00b7 nothing held \u00b7 tpu-v6e-slice 4x4" in text
 
 
 def test_of_many_workloads_those_that_changed_last_are_shown_and_the_others_folded() -> None:

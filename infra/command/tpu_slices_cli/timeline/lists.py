@@ -21,6 +21,7 @@ from tpu_slices_cli.timeline.story import (
     chip_hours,
     good_for,
     lasting,
+    marks_counted,
     message_of,
     place,
     slices,
@@ -52,11 +53,12 @@ def runs(story: Story) -> Element:
 
 
 def _run(run: Run, story: Story, *, opened: bool) -> Element:
-    family = run.family
-    many = len(family.courses) > 1
-    chart = areas(levels(family.courses), family.courses, story.axis) if many else strip(family.courses[0], story.axis)
-    head = tag("summary", tag("span", _about(family, story), class_="quiet"), chart)
-    slices_ = [_slice(each, story, alone=not many) for each in run.listed]
+    family, alone = run.family, len(run.family.courses) == 1
+    found = levels(family.courses)
+    drawn = strip(family.courses[0], story.axis) if alone else areas(found, family.courses, story.axis)
+    chart = [drawn] if alone or found else []  # what held and awaited no chips has no areas
+    head = tag("summary", tag("span", _about(family, story), class_="quiet"), *chart)
+    slices_ = [_slice(each, story, alone=alone) for each in run.listed]
     if run.omitted:
         text = f"{slices(run.omitted)} that changed earlier: in the chart and in the numbers above, but not listed."
         slices_.append(tag("p", text, class_="quiet"))
@@ -71,12 +73,20 @@ def _about(family: Family, story: Story) -> str:
     wrong = counted(family.courses)
     numbers = (
         f"{slices(len(family.courses))}: {now}",
-        *(f"{count:,} {mark}{'s' if count > 1 else ''}" for mark, count in wrong.items() if count),
-        f"{chip_hours(held(family.totals))} chip-hours held, {useful_share(family.totals)} useful",
-        str(story.cost(family.courses)),
+        *(marks_counted(mark, count) for mark, count in wrong.items() if count),
+        *_held(family, story),
         *_places(family),
     )
     return plain(" \u00b7 ".join(numbers))
+
+
+def _held(family: Family, story: Story) -> Iterator[str]:
+    """Yield what a workload's slices held and what that cost."""
+    if not held(family.totals):
+        yield "nothing held"
+        return
+    yield f"{chip_hours(held(family.totals))} chip-hours held, {useful_share(family.totals)} useful"
+    yield str(story.cost(family.courses))
 
 
 def _places(family: Family) -> Iterator[str]:

@@ -14,7 +14,7 @@ from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, Theme
 from tpu_slices_cli.timeline.lists import MOST_OPEN, over_time, runs
 from tpu_slices_cli.timeline.marks import Mark, counted
 from tpu_slices_cli.timeline.markup import document, policy, script, tag
-from tpu_slices_cli.timeline.story import USES, Story, chip_hours, chips, lasting, slices, useful_share
+from tpu_slices_cli.timeline.story import USES, Story, chip_hours, chips, lasting, marks_counted, slices, useful_share
 from tpu_slices_cli.timeline.swatches import swatch
 
 
@@ -103,7 +103,7 @@ def _figures(story: Story) -> Element:
         ("Idle", chip_hours(sums[Use.IDLE]), "chip-hours"),
         ("Waiting", chip_hours(sums[Use.WAITING]), "chip-hours requested"),
         ("Stopped", chip_hours(sums[Use.STOPPED]), "chip-hours requested"),
-        ("Failures", f"{wrong[Mark.FAILURE]:,}", f"and {wrong[Mark.RESTART]:,} restarts"),
+        ("Failures", f"{wrong[Mark.FAILURE]:,}", f"and {marks_counted(Mark.RESTART, wrong[Mark.RESTART])}"),
     ]
     numbers = (tag("div", tag("dt", name), tag("dd", value, tag("small", unit))) for name, value, unit in shown)
     return tag("section", tag("h2", "Summary"), tag("dl", *numbers, class_="figures"))

@@ -14,6 +14,7 @@ from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Use, Window, held, levels, totals
 from tpu_slices_cli.text import natural, plain
 from tpu_slices_cli.timeline.chart import Axis
+from tpu_slices_cli.timeline.marks import Mark
 from tpu_slices_cli.timeline.money import Money, SettingsOf, spent
 from tpu_slices_cli.words import clock
 
@@ -231,6 +232,11 @@ def chips(count: int) -> str:
 
 def slices(count: int) -> str:
     return "1 slice" if count == 1 else f"{count:,} slices"
+
+
+def marks_counted(mark: Mark, count: int) -> str:
+    """Return a number of failures or restarts, as in `1 failure`."""
+    return f"{count:,} {mark}" if count == 1 else f"{count:,} {mark}s"
 
 
 def chip_hours(sum_: timedelta) -> str:
