@@ -1,5 +1,6 @@
 """The Cloud Functions, each served by functions-framework in its own process, as when deployed."""
 
+import signal
 import sys
 from pathlib import Path
 
@@ -26,4 +27,5 @@ def function(target: str, root: Path, addresses: Addresses) -> Program:
         ready=Listens(port),
         folder=root,
         environment=addresses.environment() | AS_DEPLOYED | {"PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
+        ending=signal.SIGQUIT,  # with SIGTERM, gunicorn waits for what its threads do
     )

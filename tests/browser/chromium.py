@@ -113,7 +113,7 @@ class Browser:
             self.call(f"{domain}.enable")
 
     def open(self, path: Path, *, width: int = 1200, dark: bool = False, touch: bool = False) -> None:
-        """Open a file at this width in CSS pixels and wait until its chart is drawn.
+        """Open a file at this width in CSS pixels and wait until it is loaded.
 
         The page before is left first: what it still says is its own.
         """
@@ -126,7 +126,6 @@ class Browser:
         self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
         self.call("Page.navigate", url=path.as_uri())
         self.wait_for(f"location.href === {json.dumps(path.as_uri())} && document.readyState === 'complete'")
-        self.wait_for("!document.getElementById('chart') || document.getElementById('chart').dataset.drawn")
 
     def prefers(self, *, dark: bool) -> None:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +10,6 @@ from tests.browser.stories import an_afternoon, world_of
 from tests.cli.reading import Reader
 from tests.cli.stage import Stage, serving
 from tpu_slices.domain.records.slices import SliceRecord
-
-pytestmark = pytest.mark.slow  # plotly takes a second to import
 
 
 def written(stage: Stage, *arguments: str) -> Reader:
@@ -100,8 +96,3 @@ def test_a_file_that_cannot_be_written_is_an_error_without_a_traceback(stage: St
     assert result.exit_code == 1
     assert "No such file or directory" in result.stderr
     assert "Traceback" not in result.output
-
-
-def test_the_other_commands_do_not_import_plotly() -> None:
-    code = "import sys, tpu_slices_cli.app; sys.exit('plotly' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

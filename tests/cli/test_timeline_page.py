@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import re
+from dataclasses import replace
 from datetime import timedelta
 from itertools import combinations
 
 import pytest
 
 from tests.browser.stories import (
+    BLOCKED,
     HOSTILE,
     HOSTILE_NAME,
+    LOST,
     QUEUED,
     READY,
     STARTED,
@@ -22,19 +23,34 @@ from tests.browser.stories import (
     served,
     with_history,
 )
-from tests.builders import NOW
+from tests.builders import NOW, settings
 from tests.cli.reading import Reader, a_story
+from tpu_slices.domain.model.clusters import CatalogueSettings
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.timeline import Window, course
 from tpu_slices_cli.text import plain
 from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, STROKES, Theme
-from tpu_slices_cli.timeline.figure import figure
-from tpu_slices_cli.timeline.markup import data, script
+from tpu_slices_cli.timeline.lists import MOST_OPEN
+from tpu_slices_cli.timeline.markup import script
 from tpu_slices_cli.timeline.page import page
-from tpu_slices_cli.timeline.story import MOST_SHOWN, chip_hours, families, lasting
+from tpu_slices_cli.timeline.story import MOST_LISTED, chip_hours, families, lasting, place
 
-pytestmark = pytest.mark.slow  # plotly takes a second to import
+PRICED = settings(
+    catalogue=CatalogueSettings(
+        prices=(
+            (
+                ("accelerator", "tpu-v6e-slice"),
+                ("region", "us-central2"),
+                ("kind", "on_demand"),
+                ("read", "2026-11-30"),
+                ("source", "us"),
+                ("usd_per_chip_hour", "2.7"),
+            ),
+        )
+    )
+)
 
 # tenants' texts
 
@@ -46,22 +62,6 @@ def test_tenants_texts_are_escaped_in_the_page() -> None:
     assert HOSTILE in attacked.text
     assert attacked.jobsets == [f"{HOSTILE}/{HOSTILE_NAME}"]
     assert "\u202e" not in attacked.text
-
-
-def test_tenants_texts_are_escaped_in_the_chart() -> None:
-    drawn = figure(a_story(hostile()))
-    texts = [text for trace in drawn["data"] for text in trace["hovertext"]] + list(
-        drawn["layout"]["yaxis2"]["ticktext"]
-    )
-    assert not set(re.sub("</?b>|<br>", "", " ".join(texts))) & set("<>")
-    assert any("&lt;/script&gt;" in text for text in texts)
-
-
-@pytest.mark.parametrize("text", ["</script>", "<!--<script>", "a&b", '"', "\u2028"])
-def test_data_cannot_close_its_script_element(text: str) -> None:
-    inside = data([text], "figure").text or ""
-    assert not set(inside) & set("<>")
-    assert json.loads(inside) == [text]
 
 
 @pytest.mark.parametrize("source", ["'</script>'", "'</SCRIPT'", "<!-- x", "'<script'"])
@@ -86,34 +86,24 @@ def test_every_span_of_the_chart_is_in_the_lists_too() -> None:
             assert f"{span.transition.phase}, {span.transition.reason}: " in text
 
 
-def test_a_bar_is_as_long_as_its_span() -> None:
-    drawn = figure(a_story([with_history("llama", 0, [(120, *READY)])], hours=1))
-    (bar,) = [trace for trace in drawn["data"] if trace["type"] == "bar"]
-    assert (bar["name"], list(bar["base"]), list(bar["x"])) == ("READY", ["2026-03-01T11:00:00.000"], [3_600_000])
-    assert "from 10:00:00 UTC (before the start of this page) until now (2 h)" in bar["hovertext"][0].replace(
-        "<br>", " "
-    )
-
-
-def test_a_cut_off_beginning_is_stated_and_marked() -> None:
-    story = a_story([flapping("bert", 0)])
-    text = Reader(page(story)).text
+def test_a_cut_off_beginning_is_stated() -> None:
+    text = Reader(page(a_story([flapping("bert", 0)]))).text
     assert "The history of 1 slice is truncated: a record keeps the last 20 transitions." in text
     assert "7 earlier transitions are no longer on record; the state before 09:42:00 UTC is unknown." in text
-    (marker,) = [trace for trace in figure(story)["data"] if trace["name"] == "history truncated"]
-    assert list(marker["x"]) == ["2026-03-01T09:42:00.000"]
 
 
-def test_chip_hours_are_summed_by_jobset_and_in_all() -> None:
+def test_chip_hours_are_summed_by_workload_and_in_all() -> None:
     failed = with_history("gemma", 0, [(180, *STARTED), (120, *STOCKOUT)])
-    rows = Reader(page(a_story([failed, with_history("llama", 0, [(90, *STARTED), (60, *READY)])]))).rows
-    head = ["JobSet", "slices", "waiting", "stopped", "starting", "idle", "useful", "held", "useful share"]
+    story = a_story([failed, with_history("llama", 0, [(90, *STARTED), (60, *READY)])])
+    rows = Reader(page(replace(story, settings_of=lambda _: PRICED))).rows
+    uses = ["waiting", "stopped", "starting", "idle", "useful", "held", "useful share", "list price"]
     assert rows[:4] == [
-        head,
-        ["research/gemma", "1", "32.0", "0.0", "0.0", "16.0", "0.0", "16.0", "0%"],
-        ["research/llama", "1", "0.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%"],
-        ["Total", "2", "32.0", "0.0", "8.0", "16.0", "16.0", "40.0", "40%"],
+        ["workload", "slices", *uses],
+        ["research/gemma", "1", "32.0", "0.0", "0.0", "16.0", "0.0", "16.0", "0%", "43.20 USD"],
+        ["research/llama", "1", "0.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
+        ["Total", "2", "32.0", "0.0", "8.0", "16.0", "16.0", "40.0", "40%", "108.00 USD"],
     ]
+    assert Reader(page(story)).rows[1][-1] == "price unknown"
 
 
 def test_chips_over_time_are_listed() -> None:
@@ -144,13 +134,53 @@ def test_with_several_clusters_each_title_has_its_cluster() -> None:
     assert titles == ["east: research/llama", "west: research/llama"]
 
 
-def test_of_very_many_slices_the_last_changed_are_shown_and_all_are_counted() -> None:
-    story = a_story([served(f"jobset-{number:03}", 0, 40 + number) for number in range(MOST_SHOWN + 20)])
-    shown = [family.title for family in story.shown]
-    assert len(shown) == MOST_SHOWN
-    assert shown[0] == "research/jobset-000"
-    assert "20 more slices are in the totals" in Reader(page(story)).text
-    assert len(story.courses) == MOST_SHOWN + 20
+def test_workloads_and_slices_are_in_the_natural_order_of_their_names() -> None:
+    names = ["run-2", "run-10", "run-1"]
+    story = a_story([served(name, index, 60) for name in names for index in (10, 2)])
+    assert [family.title for family in story.families] == ["research/run-1", "research/run-2", "research/run-10"]
+    assert [place(each) for each in story.families[0].courses] == ["slice-2", "slice-10"]
+
+
+def test_a_workload_tells_its_phases_failures_cost_and_place() -> None:
+    lost = with_history("llama", 1, [(300, *STARTED), (290, *READY), (150, *LOST), (120, *READY)])
+    story = replace(a_story([served("llama", 0, 60), lost]), settings_of=lambda _: PRICED)
+    text = Reader(page(story)).text
+    shape = "tpu-v6e-slice 4x4: 4 x ct6e-standard-4t, 16 chips, us-central2-b, on demand"
+    held = "95.2 chip-hours held, 86% useful"
+    assert f"2 slices: 2 READY \u00b7 1 failure \u00b7 1 restart \u00b7 {held} \u00b7 257.04 USD \u00b7 {shape}" in text
+
+
+def test_a_workload_that_held_nothing_says_so() -> None:
+    text = Reader(page(a_story([with_history("mixtral", index, [(50, *BLOCKED)]) for index in range(2)]))).text
+    assert "2 slices: 2 BLOCKED \u00b7 nothing held \u00b7 tpu-v6e-slice 4x4" in text
+
+
+def test_of_many_workloads_those_that_changed_last_are_shown_and_the_others_folded() -> None:
+    story = a_story([served(f"run-{number}", 0, 40 + number) for number in range(MOST_OPEN + 5)])
+    text = Reader(page(story)).text
+    assert "5 workloads that changed earlier" in text
+    assert (
+        text.index("research/run-29") < text.index("5 workloads that changed earlier") < text.index("research/run-30")
+    )
+
+
+def test_of_very_many_slices_all_are_drawn_and_counted_and_the_last_changed_listed() -> None:
+    story = a_story([served("llama", number, 40 + number) for number in range(MOST_LISTED + 20)])
+    (run,) = story.runs
+    assert (len(run.listed), run.omitted, len(story.courses)) == (MOST_LISTED, 20, MOST_LISTED + 20)
+    assert "20 slices that changed earlier: in the chart and in the numbers above" in Reader(page(story)).text
+
+
+@pytest.mark.parametrize(
+    ("records", "most"),
+    [
+        ([served("llama", number, 60 + number) for number in range(2)], 40_000),
+        ([served(f"run-{number // 12}", number % 12, 40 + number % 300) for number in range(3_000)], 2_000_000),
+    ],
+    ids=["two slices", "three thousand"],
+)
+def test_a_page_is_small(records: list[SliceRecord], most: int) -> None:
+    assert len(page(a_story(records)).encode()) < most
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,13 @@ def loaded(name: str) -> click.Command:
 @click.version_option(package_name="tpu-slice-provisioner", prog_name="slices")
 @click.pass_context
 def main(context: click.Context, project: str | None) -> None:
-    """Plan, inspect and control the TPU slices that the provisioner creates for JobSets."""
+    """Plan, inspect and control the TPU slices that the provisioner creates for JobSets, Jobs and LeaderWorkerSets.
+
+    \b
+    slices plan -f FILE              what would a file get, and what would it cost?
+    slices list                      which slices are there, and how are they?
+    slices explain NAMESPACE/NAME    why does my workload wait?
+    """  # noqa: D301 - click keeps the line breaks after this mark
     if not isinstance(context.obj, Session):
         context.obj = Session(project)
 

@@ -30,6 +30,7 @@ from tpu_slices.wire.documents import encode
 from tpu_slices_cli.completion import complete_clusters, complete_names, complete_namespaces
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
+from tpu_slices_cli.text import natural
 from tpu_slices_cli.words import is_costly, message, reason, shape, span
 
 COLOURS = {
@@ -326,6 +327,6 @@ def _job(record: SliceRecord) -> str:
     return f"{record.owner.namespace}/{record.job.job_name}"
 
 
-def _order(record: SliceRecord) -> tuple[str, str, str, str, int]:
+def _order(record: SliceRecord) -> tuple[Any, ...]:
     job = record.job
-    return job.cluster, job.owner.namespace, job.owner.name, job.replicated_job, job.job_index
+    return *map(natural, (job.cluster, job.owner.namespace, job.owner.name, job.replicated_job)), job.job_index

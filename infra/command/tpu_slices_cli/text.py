@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,13 @@ _MOST_NAMED = 10
 def plain(text: str) -> str:
     """Return a text in which control characters and those that change the direction are replaced by U+FFFD."""
     return "".join("\ufffd" if unicodedata.category(each)[0] == "C" and each != "\n" else each for each in text)
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """Return a key that sorts numbers in texts as numbers: `llama-2` before `llama-10`."""
+    return tuple(
+        (int(each), "") if each.isascii() and each.isdigit() else (-1, each) for each in re.split(r"([0-9]+)", text)
+    )
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -105,7 +105,7 @@ def up(state: Path, asked: Asked) -> int:
         print(problem, file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
-        print("\nAll processes were stopped.", file=sys.stderr)
+        print("All processes were stopped.", file=sys.stderr)
         return INTERRUPTED
     finally:
         note.forget(state)
@@ -127,7 +127,11 @@ def _keep(stack: Stack, state: Path, plan: Plan) -> None:
         say(welcome(where, plan.live))
         logs = Logs(state / "logs")
         threading.Thread(target=logs.follow, args=(say,), name="logs", daemon=True).start()
-        keeper.keep(itertools.count())
+        try:
+            keeper.keep(itertools.count())
+        except KeyboardInterrupt:
+            print("\nStopping all processes ...", file=sys.stderr, flush=True)
+            raise
 
 
 def is_up(state: Path) -> bool:

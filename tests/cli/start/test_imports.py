@@ -11,7 +11,7 @@ from tpu_slices_cli.app import COMMANDS
 
 RUN = "import sys; sys.argv[:] = {words!r}; from tpu_slices_cli.app import main"
 TELL = "main(standalone_mode=False); print('IMPORTED', *sys.modules)"
-HEAVY = ("google.api_core", "google.auth", "grpc", "kubernetes", "plotly", "tpu_slices_simulator")
+HEAVY = ("google.api_core", "google.auth", "grpc", "kubernetes", "tpu_slices_simulator")
 
 
 def imported(*words: str) -> frozenset[str]:

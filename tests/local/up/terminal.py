@@ -133,6 +133,9 @@ def stack_up(folder: Path) -> Iterator[Terminal]:
         yield terminal
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_SECONDS) == 130
+        assert "\nStopping all processes ...\n" in terminal.out
+        assert terminal.out.endswith("All processes were stopped.\n")
+        assert "Traceback" not in terminal.out
         assert running_in(folder) == []
         assert not (folder / "stack.json").exists()
     finally:

@@ -69,7 +69,7 @@ PATTERNS = {
     Phase.REFUSED: "-",
     Phase.BLOCKED: "+",
 }
-"""The pattern of each phase, as in plotly's `marker.pattern.shape` of a bar."""
+"""The pattern of each phase, by a name in STROKES."""
 
 STROKES = {
     "": "",
@@ -80,4 +80,4 @@ STROKES = {
     "-": "M0 4H32M0 10H32",
     "+": "M0 7H32M5 0V14M13 0V14M21 0V14M29 0V14",
 }
-"""The same patterns as SVG paths, for a swatch of 32 x 14 pixels."""
+"""The patterns as SVG paths, for a swatch of 32 x 14 pixels."""

@@ -15,6 +15,7 @@ from tpu_slices_cli.listing import Filter
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import plain
+from tpu_slices_cli.timeline.page import page
 from tpu_slices_cli.timeline.story import Story, families, lasting, slices
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
@@ -35,7 +36,7 @@ class Since(click.ParamType[timedelta]):
 
 
 @click.command(name="timeline")
-@click.argument("jobset", required=False, shell_complete=complete_workloads)
+@click.argument("workload", required=False, shell_complete=complete_workloads)
 @click.option(
     "--since", type=Since(), default="24h", show_default=True, metavar="TIME", help="Duration up to now: 90m, 6h, 2d."
 )
@@ -53,24 +54,23 @@ class Since(click.ParamType[timedelta]):
 )
 @click.pass_obj
 def timeline_command(  # noqa: PLR0913 - one for each option
-    session: Session, *, jobset: str | None, since: timedelta, cluster: str | None, namespace: str | None, output: str
+    session: Session, *, workload: str | None, since: timedelta, cluster: str | None, namespace: str | None, output: str
 ) -> None:
-    """Write an HTML page with the phases of slices over time, the chips that they held, and how these were used.
+    """Write an HTML page that shows what slices did over time: phases, failures, chips held and used, and their cost.
 
-    JOBSET is NAME or NAMESPACE/NAME. The page is one file and needs no network. What its chart shows is in its lists
-    and tables too.
+    WORKLOAD is the NAME or NAMESPACE/NAME of a workload. The page is one file, needs no network, and fits a phone. It
+    begins with the first thing that happened in the time asked for. What its charts show is in its lists, too.
 
     \b
     slices timeline research/llama --since 6h
     slices timeline --cluster demo -f - > demo.html
     """  # noqa: D301 - click keeps the line breaks after this mark
-    from tpu_slices_cli.timeline.page import page
-
     now = session.deps.clock.now()
-    matching = _filter(jobset, cluster, namespace, session)
+    matching = _filter(workload, cluster, namespace, session)
     window = Window(now - since, now)
     found = _courses(matching, window, session.deps.store)
-    story = Story(whose=_scope(matching, cluster), window=window, families=families(found, matching.clusters))
+    grouped = families(found, matching.clusters)
+    story = Story(whose=_scope(matching, cluster), window=window, families=grouped, settings_of=session.settings_of)
     _write(output, page(story))
     where = "" if output == "-" else f"{output}: "
     count = slices(len(found)) if found else "no slices"
@@ -87,10 +87,10 @@ def _write(output: str, text: str) -> None:
         raise click.FileError(output, error.strerror) from error
 
 
-def _filter(jobset: str | None, cluster: str | None, namespace: str | None, session: Session) -> Filter:
-    within, slash, name = (jobset or "").rpartition("/")
+def _filter(workload: str | None, cluster: str | None, namespace: str | None, session: Session) -> Filter:
+    within, slash, name = (workload or "").rpartition("/")
     if slash and namespace not in {None, within}:
-        raise click.UsageError(f"{jobset} is not in the namespace {namespace}")
+        raise click.UsageError(f"{workload} is not in the namespace {namespace}")
     return Filter(
         clusters=session.clusters(cluster),
         namespace=within if slash else namespace,

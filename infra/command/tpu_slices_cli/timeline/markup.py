@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from typing import Any
 from xml.etree.ElementTree import Element, tostring
 
 Child = Element | str
@@ -35,19 +33,13 @@ def script(source: str) -> Element:
     return tag("script", source)
 
 
-def data(value: Any, id_: str) -> Element:
-    """Return an element with JSON for a script; `<` and `>` are escaped, so that no text of a tenant can close it."""
-    text = json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e")
-    return tag("script", text, type="application/json", id=id_)
-
-
-def policy(*scripts: Element) -> Element:
-    """Return a policy that allows only these scripts and no requests (Content Security Policy Level 3)."""
+def policy(style: Element, *scripts: Element) -> Element:
+    """Return a policy that allows only this style, these scripts and no requests (Content Security Policy Level 3)."""
+    allowed = " ".join(_digest(each.text or "") for each in scripts) or "'none'"
     rules = (
         "default-src 'none'",
-        f"script-src {' '.join(_digest(each.text or '') for each in scripts)}",
-        "style-src 'unsafe-inline'",  # plotly.js sets styles when it draws
-        "img-src data: blob:",  # plotly.js creates the PNG to download
+        f"script-src {allowed}",
+        f"style-src {_digest(style.text or '')}",
         "base-uri 'none'",
         "form-action 'none'",
     )

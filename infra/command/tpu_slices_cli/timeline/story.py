@@ -7,14 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
+from typing import Any
 
-from tpu_slices.domain.model.slices import ClusterId, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Use, Window, held, levels, totals
-from tpu_slices_cli.text import plain
+from tpu_slices_cli.text import natural, plain
+from tpu_slices_cli.timeline.chart import Axis
+from tpu_slices_cli.timeline.marks import Mark
+from tpu_slices_cli.timeline.money import Money, SettingsOf, spent
 from tpu_slices_cli.words import clock
 
-MOST_SHOWN = 200
-"""The limit of slices that are drawn and listed; a page with more would be slow to load and hard to read."""
+MOST_LISTED = 300
+"""The limit of slices of which all transitions are listed; a page with more would be slow to load and hard to read."""
+MOST_RUNS = 500
+"""The limit of workloads that are drawn, and of rows in the table of chip-hours."""
 MOST_LEVELS = 300
 """The limit of rows in the table of chips over time."""
 
@@ -37,12 +44,32 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """The slices of one JobSet."""
+    """The slices of one workload."""
 
     title: str
     uid: WorkloadUid
     courses: tuple[Course, ...]
     totals: Totals
+
+    @property
+    def changed_at(self) -> datetime:
+        return max(map(_changed, self.courses))
+
+
+def _no_settings(_: ClusterId) -> ClusterSettings | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A workload as it is drawn: all of its slices in one chart, and those that are listed below it."""
+
+    family: Family
+    listed: tuple[Course, ...]
+
+    @property
+    def omitted(self) -> int:
+        return len(self.family.courses) - len(self.listed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +79,8 @@ class Story:
     whose: str
     window: Window
     families: tuple[Family, ...]
+    settings_of: SettingsOf = _no_settings
+    """The settings of a cluster, which may have prices of its own."""
 
     @cached_property
     def courses(self) -> tuple[Course, ...]:
@@ -66,22 +95,33 @@ class Story:
         return levels(self.courses)
 
     @cached_property
-    def shown(self) -> tuple[Family, ...]:
-        """The JobSets with the slices that are drawn and listed: the MOST_SHOWN that changed last."""
-        newest = sorted(self.courses, key=lambda each: each.spans[-1].transition.at, reverse=True)[:MOST_SHOWN]
-        kept = {each.record.id for each in newest}
-        families = (_only(family, kept) for family in self.families)
-        return tuple(family for family in families if family.courses)
+    def axis(self) -> Axis:
+        """From the earliest span to the end of the window: what is shown, not what was asked for."""
+        begins = min((each.spans[0].start for each in self.courses), default=self.window.since)
+        return Axis(begins, self.window.until)
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """The workloads that are drawn, the MOST_RUNS that changed last; listed are their slices that changed last."""
+        newest = sorted(self.courses, key=_changed, reverse=True)[:MOST_LISTED]
+        listed = {each.record.id for each in newest}
+        drawn = sorted(self.families, key=lambda family: family.changed_at, reverse=True)[:MOST_RUNS]
+        return tuple(
+            Run(family, tuple(each for each in family.courses if each.record.id in listed))
+            for family in self.families
+            if family in drawn
+        )
+
+    def newest(self, most: int) -> tuple[list[Run], list[Run]]:
+        """Return the workloads that changed last, at most so many, and the others; both in the order of their names."""
+        latest = sorted(self.runs, key=lambda run: run.family.changed_at, reverse=True)[:most]
+        return [run for run in self.runs if run in latest], [run for run in self.runs if run not in latest]
 
     @cached_property
     def largest(self) -> tuple[Family, ...]:
-        """The JobSets in the table of chip-hours: the MOST_SHOWN with the largest sum of all uses."""
-        most = sorted(self.families, key=lambda each: sum(each.totals.values(), timedelta()), reverse=True)[:MOST_SHOWN]
+        """The workloads in the table of chip-hours: the MOST_RUNS with the largest sum of all uses."""
+        most = sorted(self.families, key=lambda each: sum(each.totals.values(), timedelta()), reverse=True)[:MOST_RUNS]
         return tuple(family for family in self.families if family in most)
-
-    @property
-    def omitted(self) -> int:
-        return max(0, len(self.courses) - MOST_SHOWN)
 
     @property
     def cut_off(self) -> int:
@@ -93,26 +133,23 @@ class Story:
         """The number of slices without a spec, whose chips are unknown."""
         return sum(1 for each in self.courses if each.record.spec is None)
 
-    @property
-    def begins(self) -> datetime:
-        """The start of the earliest span."""
-        return min((each.spans[0].start for each in self.courses), default=self.window.since)
+    def cost(self, courses: Iterable[Course]) -> Money:
+        return spent(courses, self.settings_of)
 
     def time(self, at: datetime) -> str:
         return clock(at, self.window.until)
 
 
-def _only(family: Family, kept: set[SliceId]) -> Family:
-    courses = tuple(each for each in family.courses if each.record.id in kept)
-    return Family(title=family.title, uid=family.uid, courses=courses, totals=family.totals)
+def _changed(each: Course) -> datetime:
+    return each.spans[-1].transition.at
 
 
 def families(courses: Iterable[Course], clusters: Sequence[ClusterId]) -> tuple[Family, ...]:
-    """Return the courses by JobSet.
+    """Return the courses by workload, in the natural order of their names.
 
-    A title has the UID if several JobSets have its name, and the cluster if there are several clusters.
+    A title has the UID if several workloads have its name, and the cluster if there are several clusters.
     """
-    found = [(job, tuple(group)) for job, group in _by_jobset(courses)]
+    found = [(job, tuple(group)) for job, group in _by_workload(courses)]
     names = [(job.cluster, job.owner.namespace, job.owner.name) for job, _ in found]
     return tuple(
         Family(
@@ -125,13 +162,17 @@ def families(courses: Iterable[Course], clusters: Sequence[ClusterId]) -> tuple[
     )
 
 
-def _by_jobset(courses: Iterable[Course]) -> Iterator[tuple[WorkloadJob, Iterable[Course]]]:
-    def jobset(each: Course) -> tuple[str, str, str, str]:
+def _by_workload(courses: Iterable[Course]) -> Iterator[tuple[WorkloadJob, Iterable[Course]]]:
+    def workload(each: Course) -> tuple[Any, ...]:
         job = each.record.job
-        return job.cluster, job.owner.namespace, job.owner.name, job.owner.uid
+        return *map(natural, (job.cluster, job.owner.namespace, job.owner.name)), job.owner.uid
 
-    for _, group in groupby(sorted(courses, key=jobset), key=jobset):
-        first, *rest = group
+    def within(each: Course) -> tuple[Any, ...]:
+        job = each.record.job
+        return natural(job.replicated_job), job.job_index, each.spans[0].start
+
+    for _, group in groupby(sorted(courses, key=workload), key=workload):
+        first, *rest = sorted(group, key=within)
         yield first.record.job, (first, *rest)
 
 
@@ -191,6 +232,11 @@ def chips(count: int) -> str:
 
 def slices(count: int) -> str:
     return "1 slice" if count == 1 else f"{count:,} slices"
+
+
+def marks_counted(mark: Mark, count: int) -> str:
+    """Return a number of failures or restarts, as in `1 failure`."""
+    return f"{count:,} {mark}" if count == 1 else f"{count:,} {mark}s"
 
 
 def chip_hours(sum_: timedelta) -> str:

@@ -12,13 +12,9 @@ from tpu_slices_cli.timeline.markup import tag
 def swatch(phase: Phase) -> Element:
     """Return the image of a phase, hidden from screen readers, which read the name beside it."""
     if phase not in PATTERNS:
-        return drawn("M10 2L22 12M22 2L10 12")
-    ground = tag("rect", width="32", height="14", fill=f"var(--{phase.lower()})")
-    strokes = tag("path", d=STROKES[PATTERNS[phase]], fill="none", stroke="var(--page)", stroke_width="1.5")
+        return tag(
+            "svg", tag("path", d="M10 2L22 12M22 2L10 12", class_="gone"), viewBox="0 0 32 14", aria_hidden="true"
+        )
+    ground = tag("rect", width="32", height="14", class_=phase.lower())
+    strokes = tag("path", d=STROKES[PATTERNS[phase]], class_="strokes")
     return tag("svg", ground, strokes, viewBox="0 0 32 14", aria_hidden="true")
-
-
-def drawn(path: str, *, stroke: str = "var(--ink)", dashes: str = "none", fill: str = "none") -> Element:
-    """Return an image of 32 x 14 pixels with this path."""
-    line = tag("path", d=path, fill=fill, stroke=stroke, stroke_width="2", stroke_dasharray=dashes)
-    return tag("svg", line, viewBox="0 0 32 14", aria_hidden="true")
