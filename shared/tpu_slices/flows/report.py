@@ -10,12 +10,14 @@ from datetime import datetime, timedelta
 from functools import cache, partial
 from types import MappingProxyType
 
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
 from tpu_slices.domain.reconciling.giving_up import with_given_up
+from tpu_slices.domain.reconciling.patience import is_forgotten
 from tpu_slices.domain.records.heartbeats import STALE_AFTER, silent_since
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
@@ -251,13 +253,12 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     """Announce the report if it is news, then save that: announced twice it is still one Event.
 
     A next one is due before: what was announced and is not on record is looked at again, however late. One that says
-    what the last one said is only saved to be due later. A slice that nobody would look at again, as the requests were
-    lost when its JobSet was suspended or resumed, is reconciled: what would be said of it may be over.
+    what the last one said is only saved to be due later. See `_request_looks`: what would be said of slices
+    that nobody looks at may be over.
     """
     workload, now = stored.value, deps.clock.now()
     slices = _read(workload, deps)
-    if overtaken := [each.last_claim for each in slices.readable if is_overtaken(each, workload)]:
-        deps.publisher.request_reconcile(workload.cluster, sorted(overtaken))
+    _request_looks(workload, slices, states, deps)
     made = _report_from(workload, slices, states, deps)
     is_due = workload.next_report_at is not None and workload.next_report_at <= now
     announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
@@ -276,6 +277,18 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     if after.is_given_up and after.state is WorkloadState.ACTIVE:
         _let_others_go(stored.value, after, slices.readable, deps)
     return Reported(workload, made) if announced else None
+
+
+def _request_looks(workload: WorkloadRecord, slices: _Read, states: QueueStates, deps: ReconcileDeps) -> None:
+    """Request that slices are reconciled that nobody would look at again.
+
+    The requests were lost when their JobSet was suspended or resumed, or the settings are others since.
+    """
+    settings = states.apart_from_line(workload.cluster).settings
+    limits = settings.limits if settings is not None else Limits()
+    forgotten = (it for it in slices.readable if is_overtaken(it, workload) or is_forgotten(it, limits))
+    if claims := sorted(record.last_claim for record in forgotten):
+        deps.publisher.request_reconcile(workload.cluster, claims)
 
 
 def _let_others_go(

@@ -89,6 +89,15 @@ def test_whoever_resumes_it_gets_a_slice_again() -> None:
     assert (reason(world, llama), created(world), len(deletions(world))) == (Reason.READY, 2, 1)
 
 
+def test_a_setting_that_comes_later_counts_for_what_has_not_run_before() -> None:
+    world = World()
+    llama = wedged(world)
+    world.settle(minutes=2 * PATIENCE)
+    world.store.put_settings(settings(limits=Limits(not_running_after=PATIENCE * MINUTE)))
+    world.settle(minutes=20)
+    assert (reason(world, llama), len(deletions(world))) == (Reason.PODS_DID_NOT_RUN, 1)
+
+
 def test_a_pod_that_comes_to_run_in_time_keeps_the_slice() -> None:
     world = patient()
     llama = wedged(world)

@@ -163,6 +163,15 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     return min((time for time in times if time is not None), default=None)
 
 
+def is_forgotten(record: SliceRecord, limits: Limits) -> bool:
+    """Return whether a slice whose pods do not run is to be let go at a time, and nobody looks at it then.
+
+    The settings say so since it was looked at last.
+    """
+    ends = limits.not_running_after is not None and not_running_since(record) is not None
+    return ends and record.next_reconcile_at is None
+
+
 def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     """Return the next reconcile time after an action or an announcement: what `due` said, or sooner."""
     times = [_due_by_phase(record, now, limits)]
