@@ -10,7 +10,7 @@ from tests.journeys.hosts.test_pods_that_do_not_run import NO_IMAGE
 from tests.journeys.serving import deletions, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import Heartbeat
+from tpu_slices.domain.model.facts import Heartbeat, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
@@ -87,6 +87,18 @@ def test_whoever_resumes_it_gets_a_slice_again() -> None:
     assert (reason(world, llama), created(world)) == (Reason.READY, 2)
     world.settle(minutes=3 * 60)
     assert (reason(world, llama), created(world), len(deletions(world))) == (Reason.READY, 2, 1)
+
+
+def test_what_became_of_its_slices_is_said_of_a_jobset_that_fails_with_them() -> None:
+    world = patient()
+    llama = wedged(world)
+    world.settle(minutes=PATIENCE + 10)
+    world.ends(llama, WorkloadState.FAILED)
+    world.settle(minutes=10)
+    assert summary(world.publisher.reports[-1][1])["message"] == (
+        "The JobSet failed, after its slices were let go since some of its pods did not run "
+        "(`limits.not_running_after`); no slices are left."
+    )
 
 
 def test_a_setting_that_comes_later_counts_for_what_has_not_run_before() -> None:

@@ -141,6 +141,9 @@ def _costs(records: Sequence[SliceRecord], queue: QueueState) -> str:
     return f"Meanwhile {costs}." if costs else ""
 
 
+_LET_GO = ", after its slices were let go since some of its pods did not run (`limits.not_running_after`)"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     reason: ReportReason
@@ -314,7 +317,8 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     held = [wait for wait in found.waits if wait.reason is Reason.HELD]
     releasing += [f"{_names(wait)} {'is' if wait.count == 1 else 'are'} not released: {wait.message}" for wait in held]
     if jobset.state is not WorkloadState.SUSPENDED:
-        return "; ".join([f"The {kind} {_ENDED[jobset.state]}", *(releasing or ["no slices are left"])]) + "."
+        ended = f"The {kind} {_ENDED[jobset.state]}{_LET_GO if jobset.is_given_up else ''}"
+        return "; ".join([ended, *(releasing or ["no slices are left"])]) + "."
     queue = f' by Kueue in queue "{jobset.queue}" (see `kubectl describe workloads -n {jobset.owner.namespace}`)'
     queue = queue if jobset.queue else ""
     return "; ".join([f"The {kind} is suspended{queue}", *releasing, "slices are created when it is resumed"]) + "."
