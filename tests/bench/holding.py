@@ -1,6 +1,6 @@
 """A relay in a cluster whose hosts are all held: each Job's leader and three other pods, and some leaders ended first.
 
-The relay watches leaders alone. What it keeps and sends must not grow while all of them only run.
+What it keeps and sends must not grow while all of them only run.
 """
 
 from __future__ import annotations

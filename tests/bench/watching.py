@@ -1,4 +1,4 @@
-"""What the relay's watch of leader pods takes, from the bytes of events to what it knows; its floor is orjson alone.
+"""What the relay's watch of pods takes, from the bytes of events to what it knows; its floor is orjson alone.
 
 Each pod has the events of a usual life, of which most change nothing that is kept. A list of 50,000 pods is read page
 by page, as the API server sends it.
@@ -20,6 +20,7 @@ from relay import translate
 from relay.fact_queue import FactQueue
 from relay.health import Health
 from relay.objects import Kind
+from relay.pods.reading import pod_of_a_job
 from relay.relay import Relay
 from relay.watch import GARBAGE_AFTER, Lines, Patience, Source, Watch
 from tests.bench.measures import Measure, cpu_seconds, measure
@@ -32,6 +33,8 @@ Json = Mapping[str, Any]
 PODS, EVENTS = 200, 8
 """How many pods, and events of each."""
 LISTED, TRACED, OTHERS = 50_000, 5_000, 10_000
+HOSTS = 256
+"""Of a large slice."""
 CHUNK = 1 << 16
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -48,6 +51,7 @@ def rows() -> Iterator[Measure]:
     parsed = cpu_seconds(lambda: [*map(orjson.loads, pages)], runs=2)
     yield measure(name, "s", cpu_seconds(partial(_listed, pages), runs=2), parsed)
     yield measure(f"kept of {TRACED:,} pods", "MiB", [_kept(_pages(TRACED))])
+    yield measure(f"kept of {TRACED:,} pods beside leaders", "MiB", [_kept(_pages(TRACED, hosts=HOSTS))])
     pages = _pages(OTHERS, leads=False)
     name = f"list {OTHERS:,} pods of Jobs without indexes and chips, {sum(map(len, pages)) / 1e6:.0f} MB"
     parsed = cpu_seconds(lambda: [*map(orjson.loads, pages)], runs=2)
@@ -96,7 +100,7 @@ def _a_watch(answers: Iterator[bytes], put: Any) -> Watch[Any, Any]:
     source = Source(
         Kind.LEADERS,
         lambda **_: cast("Any", Stream(next(answers))),
-        translate.leader,
+        pod_of_a_job,
         "uid",
         "pods",
         told_by=translate.told_by_pod,
@@ -122,9 +126,12 @@ def _kept(pages: Sequence[bytes]) -> float:
     return size / (1 << 20)
 
 
-def _pages(count: int = LISTED, *, leads: bool = True) -> list[bytes]:
-    """Return a list of leaders, or of pods of Jobs without indexes and chips, page by page."""
-    pods = [_pod(number, leads=leads) for number in range(count)]
+def _pages(count: int = LISTED, *, leads: bool = True, hosts: int = 1) -> list[bytes]:
+    """Return a list of leaders, or of pods of Jobs without indexes and chips, page by page.
+
+    `hosts`: of how many pods a Job is, of which the first alone leads.
+    """
+    pods = [_pod(number // hosts, leads=leads, rank=number % hosts) for number in range(count)]
     pods = pods if leads else [objects.unindexed(pod) for pod in pods]
     for number, pod in enumerate(pods):
         pod["metadata"]["resourceVersion"] = str(number)
@@ -159,14 +166,14 @@ def _life(number: int, *, leads: bool) -> list[Json]:
     return [made, waits, waits, runs, *started]
 
 
-def _pod(number: int, *, leads: bool, node: str | None = None) -> dict[str, Any]:
-    """Return a leader pod of a JobSet, or of a Job that has nothing to do with TPUs; as large as usual."""
+def _pod(number: int, *, leads: bool, node: str | None = None, rank: int = 0) -> dict[str, Any]:
+    """Return a leader pod of a JobSet, one beside it, or of a Job without TPUs; as large as usual."""
     kind = OwnerKind.JOBSET if leads else OwnerKind.JOB
     owner = an_owner(f"train-{number}", kind=kind, uid=WorkloadUid(f"uid-{number}"))
     template = objects.template_of(a_manifest(), "slice")
     if not leads:
         template = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}
-    pod = objects.pod_of(template, owner, ("slice" if leads else "", 0, 0), f"pod-{number:06}", node)
+    pod = objects.pod_of(template, owner, ("slice" if leads else "", 0, rank), f"pod-{number:06}-{rank}", node)
     return objects.patched(pod, {"metadata": {"managedFields": _MANAGED}, "spec": {"volumes": _VOLUMES}})
 
 
