@@ -13,7 +13,7 @@ from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.records.transitions import Transition
-from tpu_slices.domain.records.workloads import Report
+from tpu_slices.domain.records.workloads import Announced, Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,17 @@ class SliceUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadUpdate:
-    """A report on a JobSet, announced to its cluster's relay, which posts or renews one Kubernetes Event."""
+    """A report on a JobSet, announced to its cluster's relay, which posts or renews the Event of its reason."""
 
     owner: Owner
     report: Report
     at: datetime
     count: int
     """The number of announcements about the JobSet, this one included."""
+    since: datetime | None = None
+    """When the first one for its reason was; None: that is not known."""
+    ended: Announced | None = None
+    """What was announced before, for another reason, which is over; None: nothing, or that is not known."""
 
     def came_late(self, last_count: int, last_at: datetime) -> bool:
         """Return whether it was announced before the last one that came: by its number, and by its time.
