@@ -23,7 +23,15 @@ from tpu_slices.domain.model.node_groups import NodesGone
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import (
+    AnyMirror,
+    MirrorChanged,
+    MirrorConfirmed,
+    MirrorListed,
+    NodeGroupUpdate,
+    SliceUpdate,
+    WorkloadUpdate,
+)
 from tpu_slices.wire.messages import decode_update
 
 _log = structlog.get_logger()
@@ -76,6 +84,8 @@ class Inbox:
         self._groups = NodeGroupWriter(cluster, view.lacks_chips)
         self.forgets_nodes = False
         """Whether Node objects of pools that are gone are deleted: in a self-managed cluster."""
+        self.mirror: Callable[[AnyMirror], None] = lambda _: None
+        """Takes what the mirror is to show."""
         self._last_reports: OrderedDict[WorkloadUid, _Told] = OrderedDict()
         self._handled: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The messages that were handled last, by kind and id: an id is unique within a topic, a kind comes by one.
@@ -157,6 +167,8 @@ class Inbox:
                 self._cluster.post(event(update, self._view.leader_pod(update.job)))
             case WorkloadUpdate() as update:
                 self._report(update)
+            case MirrorChanged() | MirrorListed() | MirrorConfirmed() as told:
+                self.mirror(told)
             case NodesGone() as gone:
                 if self.forgets_nodes:
                     self._groups.forget_nodes(gone)

@@ -121,8 +121,8 @@ def test_a_wait_is_one_event_that_is_renewed_and_its_end_is_told_once_with_how_l
     assert (last.report.reason, last.report.message) == (
         "SlicesReady",
         (
-            "1 of 1 slices ready, 4 of 4 pods run; waited 8 min: 7 min for stock of tpu-v6e-slice 4x4 in us-central2-b, "
-            "60 s for its creation."
+            "1 of 1 slices ready, 4 of 4 pods run; "
+            "waited 8 min: 7 min for stock of tpu-v6e-slice 4x4 in us-central2-b, 60 s for its creation."
         ),
     )
     ended = [told["message"] for told in map(over, (update for _, update in world.publisher.reports)) if told]

@@ -12,6 +12,7 @@ from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.records.mirror import Mirrored
 from tpu_slices.domain.records.transitions import Transition
 from tpu_slices.domain.records.workloads import Announced, Report
 
@@ -60,6 +61,41 @@ class NodeGroupUpdate:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorChanged:
+    """What objects of the cluster's mirror are to be from now on, told as the records change."""
+
+    objects: tuple[Mirrored, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorListed:
+    """All objects of the mirror within a range of keys: what else is there is of no record."""
+
+    objects: tuple[Mirrored, ...]
+    after: str | None
+    """The range begins after this key; None: with the first one."""
+    up_to: str | None
+    """The last key of the range; None: the range has no end."""
+    at: datetime
+    """The records were read later."""
+
+    def within(self, key: str) -> bool:
+        """Return whether a key is in the range."""
+        return (self.after is None or key > self.after) and (self.up_to is None or key <= self.up_to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorConfirmed:
+    """The records were, at this time, as the relay's last heartbeat says that its mirror is."""
+
+    at: datetime
+
+
+AnyMirror = MirrorChanged | MirrorListed | MirrorConfirmed
+
+
 class Publisher(Protocol):
     """Publishes messages. Every method returns once all are accepted, or raises Temporary.
 
@@ -96,6 +132,9 @@ class Publisher(Protocol):
 
     def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
         """Announce the status of a TPUNodeGroup to the cluster's relay."""
+
+    def announce_mirror(self, cluster: ClusterId, told: Collection[AnyMirror]) -> None:
+        """Announce to the cluster's relay what its mirror is to show."""
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         """Ask the cluster's relay for an Echo by the way that updates take."""
