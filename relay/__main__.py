@@ -30,6 +30,8 @@ from relay.inbox import Inbox
 from relay.lookups.threads import Lookups, VolumeLookups
 from relay.lookups.users import Looks
 from relay.messages import noted
+from relay.mirror.calls import MirrorCalls
+from relay.mirror.writer import MirrorWriter
 from relay.node_groups.calls import SelfManagedCluster
 from relay.node_groups.evictor import Evictor
 from relay.node_groups.keeper import NodeGroupKeeper
@@ -72,6 +74,8 @@ class Process:
         self._lookups = Lookups(VolumeLookups(calls, now), Looks(calls, lambda: datetime.now(UTC)), self._health)
         self._pinning = PinningCheck(calls)
         queue = FactQueue(settings.cluster, pinning=lambda: self._pinning.seen)
+        self._mirror = MirrorWriter(settings.cluster, MirrorCalls(api), now)
+        queue.mirrored = lambda: self._mirror.digest
         self._relay = Relay(queue, now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
         self._held_back = HeldBackTold(self._relay.held_back, calls, now)
@@ -92,6 +96,7 @@ class Process:
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now, other)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post, SystemClock().now)
         inbox.forgets_nodes = self._self_managed
+        inbox.mirror = self._mirror.put
         self._subscriptions = [
             Subscription(each, MESSAGES_AT_ONCE, inbox.handle, chance) for each in settings.subscriptions
         ]
@@ -106,7 +111,7 @@ class Process:
         parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_looks]
         parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
         parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run, self._pinning.run]
-        parts.append(self._held_back.run)
+        parts += [self._held_back.run, self._mirror.run]
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -148,6 +153,7 @@ class Process:
             self._legacy_check.stop,
             self._pinning.stop,
             self._held_back.stop,
+            self._mirror.stop,
             self._owners.stop,
             *(watch.stop for watch in self._watches),
         ):

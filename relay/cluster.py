@@ -244,7 +244,7 @@ class Cluster:
 
         So is the error for a namespace that is gone or being terminated: nobody would read the Event.
         """
-        with converted_errors(CONFLICT, unless=_is_namespace_gone):
+        with converted_errors(CONFLICT, unless=is_namespace_gone):
             namespace = event["metadata"]["namespace"]
             self._core.create_namespaced_event(
                 namespace, client.CoreV1Event.model_validate(event), _request_timeout=TIMEOUTS, _preload_content=False
@@ -253,7 +253,7 @@ class Cluster:
     def renew(self, event: Mapping[str, Any]) -> None:
         """Patch the v1 Event of that name, or create it if there is none."""
         namespace, name = event["metadata"]["namespace"], event["metadata"]["name"]
-        with converted_errors(unless=_is_namespace_gone):
+        with converted_errors(unless=is_namespace_gone):
             try:
                 self._core.patch_namespaced_event(
                     name,
@@ -308,7 +308,7 @@ def converted_errors(*ignored: int, unless: Callable[[ApiException], bool] = lam
         raise Temporary(f"the API server's answer cannot be parsed: {error}") from error
 
 
-def _is_namespace_gone(error: ApiException) -> bool:
+def is_namespace_gone(error: ApiException) -> bool:
     """Return whether a metav1.Status reports that the namespace does not exist, or is being terminated."""
     try:
         status = orjson.loads(error.body or b"")

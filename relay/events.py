@@ -11,7 +11,7 @@ from typing import Any
 from relay.objects import Leader, Reference
 from tpu_slices.domain.model.reasons import UNUSED, OwnerReason, Phase, Reason, ReportReason, WorkloadReason
 from tpu_slices.domain.model.slices import Owner
-from tpu_slices.domain.model.texts import shortened
+from tpu_slices.domain.model.texts import lasting, shortened
 from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire import reports
 
@@ -99,29 +99,52 @@ def event(update: SliceUpdate, leader: Leader | None) -> Mapping[str, Any]:
 
 
 def summary(update: WorkloadUpdate) -> Mapping[str, Any]:
-    """Return the v1 Event that reports on a workload's slices: one per workload, updated under the same name.
+    """Return the v1 Event that reports on a workload's slices: one per reason, updated under the same name.
 
     An annotation has the same report as JSON, for programs.
     """
     report = update.report
     return {
+        **_of_a_report(update, report.reason, report.message),
+        "type": "Warning" if report.reason in _TROUBLE else "Normal",
+        "firstTimestamp": _text(update.since or report.since),
+        "lastTimestamp": _text(update.at),
+        "count": update.count,
+    }
+
+
+def over(update: WorkloadUpdate) -> Mapping[str, Any] | None:
+    """Return the Event of the report before, which was for another reason, as it reads from now on.
+
+    It says until when that was so, and for how long. None: there was none.
+    """
+    ended = update.ended
+    if ended is None or ended.until is None or ended.reason is update.report.reason:
+        return None
+    lasted = lasting(ended.until - ended.since)
+    return {
+        **_of_a_report(update, ended.reason, f"Until {ended.until:%H:%M:%S} UTC, for {lasted}: {ended.message}"),
+        "type": "Normal",
+        "firstTimestamp": _text(ended.since),
+        "lastTimestamp": _text(ended.until),
+    }
+
+
+def _of_a_report(update: WorkloadUpdate, reason: ReportReason, message: str) -> Mapping[str, Any]:
+    return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{update.owner.name[:MOST_OF_A_NAME]}.{update.owner.uid}.slices",
+            "name": f"{update.owner.name[:MOST_OF_A_NAME]}.{update.owner.uid}.{reason.lower()}",
             "namespace": update.owner.namespace,
-            "annotations": {REPORT_ANNOTATION: reports.text(report)},
+            "annotations": {REPORT_ANNOTATION: reports.text(update.report) if reason is update.report.reason else None},
         },
         "involvedObject": _reference(update.owner),
-        "type": "Warning" if report.reason in _TROUBLE else "Normal",
-        "reason": report.reason.value,
-        "message": shortened(report.message, MOST_CHARACTERS),
+        "reason": reason.value,
+        "message": shortened(message, MOST_CHARACTERS),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": update.owner.uid,
-        "firstTimestamp": _text(report.since),
-        "lastTimestamp": _text(update.at),
-        "count": update.count,
     }
 
 

@@ -84,6 +84,8 @@ class FactQueue:
         self._telling = Telling(cluster, self.cache, self._agenda, timing, self.closing.closes)
         self._watches = WatchProgress(timing.blind_after)
         self._beaten = False
+        self.mirrored: Callable[[], int | None] = lambda: None
+        """Returns the digest of the mirror, for heartbeats; None: there is none."""
         self._tells_all_at = NEVER
         """From when on all that was there at the start has been told: before that, nothing is compared."""
 
@@ -351,7 +353,9 @@ class FactQueue:
         digests = {family: self._digests(family) for family in Family}
         sums = {family: sum(each.values()) for family, each in digests.items()} if now >= self._tells_all_at else {}
         count = len(digests[Family.WORKLOADS])
-        return Due(subject, (Heartbeat(count=count, digests=sums, first=first, pinning=self._pinning()),))
+        pinning, mirrored = self._pinning(), self.mirrored()
+        beat = Heartbeat(count=count, digests=sums, first=first, pinning=pinning, mirrored=mirrored)
+        return Due(subject, (beat,))
 
     def _list(self, subject: List, now: datetime) -> Iterator[Due]:
         if now < self._tells_all_at:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
 import structlog
 
 from relay.answers import Asked, Workloads, answers
-from relay.events import event, summary
+from relay.events import event, over, summary
 from relay.joining.tokens import Bootstrap, Tokens
 from relay.messages import about
 from relay.node_groups.writer import Groups, NodeGroupWriter
@@ -22,7 +23,15 @@ from tpu_slices.domain.model.node_groups import NodesGone
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
-from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import (
+    AnyMirror,
+    MirrorChanged,
+    MirrorConfirmed,
+    MirrorListed,
+    NodeGroupUpdate,
+    SliceUpdate,
+    WorkloadUpdate,
+)
 from tpu_slices.wire.messages import decode_update
 
 _log = structlog.get_logger()
@@ -46,6 +55,15 @@ class ClusterView(Asked, Protocol):
     def lacks_chips(self, slice_id: ClaimId) -> bool: ...
 
 
+@dataclass(slots=True)
+class _Told:
+    """What was written of a workload's reports: the number and time of the last, and until when the one before was."""
+
+    count: int
+    at: datetime
+    ended: datetime | None
+
+
 class Inbox:
     """Handles the messages of one cluster's topics `updates-{cluster}` and `questions-{cluster}`."""
 
@@ -66,8 +84,9 @@ class Inbox:
         self._groups = NodeGroupWriter(cluster, view.lacks_chips)
         self.forgets_nodes = False
         """Whether Node objects of pools that are gone are deleted: in a self-managed cluster."""
-        self._last_reports: OrderedDict[WorkloadUid, tuple[int, datetime]] = OrderedDict()
-        """By number and time."""
+        self.mirror: Callable[[AnyMirror], None] = lambda _: None
+        """Takes what the mirror is to show."""
+        self._last_reports: OrderedDict[WorkloadUid, _Told] = OrderedDict()
         self._handled: OrderedDict[tuple[str, str], None] = OrderedDict()
         """The messages that were handled last, by kind and id: an id is unique within a topic, a kind comes by one.
 
@@ -109,17 +128,32 @@ class Inbox:
             if len(self._handled) > REMEMBERED:
                 self._handled.popitem(last=False)
 
-    def _is_newest(self, update: WorkloadUpdate) -> bool:
-        """Record a report; return whether no newer one on the workload came first: messages may be late or repeated."""
+    def _report(self, update: WorkloadUpdate) -> None:
+        """Write a report, and that the one of the reason before is over, unless that was written or a newer one is."""
+        told = self._told(update)
+        if told is None:
+            return
+        ended = update.ended.until if update.ended is not None else None
+        if ended is not None and ended != told.ended and (event_ := over(update)) is not None:
+            self._cluster.renew(event_)
+        told.ended = ended
+        self._cluster.renew(summary(update))
+
+    def _told(self, update: WorkloadUpdate) -> _Told | None:
+        """Return what was told of a workload, with this report as the last; None: a newer one came first.
+
+        Messages may be late or repeated.
+        """
         with self._lock:
-            last = self._last_reports.get(update.owner.uid)
-            if last is not None and update.came_late(*last):
-                return False
-            self._last_reports[update.owner.uid] = (update.count, update.at)
+            told = self._last_reports.get(update.owner.uid)
+            if told is not None and update.came_late(told.count, told.at):
+                return None
+            ended = told.ended if told is not None else None
+            self._last_reports[update.owner.uid] = told = _Told(update.count, update.at, ended)
             self._last_reports.move_to_end(update.owner.uid)
             if len(self._last_reports) > REMEMBERED:
                 self._last_reports.popitem(last=False)
-            return True
+            return told
 
     def _serve(self, delivery: Delivery) -> None:
         if (cluster := delivery.attributes.get("cluster")) != self._cluster_id:
@@ -131,10 +165,10 @@ class Inbox:
                 return  # the status of its object tells
             case SliceUpdate() as update:
                 self._cluster.post(event(update, self._view.leader_pod(update.job)))
-            case WorkloadUpdate() as update if self._is_newest(update):
-                self._cluster.renew(summary(update))
-            case WorkloadUpdate():
-                return
+            case WorkloadUpdate() as update:
+                self._report(update)
+            case MirrorChanged() | MirrorListed() | MirrorConfirmed() as told:
+                self.mirror(told)
             case NodesGone() as gone:
                 if self.forgets_nodes:
                     self._groups.forget_nodes(gone)

@@ -45,8 +45,8 @@ MADE = {
 }
 """What is made, by plural and selector, in the order in which it is removed: pods while there are kubelets.
 
-The CustomResourceDefinition is that of TPUNodeGroups; those of local clients of the cluster, which stay, have no
-version. It goes before namespaces, whose TPUNodeGroups nobody lets go any more.
+The CustomResourceDefinitions are those of the mirror and of TPUNodeGroups; those of local clients of the cluster, which
+stay, have no version. They go before namespaces, whose TPUNodeGroups nobody lets go any more.
 """
 MADE_ON_COMPUTE = {**MADE, "secrets": "app.kubernetes.io/managed-by=tpu-slice-provisioner,google.com/tpu-slice-id"}
 """The same with the bootstrap tokens of the relay."""
@@ -58,8 +58,8 @@ INSTALL_JOBSET = (
 QUESTION = """\
 {server} (context {context} of {file}) is not a cluster of this stack.
 Nodes of simulated hosts (label tpu-slices.local/host=true, taint google.com/tpu), the namespaces {namespaces}
-and the relay's roles and admission policies will be made there, and removed in the end. JobSets there that ask for TPUs
-get such hosts meanwhile.
+and the relay's roles, kinds and admission policies will be made there, and removed in the end. JobSets there that ask
+for TPUs get such hosts meanwhile.
 """
 ON_COMPUTE = """\
 So will the kind TPUNodeGroup, with all its objects, and bootstrap tokens in kube-system, for simulated hosts alone.
@@ -68,7 +68,7 @@ LIVE = """\
 {server} (context {context} of {file}) is not a cluster of this stack.
 For JobSets there that ask for TPUs, GKE will create node pools, as {account}: up to {chips} chips at a time, which cost
 money. They are deleted in the end, also under JobSets that run. The namespaces {namespaces}
-and the relay's roles and admission policies will be made there, and removed in the end.
+and the relay's roles, kinds and admission policies will be made there, and removed in the end.
 """
 TOLERATION = "Pods must tolerate the taint google.com/tpu themselves: that API server does not add it, as GKE's does.\n"
 EARLIER = "Of an earlier stack there is still"

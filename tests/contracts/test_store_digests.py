@@ -7,6 +7,11 @@ from tests.contracts.stores import ELSEWHERE, Bench, slices
 from tests.domain.cases import in_use
 from tpu_slices.domain.model.facts import Family, WorkloadState
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
+from tpu_slices.domain.records.mirror import mirror_digest
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.domain.reporting.reports import report
+from tpu_slices.domain.reporting.waits import QueueState
 
 
 def test_the_demand_of_workloads_that_are_active_is_read_by_digests_and_added_up(bench: Bench) -> None:
@@ -44,3 +49,17 @@ def test_the_digests_of_hosts_are_summed_up_by_cluster(bench: Bench) -> None:
 
 def test_a_cluster_of_which_nothing_is_on_record_has_a_digest_of_zero_of_each_family(bench: Bench) -> None:
     assert bench.store.digests(ClusterId("empty")) == dict.fromkeys(Family, 0)
+    assert bench.store.mirror_digest(ClusterId("empty")) == 0
+
+
+def test_what_the_mirror_shows_of_slices_and_workloads_is_summed_up_by_cluster(bench: Bench) -> None:
+    told = report(a_jobset(), [], QueueState(), NOW)
+    shown: list[SliceRecord | WorkloadRecord] = [
+        a_jobset(uid=WorkloadUid("a"), report=told),
+        a_record(),
+        in_use(an_occupant(), attempt=2),
+    ]
+    bench.create(*shown, a_jobset(uid=WorkloadUid("b"), report=told, state=WorkloadState.COMPLETED))
+    bench.create(a_jobset(uid=WorkloadUid("c")), a_record(job=a_job(cluster=ELSEWHERE)))
+
+    assert bench.store.mirror_digest(CLUSTER) == sum(map(mirror_digest, shown)) != 0

@@ -63,6 +63,7 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "report_queues": lambda store: store.report_queues(CLUSTER, NOW - timedelta(hours=1)),
     "due_reports": lambda store: store.due_reports(QUEUE, NOW, 10),
     "digests": lambda store: store.digests(CLUSTER),
+    "mirror_digest": lambda store: store.mirror_digest(CLUSTER),
     "demand_digests": lambda store: store.demand_digests(CLUSTER),
     "changed_workloads": lambda store: store.changed_workloads(CLUSTER, NOW - timedelta(hours=1), 10),
     "queued_slices": lambda store: store.queued_slices(CLUSTER, 10),

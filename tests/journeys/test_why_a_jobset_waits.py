@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from relay.events import REPORT_ANNOTATION, summary
+from relay.events import REPORT_ANNOTATION, over, summary
 from tests.builders import CLUSTER, MINUTE, self_managed, settings
 from tests.cli.stage import Stage
 from tests.conftest import Lines
@@ -106,25 +106,50 @@ def test_the_report_is_the_same_wherever_it_is_read(name: str, lines: Lines) -> 
     assert {key: line[key] for key in explained} == explained
 
 
-def test_a_wait_is_one_event_that_is_renewed_and_its_end_is_reported_once() -> None:
+def test_a_wait_is_one_event_that_is_renewed_and_its_end_is_told_once_with_how_long_it_was_and_for_what() -> None:
     world = World()
     for _ in range(3):
         world.backend.refuse_next_create(Failure(FailureKind.STOCKOUT, "GKE's words"))
     jobset = world.jobset_appears("llama")
     world.settle(minutes=5)
     names = {summary(update)["metadata"]["name"] for _, update in world.publisher.reports}
-    assert names == {f"llama.{jobset.ref.owner.uid}.slices"}
+    assert names == {f"llama.{jobset.ref.owner.uid}.sliceswaiting"}
     assert len(world.publisher.reports) <= 10
     world.settle(minutes=40, until=lambda: jobset.bound == {0})
     world.settle(minutes=2)
     last = world.publisher.reports[-1][1]
     assert (last.report.reason, last.report.message) == (
         "SlicesReady",
-        "1 of 1 slices ready, 4 of 4 pods run.",
+        (
+            "1 of 1 slices ready, 4 of 4 pods run; "
+            "waited 8 min: 7 min for stock of tpu-v6e-slice 4x4 in us-central2-b, 60 s for its creation."
+        ),
     )
+    ended = [told["message"] for told in map(over, (update for _, update in world.publisher.reports)) if told]
+    assert ended
+    assert all(message.startswith("Until ") for message in ended)
     count = len(world.publisher.reports)
     world.settle(minutes=60)
     assert len(world.publisher.reports) == count
+
+
+@pytest.mark.parametrize("suspended", [1, 30], ids=["for a minute", "until its slice is gone"])
+def test_that_a_jobset_was_suspended_is_over_as_soon_as_it_is_resumed(suspended: int) -> None:
+    world = World()
+    jobset = world.jobset_appears("llama")
+    world.settle(minutes=5)
+    world.suspends(jobset)
+    world.deliver()
+    assert summary(world.publisher.reports[-1][1])["message"].startswith("The JobSet is suspended")
+    world.settle(minutes=suspended)
+    world.resumes(jobset)
+    world.deliver()
+    last = world.publisher.reports[-1][1]
+    assert "suspended" not in summary(last)["message"]
+    told = over(last)
+    assert told is not None
+    assert told["message"].startswith(f"Until {world.clock.now():%H:%M:%S} UTC, for ")
+    assert "The JobSet is suspended" in told["message"]
 
 
 def test_a_jobset_that_waits_for_an_operator_is_reported_every_ten_minutes() -> None:

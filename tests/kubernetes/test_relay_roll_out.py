@@ -30,7 +30,7 @@ cp {kubeconfig} "$KUBECONFIG"
 KUBECTL = """#!/usr/bin/env bash
 [[ "$1" == rollout ]] || exec {kubectl} "$@"
 """
-EARLIER = ("ServiceAccount", "ClusterRoleBinding")
+EARLIER = {"ServiceAccount": account_of(CLUSTER), "ClusterRoleBinding": "tpu-slice-provisioner-relay"}
 """What releases up to 0.1 applied under the same names in every cluster."""
 PINNING = "mutatingadmissionpolicies,mutatingadmissionpolicybindings"
 
@@ -99,7 +99,9 @@ def stage(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def test_what_earlier_releases_had_in_every_cluster_is_replaced(stage: Stage, tmp_path: Path) -> None:
     stage.cluster.kubectl("delete", "clusterrolebinding", "tpu-slice-provisioner-relay", "--ignore-not-found")
     now = deployed(a_relay(cluster=CLUSTER, version="local"), tmp_path)
-    earlier = yaml.safe_load(yaml.safe_dump([the("Namespace", now), *(the(kind, now) for kind in EARLIER)]))
+    earlier = yaml.safe_load(
+        yaml.safe_dump([the("Namespace", now), *(the(kind, now, EARLIER[kind]) for kind in EARLIER)])
+    )
     the("ServiceAccount", earlier)["metadata"]["name"] = "relay"
     the("ClusterRoleBinding", earlier)["subjects"][0]["name"] = "relay"
     stage.apply(*earlier)

@@ -18,7 +18,8 @@ from tpu_slices.domain.model.slices import OwnerKind
 ROOT = Path(__file__).parents[2]
 MESSAGING: dict[str, Any] = yaml.safe_load((ROOT / "infra" / "messaging.yaml").read_text())
 ENVIRONMENT = {"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project"}
-ROLES = (the("ClusterRole"), the("Role"))
+ROLE = "tpu-slice-provisioner-relay"
+ROLES = (the("ClusterRole", name=ROLE), the("Role"))
 
 
 def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> None:
@@ -42,6 +43,10 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_nothing_else() -> N
         ("replicasets", "get"),
         ("mutatingadmissionpolicybindings", "get"),
         ("pods", "create"),
+        *(("tpuslices", verb) for verb in ("list", "create", "patch", "delete")),
+        *(("tpuworkloads", verb) for verb in ("list", "create", "patch", "delete")),
+        ("tpumirrors", "create"),
+        ("tpumirrors", "patch"),
     }
 
 
@@ -65,12 +70,12 @@ def test_the_relay_may_read_two_deployments_its_own_in_its_namespace_alone() -> 
     assert the("Role")["metadata"]["namespace"] == own["namespace"]
 
 
-@pytest.mark.parametrize("role", ["ClusterRole", "Role"])
-def test_each_role_is_bound_to_the_relays_service_account(role: str) -> None:
-    account, binding = the("ServiceAccount")["metadata"], the(f"{role}Binding")
+@pytest.mark.parametrize(("role", "name"), [("ClusterRole", ROLE), ("Role", "relay")])
+def test_each_role_is_bound_to_the_relays_service_account(role: str, name: str) -> None:
+    account, binding = the("ServiceAccount")["metadata"], the(f"{role}Binding", name=name)
     (subject,) = binding["subjects"]
     assert (subject["name"], subject["namespace"]) == (account["name"], account["namespace"])
-    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (role, the(role)["metadata"]["name"])
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (role, the(role, name=name)["metadata"]["name"])
     deployment = the("Deployment")
     assert deployment["metadata"]["namespace"] == account["namespace"]
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account["name"]

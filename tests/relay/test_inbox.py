@@ -24,7 +24,9 @@ from tpu_slices.domain.model.questions import (
     Question,
     RepeatQuestion,
 )
+from tpu_slices.domain.model.reasons import ReportReason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid
+from tpu_slices.domain.records.workloads import Announced
 from tpu_slices.domain.reporting.reports import report
 from tpu_slices.domain.reporting.waits import QueueState
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -42,6 +44,8 @@ class FakeCluster:
     jobsets: dict[str, Json] = field(default_factory=dict)
     events: list[Mapping[str, Any]] = field(default_factory=list)
     renewed: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    writes: list[str] = field(default_factory=list)
+    """The names of Events that were renewed, in order."""
     patches: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
     nodes: list[str] = field(default_factory=list)
     error: Exception | None = None
@@ -67,6 +71,7 @@ class FakeCluster:
     def renew(self, event: Mapping[str, Any]) -> None:
         self._fail()
         self.renewed[event["metadata"]["name"]] = event
+        self.writes.append(event["metadata"]["name"])
 
     def patch_group(self, owner: Owner, patch: Mapping[str, Any]) -> None:
         self._fail()
@@ -186,13 +191,38 @@ def test_the_nodes_of_a_pool_that_is_gone_are_deleted_in_a_self_managed_cluster(
     assert setup.cluster.nodes == [node for at, node in enumerate(nodes) if at not in gone]
 
 
-def test_reports_on_a_jobset_become_one_event_that_is_renewed(setup: Setup) -> None:
+def test_reports_on_a_jobset_for_one_reason_become_one_event_that_is_renewed(setup: Setup) -> None:
     for times in (1, 2):
         assert setup.handle(encode_report(DEMO, jobset_update(times=times))) == ["ack"]
     ((name, event),) = setup.cluster.renewed.items()
-    assert name == "llama.u-1.slices"
+    assert name == "llama.u-1.slicesprovisioning"
     assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == ("JobSet", "u-1")
     assert event["count"] == 2
+
+
+def once_ready(times: int) -> WorkloadUpdate:
+    before = jobset_update(times)
+    ended = Announced(reason=before.report.reason, message="It waits.", since=NOW - 41 * MINUTE, until=NOW)
+    made = replace(before.report, reason=ReportReason.READY, message="1 of 1 slices ready.")
+    return replace(before, report=made, at=NOW + MINUTE, since=NOW, ended=ended)
+
+
+def test_the_event_of_the_reason_before_says_until_when_and_for_how_long_it_applied(setup: Setup) -> None:
+    setup.handle(encode_report(DEMO, jobset_update(times=1)))
+    setup.handle(encode_report(DEMO, once_ready(times=2)))
+    before, now = setup.cluster.renewed.values()
+    assert before["message"] == f"Until {NOW:%H:%M:%S} UTC, for 41 min: It waits."
+    assert (before["type"], before["lastTimestamp"]) == ("Normal", f"{NOW:%Y-%m-%dT%H:%M:%SZ}")
+    assert (now["reason"], now["message"]) == ("SlicesReady", "1 of 1 slices ready.")
+
+
+def test_that_a_reason_is_over_is_written_once_however_often_a_report_is_renewed(setup: Setup) -> None:
+    setup.cluster.error = Temporary("away")
+    assert setup.handle(encode_report(DEMO, once_ready(times=2))) == ["nack"]
+    setup.cluster.error = None
+    for times in (2, 3, 4):
+        setup.handle(encode_report(DEMO, once_ready(times)))
+    assert list(setup.cluster.writes) == ["llama.u-1.slicesprovisioning", *["llama.u-1.slicesready"] * 3]
 
 
 def test_a_report_that_comes_late_does_not_overwrite_a_newer_one(setup: Setup) -> None:

@@ -24,7 +24,14 @@ from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.records.transitions import Transition
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import (
+    MirrorChanged,
+    MirrorConfirmed,
+    MirrorListed,
+    NodeGroupUpdate,
+    SliceUpdate,
+    WorkloadUpdate,
+)
 from tpu_slices.wire.messages import (
     MOST_BYTES,
     VERSION,
@@ -39,6 +46,7 @@ from tpu_slices.wire.messages import (
     encode_echo_request,
     encode_fact,
     encode_join_request,
+    encode_mirror,
     encode_node_group,
     encode_question,
     encode_reconcile_request,
@@ -171,6 +179,9 @@ def test_a_token_that_is_none_is_refused_without_it(changes: dict[str, Any], tol
         "echo_question",
         "join/question",
         "join/ended",
+        "mirror/changed",
+        "mirror/listed",
+        "mirror/confirmed",
     ],
 )
 def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: str) -> None:
@@ -182,6 +193,8 @@ def test_the_recorded_form_of_a_message_to_the_relay_is_read_and_written(name: s
             assert same_bytes(encode_report(DEMO, report), recorded)
         case NodeGroupUpdate() as status:
             assert same_bytes(encode_node_group(DEMO, status), recorded)
+        case MirrorChanged() | MirrorListed() | MirrorConfirmed() as told:
+            assert same_bytes(encode_mirror(DEMO, told), recorded)
         case question:
             assert same_bytes(encode_question(DEMO, question), recorded)
 

@@ -13,6 +13,7 @@ from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
 from tpu_slices.domain.records.claims import NO_CLAIM, Rejection
 from tpu_slices.domain.records.hosts import Asked, Departure, digest_of
+from tpu_slices.domain.records.mirror import mirror_digest
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.wire.documents import decode, encode, native
 
@@ -257,7 +258,8 @@ def test_the_document_of_a_slice() -> None:
     """As the console shows it, there sorted by name."""
     record = a_slice()
 
-    assert encode(record) == {**A_SLICE, "hosts_digest": record.hosts_digest}
+    summed = {"hosts_digest": record.hosts_digest, "mirror_digest": mirror_digest(record)}
+    assert encode(record) == {**A_SLICE, **summed}
     assert record.hosts_digest != 0
     assert decode(SliceRecord, encode(record)) == record
 
@@ -278,7 +280,8 @@ def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_t
         "claim": native(NO_CLAIM),
     }
 
-    assert document == {**A_SLICE, **own, "hosts_digest": a_slice().hosts_digest}
+    summed = {"hosts_digest": a_slice().hosts_digest, "mirror_digest": mirror_digest(record)}
+    assert document == {**A_SLICE, **own, **summed}
     assert document["pool"] == document["id"]
     assert decode(SliceRecord, document) == record
 

@@ -90,6 +90,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "changed_workloads": lambda: store.changed_workloads(cluster, now, 1),
         "having": lambda: store.having(cluster, [ClaimId("tpu-none-0-aaaaaaaaaaaaa")]),
         "digests": lambda: store.digests(cluster),
+        "mirror_digest": lambda: store.mirror_digest(cluster),
         "demand_digests": lambda: store.demand_digests(cluster),
         "report_queues": lambda: store.report_queues(cluster, now),
         "due_reports": lambda: store.due_reports(queue, now, 1),

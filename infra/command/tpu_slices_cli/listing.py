@@ -27,6 +27,7 @@ from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Names, SliceStore
 from tpu_slices.wire.documents import encode
+from tpu_slices_cli import mirrored
 from tpu_slices_cli.completion import complete_clusters, complete_names, complete_namespaces
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
@@ -154,6 +155,12 @@ def names_of(record: SliceRecord) -> set[str]:
     show_default=True,
     help="Seconds between two refreshes with --watch.",
 )
+@click.option(
+    "--from-cluster",
+    is_flag=True,
+    help="Read the mirror in the cluster of kubectl's current context, with your rights there alone, and no Firestore.",
+)
+@click.option("--context", metavar="NAME", help="The same, in the cluster of another context of the kubeconfig.")
 @click.pass_obj
 def list_command(  # noqa: PLR0913 - one for each option
     session: Session,
@@ -169,6 +176,8 @@ def list_command(  # noqa: PLR0913 - one for each option
     output: str,
     watch: bool,
     interval: float,
+    from_cluster: bool,
+    context: str | None,
 ) -> None:
     """List slices with their Job, phase, hosts, reason and message.
 
@@ -182,18 +191,17 @@ def list_command(  # noqa: PLR0913 - one for each option
     """  # noqa: D301 - click keeps the line breaks after this mark
     if everywhere and namespace:
         raise click.UsageError("--all-namespaces and --namespace exclude each other")
-    matching = Filter(
-        clusters=session.clusters(cluster),
-        namespace=namespace,
-        owner=owner,
-        names=names,
-        phases=frozenset(Phase(phase) for phase in phases),
-        gone=gone,
-    )
-    if watch:
-        _watch(matching, session, interval, output=output, by=sort_by)
-    else:
-        _print(matching, session, output=output, by=sort_by)
+    narrowed: dict[str, Any] = {"namespace": namespace, "owner": owner, "names": names}
+    narrowed["phases"] = frozenset(Phase(phase) for phase in phases)
+    if from_cluster or context:
+        mirrored.list_mirrored(mirrored.Asked(context=context, **narrowed), output, more=watch or gone or bool(cluster))
+        return
+    with mirrored.offered_instead():
+        matching = Filter(clusters=session.clusters(cluster), gone=gone, **narrowed)
+        if watch:
+            _watch(matching, session, interval, output=output, by=sort_by)
+        else:
+            _print(matching, session, output=output, by=sort_by)
 
 
 def _print(matching: Filter, session: Session, *, output: str, by: str) -> None:

@@ -59,6 +59,8 @@ class FakeCluster:
         self.ends_pods = True
         """Whether kubelets end pods that are being deleted."""
         self.pinning: Pinning | None = Pinning.POLICY
+        self.mirrored: int | None = None
+        """The digest of the mirror that its relay keeps; None: it keeps none."""
         """By what pods with chips are kept to their hosts, as far as the relay can tell."""
         self.runs_relays(1)
 

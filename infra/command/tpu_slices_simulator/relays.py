@@ -40,6 +40,9 @@ class ApiServer(Protocol):
     @property
     def pinning(self) -> Pinning | None: ...
 
+    @property
+    def mirrored(self) -> int | None: ...
+
     def nodes_of(self, pool: Pool) -> Collection[str]: ...
 
     def chip_pods_on(self, node: str, *, exactly: bool) -> Sequence[HostPod]: ...
@@ -56,6 +59,7 @@ class FakeRelay:
 
     def __init__(self, cluster: ClusterId, server: ApiServer, clock: Clock) -> None:
         self.queue = FactQueue(cluster, pinning=lambda: server.pinning)
+        self.queue.mirrored = lambda: server.mirrored
         self._server, self._clock = server, clock
         self._tokens = Tokens(server.bootstrap, clock.now)
         self._looks = Looks(server, clock.now, in_turn)

@@ -23,6 +23,7 @@ from tpu_slices.domain.planning.pool_labels import labels_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.looking import Told
+from tpu_slices.flows.mirror.telling import mirroring
 from tpu_slices.flows.receive import receive
 from tpu_slices.flows.reconcile import reconcile_in_turn
 from tpu_slices.flows.round_trip import echo_reconciled
@@ -72,18 +73,17 @@ class System:
         """With the times at which they arrive and were published."""
         self._log_entries: list[tuple[datetime, FakeOperation]] = []
         """Operations that ended, and when the entry of GKE's audit log on each arrives."""
-        self._taken_requests = 0
-        self._taken_questions = 0
-        self._taken_statuses = 0
+        self._taken_requests = self._taken_questions = self._taken_statuses = 0
         self.api_server = ApiServer(self.cluster)
         self._writer = NodeGroupWriter(self.api_server, self.api_server.lacks_chips)
         self._with_nodes: dict[PoolName, PoolKey] = {}
         self._bare: set[PoolName] = set()
         """The pools whose nodes lack our labels, as those of the pool were replaced."""
+        publisher = cast("Any", Fused(self.publisher, self.fuse))
         self.deps = ReconcileDeps(
-            store=cast("Any", Fused(self.store, self.fuse)),
+            store=mirroring(cast("Any", Fused(self.store, self.fuse)), publisher, self.clock),
             backend=cast("Any", Fused(self.backend, self.fuse)),
-            publisher=cast("Any", Fused(self.publisher, self.fuse)),
+            publisher=publisher,
             clock=self.clock,
         )
         self.store.put_settings(settings)

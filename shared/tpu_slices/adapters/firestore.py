@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 from google.api_core.exceptions import AlreadyExists, FailedPrecondition, NotFound
+from google.auth.exceptions import GoogleAuthError
 from google.cloud.firestore import Client, DocumentReference, WriteBatch
 
 from tpu_slices.adapters.firestore_documents import (
@@ -44,6 +45,7 @@ from tpu_slices.adapters.firestore_queries import (
     PAID_SLICES,
     SLICES_FOR_REASONS,
     SLICES_IN_PHASE,
+    SLICES_SHOWN,
     SLOTS,
     TOLD_ALIKE,
     TOLD_IN_CLUSTER,
@@ -51,6 +53,7 @@ from tpu_slices.adapters.firestore_queries import (
     UNCONFIRMED_IN_CLUSTER,
     UNCONFIRMED_IN_NAMESPACE,
     WANTING,
+    WORKLOADS_SHOWN,
 )
 from tpu_slices.adapters.firestore_reads import by_claim, named, one
 from tpu_slices.adapters.firestore_turns import FirestoreTurns
@@ -67,7 +70,7 @@ from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.ports.errors import Permanent, StaleRecord
+from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import CLAIMS_AT_ONCE, Alike, Change, Found, Names, Record, Revision, Stored, Together
 from tpu_slices.wire.cluster_settings import accepted_key, decode_settings, pause_key, settings_key, with_pause
@@ -99,8 +102,11 @@ _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def connect(project: str) -> Client:
-    """Return a client; with FIRESTORE_EMULATOR_HOST it uses the emulator."""
-    return Client(project=project)
+    """Return a client; with FIRESTORE_EMULATOR_HOST it uses the emulator. Temporary: there are no credentials."""
+    try:
+        return Client(project=project)
+    except GoogleAuthError as error:
+        raise Temporary(f"Firestore: {error}") from error
 
 
 class FirestoreStore(FirestoreTurns):
@@ -246,6 +252,9 @@ class FirestoreStore(FirestoreTurns):
         demand, standings = self._sums(TOLD_IN_CLUSTER, cluster, _LIVE)
         hosts = self._sum(HOSTS_IN_CLUSTER, cluster)
         return {Family.WORKLOADS: standings, Family.DEMAND: demand, Family.HOSTS: hosts}
+
+    def mirror_digest(self, cluster: ClusterId) -> int:
+        return self._sum(SLICES_SHOWN, cluster, 0) + self._sum(WORKLOADS_SHOWN, cluster, 0)
 
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         prefix = key(WorkloadRecord, cluster, "").id

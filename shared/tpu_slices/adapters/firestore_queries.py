@@ -14,6 +14,7 @@ from tpu_slices.wire.documents import (
     DUE_QUEUE,
     HEARS,
     HOSTS_DIGEST,
+    MIRROR_DIGEST,
     OFFERS,
     PAID_SINCE,
     REPORT_QUEUE,
@@ -152,6 +153,9 @@ BOUGHT_IN_NAMESPACE = Query(
 )
 IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_IDLE)
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
+_SHOWN: tuple[tuple[str, Operator], ...] = (("cluster", "=="), (MIRROR_DIGEST, ">"))
+SLICES_SHOWN = Query(collection="slices", where=_SHOWN, order=MIRROR_DIGEST)
+WORKLOADS_SHOWN = Query(collection="workloads", where=_SHOWN, order=MIRROR_DIGEST)
 
 QUERIES = (
     CLAIMED,
@@ -193,6 +197,8 @@ QUERIES = (
     BOUGHT_IN_NAMESPACE,
     IDLE_IN_CLUSTER,
     HOSTS_IN_CLUSTER,
+    SLICES_SHOWN,
+    WORKLOADS_SHOWN,
 )
 
 EXPIRING = ("workloads", "slices", "rejected")

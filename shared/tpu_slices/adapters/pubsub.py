@@ -16,12 +16,13 @@ from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
-from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import AnyMirror, NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
     Message,
     encode_answer,
     encode_echo_request,
     encode_join_request,
+    encode_mirror,
     encode_node_group,
     encode_question,
     encode_reconcile_request,
@@ -89,6 +90,9 @@ class PubSubPublisher:
 
     def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
         self._publish(Topic.UPDATES, cluster, [encode_node_group(cluster, update)])
+
+    def announce_mirror(self, cluster: ClusterId, told: Collection[AnyMirror]) -> None:
+        self._publish(Topic.UPDATES, cluster, (encode_mirror(cluster, each) for each in told))
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._publish(

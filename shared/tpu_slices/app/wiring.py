@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tpu_slices.adapters.clock import SystemClock
 from tpu_slices.app.settings import Settings
+from tpu_slices.flows.mirror.telling import mirroring
 from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
@@ -19,11 +20,9 @@ def build_intake_deps(settings: Settings) -> IntakeDeps:
     """Return the dependencies of `receive`: store, publisher and clock."""
     from tpu_slices.adapters import firestore, pubsub
 
-    return IntakeDeps(
-        store=firestore.FirestoreStore(firestore.connect(settings.project)),
-        publisher=pubsub.PubSubPublisher(pubsub.connect_publisher(), settings.project),
-        clock=SystemClock(),
-    )
+    publisher, clock = pubsub.PubSubPublisher(pubsub.connect_publisher(), settings.project), SystemClock()
+    store = firestore.FirestoreStore(firestore.connect(settings.project))
+    return IntakeDeps(store=mirroring(store, publisher, clock), publisher=publisher, clock=clock)
 
 
 def build_reconcile_deps(settings: Settings) -> ReconcileDeps:

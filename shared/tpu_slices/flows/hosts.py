@@ -19,7 +19,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.counting import Counted, decided
 from tpu_slices.flows.outcomes import Reconciled, announce
-from tpu_slices.flows.report import update_of
+from tpu_slices.flows.report import update_of, with_change_told
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Found, Stored
@@ -173,7 +173,7 @@ def _changes(stored: Stored[SliceRecord], count: NewCount, deps: IntakeDeps) -> 
             told = _with_recorded(told, claim, workloads[occupant.owner.uid])
     elif count.is_news:
         yield Change(stored, occupancy.with_hosts(count))
-    yield from (Change(*each) for each in told)
+    yield from (Change(known, with_change_told(known.value, after, deps)) for known, after in told)
 
 
 def with_free_name(record: SliceRecord, deps: IntakeDeps) -> SliceRecord:

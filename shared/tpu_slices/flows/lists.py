@@ -28,6 +28,7 @@ from tpu_slices.domain.reconciling.inventory import QUESTIONS_PER_LIST, lacking,
 from tpu_slices.domain.records.heartbeats import SILENT_AFTER, RelayHeartbeat, with_heartbeat, with_listed
 from tpu_slices.flows import edits
 from tpu_slices.flows.hosts import hosts_listed
+from tpu_slices.flows.mirror.listing import confirm_mirror, with_mirror_compared
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.store import Change, Stored
 
@@ -47,9 +48,13 @@ def heard(
     now, recorded = deps.clock.now(), deps.store.digests(cluster) if beat.digests else {}
     before = stored.value if stored else RelayHeartbeat.of(cluster)
     after = with_heartbeat(before, beat, recorded, told_at)
+    if after is not before:
+        after = with_mirror_compared(after, beat, told_at, deps)
     asked = tuple(Family) if beat.first else ()
     deps.store.commit(Change(stored, _asked(after, asked, now)))
     _ask(asked, now, cluster, deps)
+    if after.mirror is not None and after.mirror.agreed_at == told_at:
+        confirm_mirror(cluster, told_at, deps.publisher)
     _wake_if_stale(before, after, deps)
 
 

@@ -32,6 +32,7 @@ from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
 from tpu_slices.flows.outcomes import Reconciled
+from tpu_slices.flows.report import with_change_told
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.ports.deps import IntakeDeps
@@ -138,6 +139,7 @@ def _slices_wanted(
     records |= _hearing(owner.uid, asked.before, cluster, deps)
     now = deps.clock.now()
     news = {claim for claim, record in records.items() if _is_news(record, now)}
+    change = replace(change, workload=with_change_told(workload, change.workload, deps))
     _save(change, known, slices, deps)
     deps.publisher.request_reconcile(cluster, sorted({*change.slices, *slices.unreadable, *news}), owner.uid)
 
@@ -220,5 +222,6 @@ def _changed(
         return
     record = demand.changed(fact, known.value if known else None, now, cluster)
     if record is not None:
+        record = with_change_told(known.value if known else None, record, deps)
         deps.store.commit(Change(known, record))
         deps.publisher.request_reconcile(cluster, sorted(concerned(record, deps)))

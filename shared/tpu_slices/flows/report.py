@@ -321,10 +321,24 @@ def _postpone(stored: Stored[WorkloadRecord], deps: ReconcileDeps) -> None:
 
 def with_announced(workload: WorkloadRecord, made: Report, now: datetime) -> WorkloadRecord:
     """Return the record of a JobSet whose report is announced now."""
-    count = workload.announced_count + 1
-    return replace(
-        workload, report=made, next_report_at=next_report(made, workload, now), announced_at=now, announced_count=count
-    )
+    return replace(workload.with_announced(made, now), next_report_at=next_report(made, workload, now))
+
+
+def with_change_told(before: WorkloadRecord | None, after: WorkloadRecord, deps: IntakeDeps) -> WorkloadRecord:
+    """Return the record of a workload that is suspended or resumed, with the report that is announced of that at once.
+
+    Else the last one would be told as the present until the next sweep, which reports once more. Nothing is announced
+    of a workload of which nothing was.
+    """
+    changed = before is not None and before.state is not after.state and not after.state.ended
+    if not changed or after.announced_at is None:
+        return after
+    made, now = _report_from(after, _read(after, deps), QueueStates(deps), deps), deps.clock.now()
+    if not is_news(made, after, now):
+        return after
+    told = after.with_announced(made, now)
+    deps.publisher.announce_workloads(after.cluster, [update_of(told, made)])
+    return told
 
 
 def update_of(workload: WorkloadRecord, made: Report) -> WorkloadUpdate:
@@ -334,4 +348,6 @@ def update_of(workload: WorkloadRecord, made: Report) -> WorkloadUpdate:
         report=made,
         at=workload.announced_at,
         count=workload.announced_count,
+        since=workload.announced.since if workload.announced else None,
+        ended=workload.ended,
     )

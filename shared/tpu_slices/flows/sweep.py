@@ -31,6 +31,7 @@ from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.lists import ask_for_lists, ask_under_new_settings
+from tpu_slices.flows.mirror.listing import list_mirror
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
@@ -113,6 +114,7 @@ def sweep(cluster: ClusterId, deps: ReconcileDeps) -> Swept:
     |                                                                | check the inventory, if that is due          |
     |                                                                | ask for lists, if records differ from what   |
     |                                                                | the relay sees                               |
+    |                                                                | tell all of the mirror, if it differs        |
 
     Whatever is raised for one duty is that duty's failure: the others are done. GKE is asked last: it may answer late.
     """
@@ -177,6 +179,11 @@ def _asks_for_demand(of: SweptCluster) -> Did:
 
 def _asks_for_lists(of: SweptCluster) -> Did:
     return Did(asked=ask_for_lists(of.cluster, of.deps))
+
+
+def _lists_mirror(of: SweptCluster) -> Did:
+    list_mirror(of.settings, of.deps)
+    return Did()
 
 
 def _settles_slots(of: SweptCluster) -> Did:
@@ -329,4 +336,5 @@ AFTER_REPORTS = (
     Duty("demand under new settings", _asks_for_demand, contended=True),
     Duty("inventory check", _checks_inventory),
     Duty("lists", _asks_for_lists, contended=True),
+    Duty("mirror", _lists_mirror, contended=True),
 )

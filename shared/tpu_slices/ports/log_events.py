@@ -72,6 +72,9 @@ class LogEvent(StrEnum):
     HELD_BACK_TOLD = "held_back.told"  # that a workload changes too often, and waits for that
     HELD_BACK_FAILED = "held_back.failed"
     PINNING_UNKNOWN = "pinning.unknown"  # by what pods are kept to the hosts that are meant for them
+    MIRROR_LISTED = "mirror.listed"
+    MIRROR_OFF = "mirror.off"  # its kinds are not installed, or may not be written
+    MIRROR_FAILED = "mirror.failed"
     # the relay itself
     PROBES_STARTED = "probes.started"
     PROBES_FAILED = "probes.failed"

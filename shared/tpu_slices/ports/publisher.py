@@ -12,8 +12,9 @@ from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
+from tpu_slices.domain.records.mirror import Mirrored
 from tpu_slices.domain.records.transitions import Transition
-from tpu_slices.domain.records.workloads import Report
+from tpu_slices.domain.records.workloads import Announced, Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +31,17 @@ class SliceUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadUpdate:
-    """A report on a JobSet, announced to its cluster's relay, which posts or renews one Kubernetes Event."""
+    """A report on a JobSet, announced to its cluster's relay, which posts or renews the Event of its reason."""
 
     owner: Owner
     report: Report
     at: datetime
     count: int
     """The number of announcements about the JobSet, this one included."""
+    since: datetime | None = None
+    """When the first one for its reason was; None: that is not known."""
+    ended: Announced | None = None
+    """What was announced before, for another reason, which is over; None: nothing, or that is not known."""
 
     def came_late(self, last_count: int, last_at: datetime) -> bool:
         """Return whether it was announced before the last one that came: by its number, and by its time.
@@ -54,6 +59,41 @@ class NodeGroupUpdate:
     slice_id: ClaimId
     status: NodeGroupStatus
     at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorChanged:
+    """What objects of the cluster's mirror are to be from now on, told as the records change."""
+
+    objects: tuple[Mirrored, ...]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorListed:
+    """All objects of the mirror within a range of keys: what else is there is of no record."""
+
+    objects: tuple[Mirrored, ...]
+    after: str | None
+    """The range begins after this key; None: with the first one."""
+    up_to: str | None
+    """The last key of the range; None: the range has no end."""
+    at: datetime
+    """The records were read later."""
+
+    def within(self, key: str) -> bool:
+        """Return whether a key is in the range."""
+        return (self.after is None or key > self.after) and (self.up_to is None or key <= self.up_to)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorConfirmed:
+    """The records were, at this time, as the relay's last heartbeat says that its mirror is."""
+
+    at: datetime
+
+
+AnyMirror = MirrorChanged | MirrorListed | MirrorConfirmed
 
 
 class Publisher(Protocol):
@@ -92,6 +132,9 @@ class Publisher(Protocol):
 
     def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
         """Announce the status of a TPUNodeGroup to the cluster's relay."""
+
+    def announce_mirror(self, cluster: ClusterId, told: Collection[AnyMirror]) -> None:
+        """Announce to the cluster's relay what its mirror is to show."""
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         """Ask the cluster's relay for an Echo by the way that updates take."""

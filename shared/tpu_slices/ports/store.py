@@ -281,6 +281,9 @@ class SliceStore(Protocol):
         They are the sums of `WorkloadRecord.standing`, `WorkloadRecord.demand_digest` and `SliceRecord.hosts_digest`.
         """
 
+    def mirror_digest(self, cluster: ClusterId) -> int:
+        """Return the sum of the `mirror_digest` of all slices and workloads, in two calls."""
+
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         """Return the `WorkloadRecord.demand_digest` of each workload that has one, read in pages."""
 
@@ -363,7 +366,6 @@ class SettingsWritten:
     """The current settings document of a cluster, and the last one that `SettingsStore.write` wrote."""
 
     document: Document | None
-    """None: there is none."""
     revision: Revision | None
     accepted: Document | None
 

@@ -21,6 +21,7 @@ from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.matching import hears, offers, tells, wants
+from tpu_slices.domain.records.mirror import mirror_digest
 from tpu_slices.domain.records.queues import chips_line, due_queue, queue_name, slot_pool, slot_queue
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
@@ -43,6 +44,9 @@ CHIPS_BOUGHT = "chips_bought"
 CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
 """The fields of a slice that Firestore sums up."""
+MIRROR_DIGEST = "mirror_digest"
+"""The field of slices and workloads that Firestore sums up to compare the mirror with. A release that shows anything
+else, or otherwise, names it anew: so documents of the one before count as not whole."""
 WANTS = "wants"
 OFFERS = "offers"
 """The fields of a slice by which a claim that waits and a slice that goes find each other (`records.matching`)."""
@@ -146,7 +150,8 @@ def encode(record: Record) -> Fields:
 
 def is_whole(kind: Any, document: Mapping[str, Any]) -> bool:
     """Return whether a document has every field of its record, so that only those that change need be written."""
-    return document.get("schema") == SCHEMA and document.keys() >= frozenset(_names(kind))
+    summed = {MIRROR_DIGEST} if kind in (SliceRecord, WorkloadRecord) else set[str]()
+    return document.get("schema") == SCHEMA and document.keys() >= {*_names(kind), *summed}
 
 
 def encode_change(before: Record, after: Record) -> Fields:
@@ -273,6 +278,7 @@ def _derived(record: Record) -> Fields:
             CHIPS_LINE: chips_line(record.cluster, record.owner.namespace) if record.awaits_chips else None,
             DEMAND_DIGEST: record.demand_digest,
             STANDING: record.standing,
+            MIRROR_DIGEST: mirror_digest(record),
         }
     if not isinstance(record, SliceRecord):
         return {}
@@ -285,6 +291,7 @@ def _derived(record: Record) -> Fields:
         CHIPS_BOUGHT: record.chips_bought,
         CHIPS_IDLE: record.chips_idle,
         HOSTS_DIGEST: record.hosts_digest,
+        MIRROR_DIGEST: mirror_digest(record),
         PAID_SINCE: paid_since(record),
         SLOT_QUEUE: slot_queue(record),
         SLOT_POOL: slot_pool(record),

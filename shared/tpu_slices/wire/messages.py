@@ -34,7 +34,7 @@ from tpu_slices.domain.model.questions import (
 )
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import AnyMirror, NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.bounds import beyond_bounds
 from tpu_slices.wire.validation import Adapters, first_error
 
@@ -88,7 +88,7 @@ class JoinRequest:
 
 
 AnyRequest = ReconcileRequest | EchoRequest | JoinRequest
-Update = SliceUpdate | WorkloadUpdate | NodeGroupUpdate
+Update = SliceUpdate | WorkloadUpdate | NodeGroupUpdate | AnyMirror
 
 
 def _by_name(*kinds: type[Any]) -> Mapping[str, type[Any]]:
@@ -152,6 +152,10 @@ def encode_report(cluster: ClusterId, update: WorkloadUpdate) -> Message:
 
 def encode_node_group(cluster: ClusterId, update: NodeGroupUpdate) -> Message:
     return _encode(update, cluster=cluster, **about_owner(update.owner), slice=update.slice_id)
+
+
+def encode_mirror(cluster: ClusterId, told: AnyMirror) -> Message:
+    return _encode(told, cluster=cluster)
 
 
 def encode_question(cluster: ClusterId, question: AnyQuestion) -> Message:

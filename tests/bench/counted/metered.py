@@ -137,7 +137,7 @@ ONE = {
     *("phase_count", "reason_count", "oldest_since", "paid_longest"),
 }
 """One document, or a number that the server makes of up to 1,000 entries of an index."""
-FIXED = {**dict.fromkeys(ONE, 1), "commit": 0, "reject": 0, "settings": 2, "digests": 2}
+FIXED = {**dict.fromkeys(ONE, 1), "commit": 0, "reject": 0, "settings": 2, "digests": 2, "mirror_digest": 2}
 """With the settings the pause is read; digests are sums over the workloads at once, and one over the slices."""
 
 

@@ -68,7 +68,7 @@ def test_the_first_of_those_on_a_slices_hosts_is_named() -> None:
     others = ready(hosts=some_hosts(occupants=(GUEST, another)))
     assert decided(
         others, Running(None), heard(workloads={GUEST.owner.uid: a_jobset(uid=GUEST.owner.uid)})
-    ).message.startswith(GUEST.owner.full_name)
+    ).message.startswith(f"Its hosts are used by {GUEST.owner.full_name}")
 
 
 def test_hosts_are_awaited_since_the_first_that_was_missing() -> None:

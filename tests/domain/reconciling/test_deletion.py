@@ -45,7 +45,7 @@ def answered(at: datetime = ASKED, **hosts: Any) -> Attempt:
 
 
 def evidence(**changes: Any) -> Evidence:
-    return Evidence(**{"users": NOBODY, "relay": HEARD, **changes})
+    return Evidence(**{"users": NOBODY, "relay": HEARD, "namespace": "research", **changes})
 
 
 def judged(pool: Attempt, known: Evidence) -> tuple[Step, Reason]:

@@ -136,7 +136,10 @@ def test_a_pool_that_nobody_uses_any_more_is_deleted_in_the_end(
     for _ in range(120):
         gone = Users((), tuple(each for each in left.restarting if now - each.at < LIMITS.restart_grace))
         found = assess(
-            pool, Evidence(users=gone, relay=RelayHeard(last_at=now, since=uninterrupted_since)), now, LIMITS
+            pool,
+            Evidence(users=gone, relay=RelayHeard(last_at=now, since=uninterrupted_since), namespace="research"),
+            now,
+            LIMITS,
         )
         steps.append(found.step)
         if found.step is DELETE:

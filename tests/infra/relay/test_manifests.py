@@ -102,8 +102,8 @@ def test_its_service_account_has_a_name_that_no_other_clusters_relay_has(cluster
 
     assert the("ServiceAccount", manifests)["metadata"]["name"] == f"relay-{cluster}"
     assert the("Deployment", manifests)["spec"]["template"]["spec"]["serviceAccountName"] == f"relay-{cluster}"
-    for binding in ("ClusterRoleBinding", "RoleBinding"):
-        [subject] = the(binding, manifests)["subjects"]
+    for binding, name in (("ClusterRoleBinding", "tpu-slice-provisioner-relay"), ("RoleBinding", "relay")):
+        [subject] = the(binding, manifests, name)["subjects"]
         assert subject == {"kind": "ServiceAccount", "name": f"relay-{cluster}", "namespace": NAMESPACE}
     subject_of_the_token = f"ns/{NAMESPACE}/sa/relay-{cluster}"
     assert len(subject_of_the_token) <= 127, "the longest subject of a workload identity"
@@ -229,7 +229,7 @@ def test_a_self_managed_clusters_relay_watches_groups_and_has_the_rights_for_the
     manifests = built(tmp_path / "relay" / "own")
 
     assert environment(manifests)["HOSTS_IN"] == "projects/shop/locations/us-central1"
-    assert the("CustomResourceDefinition", manifests)["metadata"]["name"] == "tpunodegroups.tpu.google.com"
+    assert the("CustomResourceDefinition", manifests, "tpunodegroups.tpu.google.com")
     role = the("ClusterRoleBinding", manifests, "tpu-slice-provisioner-relay-self-managed")
     assert [each["name"] for each in role["subjects"]] == ["relay-own"]
 

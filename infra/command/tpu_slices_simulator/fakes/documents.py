@@ -20,7 +20,7 @@ from tpu_slices.ports.errors import Permanent, StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Found, Record, Revision, Stored
 from tpu_slices.wire import documents
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
-from tpu_slices.wire.documents import Fields, Key, decode_at, encode, encode_change, key, key_of
+from tpu_slices.wire.documents import Fields, Key, decode_at, encode, encode_change, is_whole, key, key_of
 from tpu_slices_simulator.fakes import firestore_rules
 from tpu_slices_simulator.fakes.firestore_rules import Written
 
@@ -177,8 +177,9 @@ class FakeDocuments:
         document = self._documents.get(place)
         if document is None or document.revision in self._decoded:
             return self._decoded[document.revision] if document else None
+        whole = is_whole(kind, document.fields)
         return self._decoded.setdefault(
-            document.revision, Stored(self._record(kind, place, document), document.revision)
+            document.revision, Stored(self._record(kind, place, document), document.revision, whole)
         )
 
     def _record(self, kind: type[R], place: Key, document: KeptDocument) -> R:

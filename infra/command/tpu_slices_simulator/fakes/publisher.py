@@ -12,11 +12,12 @@ from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
-from tpu_slices.ports.publisher import NodeGroupUpdate, SliceUpdate, WorkloadUpdate
+from tpu_slices.ports.publisher import AnyMirror, NodeGroupUpdate, SliceUpdate, WorkloadUpdate
 from tpu_slices.wire.messages import (
     encode_answer,
     encode_echo_request,
     encode_join_request,
+    encode_mirror,
     encode_node_group,
     encode_question,
     encode_reconcile_request,
@@ -42,6 +43,7 @@ class FakePublisher:
         self.updates: list[SliceUpdate] = []
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
         self.node_groups: list[tuple[ClusterId, NodeGroupUpdate]] = []
+        self.mirror: list[AnyMirror] = []
         self.questions: list[tuple[ClusterId, AnyQuestion]] = []
         self.tries: list[tuple[ClusterId, EchoQuestion]] = []
         """Of the way that updates take, not yet delivered."""
@@ -99,6 +101,11 @@ class FakePublisher:
         self._fail_if_asked()
         check(partial(encode_node_group, cluster), [update])
         self.node_groups.append((cluster, update))
+
+    def announce_mirror(self, cluster: ClusterId, told: Collection[AnyMirror]) -> None:
+        self._fail_if_asked()
+        check(partial(encode_mirror, cluster), told)
+        self.mirror.extend(told)
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._fail_if_asked()

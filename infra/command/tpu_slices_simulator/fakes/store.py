@@ -183,6 +183,11 @@ class FakeStore(FakeTurns):
             Family.HOSTS: self._sum(cluster, documents.HOSTS_DIGEST),
         }
 
+    def mirror_digest(self, cluster: ClusterId) -> int:
+        workloads = self._matching(WorkloadRecord, lambda it: it.get("cluster") == cluster)
+        told: int = sum(self._documents[at].fields.get(documents.MIRROR_DIGEST, 0) for at in workloads)
+        return told + self._sum(cluster, documents.MIRROR_DIGEST)
+
     def demand_digests(self, cluster: ClusterId) -> Mapping[WorkloadUid, int]:
         self._answer()
         return self._computed(WorkloadRecord, ("demand", cluster), lambda: self._demand_digests(cluster))

@@ -337,6 +337,8 @@ class Heartbeat:
     """It is the relay's first one since it started: what happened before may have gone unreported."""
     pinning: Pinning | None = None
     """None: it is not known."""
+    mirrored: int | None = None
+    """The sum of the digests of the mirror's objects (`records.mirror`); None: it keeps no mirror, or not yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -118,6 +118,10 @@ class Owner:
         """`NAMESPACE/NAME`."""
         return f"{self.namespace}/{self.name}"
 
+    def told_in(self, namespace: str) -> str:
+        """Return how people of a namespace are told of it: those of another one learn nobody's name."""
+        return self.full_name if namespace == self.namespace else "a workload of another namespace"
+
     def job_name(self, replicated_job: str, job_index: int) -> str:
         """Return the name of one of its Jobs, or of a group's leader pod, as its controller builds it."""
         match self.kind:

@@ -30,3 +30,12 @@ def duration(length: timedelta) -> str:
     seconds = int(length.total_seconds())
     unit, size = next(((unit, size) for unit, size in _UNITS.items() if seconds % size == 0), ("second", 1))
     return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
+
+
+def lasting(length: timedelta) -> str:
+    """Return about how long something took, as in `45 s`, `41 min` or `3 h 20 min`."""
+    seconds = max(0, round(length.total_seconds()))
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"

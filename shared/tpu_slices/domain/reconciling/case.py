@@ -157,6 +157,7 @@ class Situation:
         return Evidence(
             users=present.without(self.record.owner.uid) if self.record.release_requested else present,
             relay=self.known.relay,
+            namespace=self.record.owner.namespace,
             forced=self.record.release_forced,
             released=self.record.release_requested,
             stopped=self.known.stopped,

@@ -176,8 +176,8 @@ class Case(Situation):
         if not self.whole:
             return self._incomplete(spec, seen)
         if record.lent and not record.owner.kind.declares:
-            user = record.current.hosts.occupants[0].owner.full_name
-            return Arm(Reason.USED_BY_OTHERS, f"{user} is on its hosts, and cannot have them.", served)
+            user = record.current.hosts.occupants[0].owner.told_in(record.owner.namespace)
+            return Arm(Reason.USED_BY_OTHERS, f"Its hosts are used by {user}, which cannot have them.", served)
         if not same_request(seen.fingerprint, record.spec):
             return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
         if self.leader_should_be_here:

@@ -45,6 +45,8 @@ class Evidence:
 
     users: Users
     relay: RelayHeard
+    namespace: str
+    """Of the slice: people there are told of it."""
     forced: bool = False
     """An operator takes it upon themselves that nobody uses it."""
     released: bool = False
@@ -99,13 +101,15 @@ def assess(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> 
 
 def _in_use(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment | None:
     if evidence.users.present:
-        names = ", ".join(each.owner.full_name for each in evidence.users.present[:3])
+        told = dict.fromkeys(each.owner.told_in(evidence.namespace) for each in evidence.users.present[:3])
+        names = ", ".join(told)
         return Assessment(Step.WAIT, Reason.OCCUPIED, f"{names} runs on its hosts", now + limits.resync_after)
     if evidence.users.restarting:
         last = evidence.users.restarting[-1]
         until = max(each.at for each in evidence.users.restarting) + limits.restart_grace
         until = min(until, now + limits.requeue_after)  # their workloads may end before, and word of it be lost
-        message = f"{last.user.owner.full_name} ran on its hosts at {last.at:%H:%M:%S} UTC, and may restart there"
+        user = last.user.owner.told_in(evidence.namespace)
+        message = f"{user} ran on its hosts at {last.at:%H:%M:%S} UTC, and may restart there"
         return Assessment(Step.WAIT, Reason.RESTART_POSSIBLE, message, until)
     until = max(pool.spared_until or now, known_after_silence(pool, evidence.relay, limits) or now)
     if now < until:

@@ -104,7 +104,8 @@ def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | N
         return Taken(own.with_slice_of(slice_, now, left=None), slice_.with_slice_of(own, now, left=None))
     left = replace(own.let_go_of(f"its Job runs on {slice_.pool}", now), fits=True) if stood else None
     has = own.with_slice_of(slice_, now, left=left.id if left is not None else None)
-    return replace(given(slice_, has, last, f"{by.owner.full_name} runs on the last one.", now), had=left)
+    guest = by.owner.told_in(slice_.owner.namespace)
+    return replace(given(slice_, has, last, f"The last one is used by {guest}.", now), had=left)
 
 
 def given(slice_: SliceRecord, has: SliceRecord, last: SliceRecord | None, why: str, now: datetime) -> Taken:
@@ -254,4 +255,9 @@ def changes_hands(case: Situation) -> Assessment | None:
     if current.hosts.lacking(record.key) < current.hosts.joined:
         return None
     others = case.users_of(current.made_for).without_return_of(record.job)
-    return assess(current, Evidence(users=others, relay=case.known.relay), case.now, case.limits)
+    return assess(
+        current,
+        Evidence(users=others, relay=case.known.relay, namespace=case.record.owner.namespace),
+        case.now,
+        case.limits,
+    )

@@ -16,6 +16,9 @@ SILENT_AFTER = timedelta(minutes=3)
 STALE_AFTER = timedelta(minutes=2)
 """After this time without a heartbeat people are told from when what they read is: two of them are missing."""
 
+LISTED_AGAIN_AFTER = timedelta(minutes=10)
+"""How long after all of the mirror was told it is told again, if it still differs: that reads all records."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayHeard:
@@ -73,6 +76,21 @@ NEVER_COMPARED = Compared()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorKept:
+    """How the mirror that a relay keeps in its cluster compares with the records."""
+
+    agreed_at: datetime | None = None
+    """When it last agreed with them; None: it never did."""
+    listed_at: datetime | None = None
+    """When all that it is to show was last told; None: it never was."""
+
+    def to_be_listed(self, now: datetime) -> bool:
+        """Return whether all is to be told: it has differed for a while, and telling all did not help lately."""
+        differs = self.agreed_at is None or now - self.agreed_at > SILENT_AFTER
+        return differs and (self.listed_at is None or now - self.listed_at > LISTED_AGAIN_AFTER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelayHeartbeat:
     """The document `heartbeats/{cluster}`: the relay's last heartbeat, and when the next inventory check is."""
 
@@ -102,6 +120,8 @@ class RelayHeartbeat:
     round_trip: RoundTrip | None = None
     updates_tried_at: datetime | None = None
     """The `asked_at` of the last EchoQuestion by `updates-{cluster}` whose answer was received; None: of none."""
+    mirror: MirrorKept | None = None
+    """None: the relay keeps none."""
 
     @property
     def demand_confirmed_at(self) -> datetime | None:
@@ -164,6 +184,14 @@ def with_heartbeat(
         if digest == recorded[family]:
             heartbeat = heartbeat.with_compared(family, parts=(now,), listed_at=None)
     return heartbeat
+
+
+def with_mirror(before: RelayHeartbeat, mirrored: int | None, recorded: int, now: datetime) -> RelayHeartbeat:
+    """Return the stored heartbeat once one told the digest of its mirror; `recorded`: that of the records."""
+    if mirrored is None:
+        return replace(before, mirror=None)
+    known = before.mirror or MirrorKept()
+    return replace(before, mirror=replace(known, agreed_at=now) if mirrored == recorded else known)
 
 
 def with_listed(before: RelayHeartbeat, listed: Listed, now: datetime) -> RelayHeartbeat:

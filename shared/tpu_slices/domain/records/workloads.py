@@ -56,6 +56,19 @@ class Report:
     """By what pods were pinned in its cluster then; None: that was not known, or it has no pods."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announced:
+    """What was announced of a workload as long as one reason applied, as its Event of that reason says it."""
+
+    reason: ReportReason
+    message: str
+    """That of the last such report."""
+    since: datetime
+    """When the first one was announced."""
+    until: datetime | None = None
+    """When one of another reason was; None: it is the last one."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReportQueue:
     """Workloads that wait for their next report: those of a namespace, first reports apart from renewed ones."""
@@ -117,6 +130,10 @@ class WorkloadRecord:
     """When a report was last announced to the cluster."""
     announced_count: int = 0
     """How many reports were announced."""
+    announced: Announced | None = None
+    """What they last said; None: nothing, or that is not known."""
+    ended: Announced | None = None
+    """What they said before, for another reason: it is announced with each report that this is over."""
     expire_at: datetime | None = None
     """When a tombstone may be deleted: after anything can be redelivered."""
 
@@ -138,6 +155,20 @@ class WorkloadRecord:
     @property
     def live(self) -> bool:
         return not self.state.ended
+
+    def with_announced(self, made: Report, now: datetime) -> Self:
+        """Return the record once a report is announced: what was said for another reason is over."""
+        last = self.announced
+        same = last is not None and last.reason is made.reason
+        over = last is not None and not same
+        return replace(
+            self,
+            report=made,
+            announced_at=now,
+            announced_count=self.announced_count + 1,
+            announced=Announced(reason=made.reason, message=made.message, since=last.since if last and same else now),
+            ended=replace(last, until=now) if last is not None and over else self.ended,
+        )
 
     def has(self, replicated_job: str, job_index: int) -> bool:
         """Return whether a slice is for this Job or group: that is not scaled away, and shares no other Job's slice."""

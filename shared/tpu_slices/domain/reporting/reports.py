@@ -27,6 +27,7 @@ from tpu_slices.domain.reporting.unread import (
     of_groups,
     of_leaders,
 )
+from tpu_slices.domain.reporting.waited import last_waited
 from tpu_slices.domain.reporting.waits import (
     BY_OPERATOR,
     PROVISIONING,
@@ -127,6 +128,7 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         served_since=None if more else served_since,
         costs=_costs(records, queue) if active else "",
         pods=None if more else pods_running(records),
+        waited=last_waited(records) if active and not groups else "",
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
@@ -169,6 +171,8 @@ class _Found:
     """What is paid for slices while some of them are not used, or empty."""
     pods: tuple[int, int] | None
     """How many pods run on the slices, and how many should; None: of some that is not known."""
+    waited: str
+    """How long the last of them was waited for, and for what; empty: it was not, or others are."""
 
 
 def _in_demand(record: SliceRecord, jobset: WorkloadRecord, queue: QueueState, now: datetime) -> bool:
@@ -311,7 +315,8 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         pods = f", {found.pods[0]} of {found.pods[1]} pods run" if found.pods else ""
         ready = f"{found.ready} of {found.requested} slices ready{pods}{', as last reported' if found.as_of else ''}"
         caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
-        return "; ".join([ready, *_wait_texts(found.waits, now)]) + f".{remedy}{caveat}"
+        texts = [ready, *filter(None, [found.waited]), *_wait_texts(found.waits, now)]
+        return "; ".join(texts) + f".{remedy}{caveat}"
     left = sum(wait.count for wait in found.waits if wait.reason is not Reason.HELD)
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
     held = [wait for wait in found.waits if wait.reason is Reason.HELD]
