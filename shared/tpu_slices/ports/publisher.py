@@ -10,6 +10,7 @@ from typing import Protocol
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
+from tpu_slices.domain.model.notifications import Notification
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.records.transitions import Transition
@@ -92,6 +93,9 @@ class Publisher(Protocol):
 
     def announce_node_group(self, cluster: ClusterId, update: NodeGroupUpdate) -> None:
         """Announce the status of a TPUNodeGroup to the cluster's relay."""
+
+    def notify(self, cluster: ClusterId, notifications: Collection[Notification]) -> None:
+        """Request that targets outside the cluster are notified."""
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         """Ask the cluster's relay for an Echo by the way that updates take."""

@@ -9,6 +9,7 @@ from functools import partial
 
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.notifications import Notification
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
@@ -18,6 +19,7 @@ from tpu_slices.wire.messages import (
     encode_echo_request,
     encode_join_request,
     encode_node_group,
+    encode_notification,
     encode_question,
     encode_reconcile_request,
     encode_report,
@@ -42,6 +44,7 @@ class FakePublisher:
         self.updates: list[SliceUpdate] = []
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
         self.node_groups: list[tuple[ClusterId, NodeGroupUpdate]] = []
+        self.notifications: list[Notification] = []
         self.questions: list[tuple[ClusterId, AnyQuestion]] = []
         self.tries: list[tuple[ClusterId, EchoQuestion]] = []
         """Of the way that updates take, not yet delivered."""
@@ -99,6 +102,12 @@ class FakePublisher:
         self._fail_if_asked()
         check(partial(encode_node_group, cluster), [update])
         self.node_groups.append((cluster, update))
+
+    def notify(self, cluster: ClusterId, notifications: Collection[Notification]) -> None:
+        assert all(each.cluster == cluster for each in notifications), "a notification of another cluster"
+        self._fail_if_asked()
+        check(encode_notification, notifications)
+        self.notifications.extend(notifications)
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._fail_if_asked()
