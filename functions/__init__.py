@@ -1,1 +1,1 @@
-"""The entry points of the three Cloud Run functions; nothing else belongs here."""
+"""The entry points of the four Cloud Run functions; nothing else belongs here."""

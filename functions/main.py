@@ -7,11 +7,13 @@ from functools import cache
 
 import functions_framework
 from cloudevents.http import CloudEvent
+from flask import abort
 
 from tpu_slices.adapters import logs
-from tpu_slices.app import handlers, wiring
+from tpu_slices.app import handlers, notifying, wiring
 from tpu_slices.app.settings import Settings
-from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
+from tpu_slices.ports.deps import IntakeDeps, NotifyDeps, ReconcileDeps
+from tpu_slices.ports.errors import Temporary
 
 logs.configure(os.environ.get("GOOGLE_CLOUD_PROJECT", ""), version=os.environ.get("VERSION", ""))
 
@@ -24,6 +26,11 @@ def _intake_deps() -> IntakeDeps:
 @cache
 def _reconcile_deps() -> ReconcileDeps:
     return wiring.build_reconcile_deps(Settings.from_env(os.environ))
+
+
+@cache
+def _notify_deps() -> NotifyDeps:
+    return wiring.build_notify_deps(Settings.from_env(os.environ))
 
 
 @functions_framework.cloud_event
@@ -42,6 +49,15 @@ def reconcile(event: CloudEvent) -> None:
 def sweep(event: CloudEvent) -> None:
     """Request reconciliation of whatever is due in a cluster, and find what was left behind."""
     handlers.handle_sweep(_open(event), _reconcile_deps())
+
+
+@functions_framework.cloud_event
+def notify(event: CloudEvent) -> None:
+    """Deliver a notification; answer 429 if Pub/Sub is to deliver it again: a target that is down is no error here."""
+    try:
+        notifying.handle_notify(_open(event), _notify_deps())
+    except Temporary:
+        abort(429)
 
 
 def _open(event: CloudEvent) -> handlers.Event:

@@ -33,8 +33,13 @@ def state_of(workload: Workload) -> WorkloadChanged | SliceDeclared:
     """Return what is told of a workload beside its demand; of a TPUNodeGroup that stands, that is its demand."""
     if workload.group is not None and workload.parse_error is None and workload.state is WorkloadState.ACTIVE:
         return SliceDeclared(workload=workload.ref, group=workload.group)
-    error = workload.parse_error or ""
-    return WorkloadChanged(workload=workload.ref, state=workload.state, queue=workload.queue, template_error=error)
+    return WorkloadChanged(
+        workload=workload.ref,
+        state=workload.state,
+        queue=workload.queue,
+        template_error=workload.parse_error or "",
+        notify=workload.notify,
+    )
 
 
 def end_of(last: Workload, deleted_at: str | None) -> WorkloadChanged:
@@ -44,7 +49,7 @@ def end_of(last: Workload, deleted_at: str | None) -> WorkloadChanged:
     """
     state = WorkloadState.MISSING if deleted_at is None else WorkloadState.DELETED
     ref = replace(last.ref, resource_version=deleted_at or last.ref.resource_version)
-    return WorkloadChanged(workload=ref, state=last.state if last.state.ended else state)
+    return WorkloadChanged(workload=ref, state=last.state if last.state.ended else state, notify=last.notify)
 
 
 def parts_of(leaders: Iterable[WaitingLeader]) -> Iterator[tuple[WaitingLeader, ...]]:

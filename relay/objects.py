@@ -100,6 +100,8 @@ class Workload:
     """Whether it is managed by its kind's own controller and did not opt out."""
     queue: str = ""
     """The Kueue queue that its label names."""
+    notify: str = ""
+    """Its annotation `notifications.NOTIFY`; empty of a TPUNodeGroup, of whose annotations nothing is told."""
     asks: bool = True
     """Whether it requests TPU; False: a LeaderWorkerSet, which may have before it was edited, and groups that do."""
     parse_error: str | None = None
@@ -125,11 +127,11 @@ class Workload:
     @property
     def standing(self) -> int:
         """See `standings.standing`."""
-        return standing(self.ref.owner.uid, *self.announced_state)
+        return standing(self.ref.owner.uid, *self.announced_state, notify=self.notify)
 
     @property
     def announced_state(self) -> tuple[object, ...]:
-        """What its standing is made of."""
+        """What its standing is made of beside its annotation."""
         return self.state, self.queue, self.parse_error, self.ref.groups
 
     @property
@@ -137,7 +139,7 @@ class Workload:
         """Whether its demand says everything that its state would."""
         if self.ref.owner.kind.declares:
             return False
-        return self.state is WorkloadState.ACTIVE and not self.queue and not self.parse_error
+        return self.state is WorkloadState.ACTIVE and not (self.queue or self.parse_error or self.notify)
 
     @property
     def held(self) -> bool:
@@ -152,7 +154,7 @@ class Workload:
     @property
     def told(self) -> tuple[object, ...]:
         """What is published of it as soon as it changes."""
-        return *self.announced_state, self.group, self.tellable
+        return *self.announced_state, self.notify, self.group, self.tellable
 
     @property
     def occupancy(self) -> tuple[object, ...]:

@@ -64,7 +64,7 @@ from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.bounds import VOLUMES_PER_FACT
 from tpu_slices.wire.device_claims import claimed_chips, why_not_by_claims
 from tpu_slices.wire.jobs import JOB_NAME
-from tpu_slices.wire.jobsets import condition, strings
+from tpu_slices.wire.jobsets import condition, notify_of, strings
 from tpu_slices.wire.leaders import (
     LeaderOf,
     itself,
@@ -146,6 +146,7 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
         requests=requests,
         served=reader.is_served(obj),
         queue=strings(obj["metadata"], "labels").get(QUEUE, ""),
+        notify="" if reader.kind.declares else notify_of(obj),
         parse_error=parse_error,
         group=group,
         finalizers=tuple(obj["metadata"].get("finalizers") or ()) if reader.kind.declares else (),

@@ -79,6 +79,11 @@ class Addresses:
         return self.folder / "webhook.token"
 
     @property
+    def targets(self) -> Path:
+        """Return the path of the file with the targets of notifications."""
+        return self.folder / "targets.json"
+
+    @property
     def credentials(self) -> Path:
         """Return the path of the credentials for a GKE that is not simulated."""
         return self.folder / "credentials.json"

@@ -14,6 +14,7 @@ AS_DEPLOYED = {"LOG_EXECUTION_ID": "true"}
 def function(target: str, root: Path, addresses: Addresses) -> Program:
     """Return the program that serves one function of `functions/main.py` under `root`, at its allotted address."""
     port = port_of(addresses.functions[target])
+    own = {"PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1", "NOTIFICATION_TARGETS": str(addresses.targets)}
     return Program(
         name=f"function-{target}",
         command=(
@@ -26,6 +27,6 @@ def function(target: str, root: Path, addresses: Addresses) -> Program:
         ),
         ready=Listens(port),
         folder=root,
-        environment=addresses.environment() | AS_DEPLOYED | {"PYTHONPATH": str(root), "PYTHONUNBUFFERED": "1"},
+        environment=addresses.environment() | AS_DEPLOYED | own,
         ending=signal.SIGQUIT,  # with SIGTERM, gunicorn waits for what its threads do
     )

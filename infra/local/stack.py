@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.local import messaging
+from infra.local import messaging, target
 from infra.local.addresses import Addresses, port_of
 from infra.local.cluster_parts import cluster
 from infra.local.clusters import further
@@ -64,7 +64,7 @@ def running(plan: Plan, seed: Callable[[Addresses], None]) -> Iterator[Stack]:
         held.enter_context(relay_account(addresses))
         held.enter_context(webhook(plan, addresses, processes))
         (relay,) = processes.start(local_relay(plan, addresses))
-        processes.wait_until_ready(*hosts, relay, *functions)
+        processes.wait_until_ready(*hosts, relay, *functions, target.started(plan, addresses, processes))
         for each in table.schedules:
             held.enter_context(scheduled(each, addresses, plan.sweep_seconds * each.minutes))
         held.enter_context(further(addresses, plan.sweep_seconds))

@@ -14,6 +14,8 @@ THOUSANDTHS = 1_000
 """The quota is in thousandths of a CPU; an instance has one CPU."""
 FUNCTIONS = 3
 """Of each there are up to `max_instances` instances."""
+OTHERS = 2
+"""The most instances of `notify`."""
 FILE = "infra/terraform/terraform.tfvars"
 _SET = re.compile(r'^\s*max_instances\s*=\s*"?(\d+)"?', re.MULTILINE)
 _DEFAULT = re.compile(r'^variable "max_instances" \{\n(?:  .*\n|\n)*?  default\s*= (\d+)$', re.MULTILINE)
@@ -31,7 +33,7 @@ def wanted(terraform: Path) -> int:
 
 def together(max_instances: int) -> int:
     """Return how many CPUs all functions have if each has as many instances as it may."""
-    return FUNCTIONS * max_instances
+    return FUNCTIONS * max_instances + OTHERS
 
 
 def instance_findings(project: str, region: str, max_instances: int, answer: Answer) -> Iterator[Finding]:
@@ -56,7 +58,7 @@ def instance_findings(project: str, region: str, max_instances: int, answer: Ans
     if limit is None or limit < 0:
         return
     cpus = limit // THOUSANDTHS
-    fits = cpus // FUNCTIONS
+    fits = max(0, cpus - OTHERS) // FUNCTIONS
     ask = (
         f"gcloud beta quotas preferences create --service {SERVICE}.googleapis.com --project {project} "
         f"--quota-id {QUOTA.id} --dimensions region={region} --preferred-value {together(max_instances) * THOUSANDTHS}"

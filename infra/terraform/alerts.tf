@@ -27,6 +27,9 @@ locals {
     "Hosts stay away"           = { severity = "WARNING", lines = { "hosts.late" = 0 }, once = true }
     "Settings are not in force" = { severity = "ERROR", lines = { "settings.missing" = 0, "settings.unreadable" = 0 } }
 
+    # Of one target only, which somebody wrote into the settings.
+    "Notifications fail" = { severity = "WARNING", lines = { "notification.failed" = 0 }, once = true }
+
     # What fails in one sweep or two has often passed by the next: GKE or Firestore did not answer.
     "A cluster is not swept" = { severity = "ERROR", lines = { "sweep.failed" = 2 } }
   }
@@ -160,10 +163,12 @@ locals {
     "resource.label.subscription_id=\"dead-letters\"",
     "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"",
   ])
+  # Not of notifications: those to a target that is down wait for an hour, and others go on.
   unacked_age = join(" AND ", [
     "resource.type=\"pubsub_subscription\"",
     "resource.label.subscription_id=monitoring.regex.full_match(\"${join("|", [
-      for name in keys(local.messaging.subscriptions) : replace(name, "{cluster}", ".+") if name != "dead-letters"
+      for name, row in local.messaging.subscriptions : replace(name, "{cluster}", ".+")
+      if !contains(["", "notify"], lookup(row, "function", name == "dead-letters" ? "" : "relay"))
     ])}\")",
     "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"",
   ])

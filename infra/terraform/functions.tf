@@ -14,11 +14,12 @@ locals {
 
   # `gke` is what a function may do in each project with clusters of GKE, and what in those clusters that have a file.
   # `compute` is what it may do in each project with slices of self-managed clusters, and what with `hosts`, whose names
-  # begin as those of slices do.
+  # begin as those of slices do. `records`: whether it reads and writes the records.
   functions = {
     receive = {
       memory        = "512Mi"
       max_instances = var.max_instances
+      records       = true
       publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
       gke           = {}
       compute       = {}
@@ -26,6 +27,7 @@ locals {
     reconcile = {
       memory        = "512Mi"
       max_instances = var.max_instances
+      records       = true
       publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
       gke = {
         project = [
@@ -86,7 +88,8 @@ locals {
     sweep = {
       memory        = "512Mi"
       max_instances = var.max_instances
-      publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
+      records       = true
+      publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}", "notifications-{cluster}"]
       # It only reads and requests reconciliation: reconcile makes all changes.
       gke = {
         project = [
@@ -104,7 +107,21 @@ locals {
         ]
       }
     }
+
+    # It alone has the addresses and secrets of targets, and it alone sends anything outside of Google Cloud: it has neither
+    # records nor topics. Each of its instances serves 4 targets at once; one that is down holds a turn for seconds.
+    notify = {
+      memory        = "512Mi"
+      max_instances = 2
+      records       = false
+      publishes_to  = []
+      gke           = {}
+      compute       = {}
+    }
   }
+
+  # Where the targets of notifications are mounted, if a secret has them: docs/operating/notifications.md.
+  targets_folder = "/targets"
 }
 
 data "archive_file" "functions" {
@@ -175,7 +192,24 @@ resource "google_cloudfunctions2_function" "function" {
     environment_variables = {
       GOOGLE_CLOUD_PROJECT = var.project
       LOG_EXECUTION_ID     = "true" # as Cloud Functions sets it where nobody does: so that each apply finds what it says
+      NOTIFICATION_TARGETS = each.key == "notify" && var.notification_targets != "" ? "${local.targets_folder}/targets.json" : ""
       VERSION              = local.version
+    }
+
+    # Each read gets the latest version: a secret that is rotated counts without a build.
+    dynamic "secret_volumes" {
+      for_each = each.key == "notify" && var.notification_targets != "" ? [var.notification_targets] : []
+
+      content {
+        mount_path = local.targets_folder
+        project_id = var.project
+        secret     = secret_volumes.value
+
+        versions {
+          version = "latest"
+          path    = "targets.json"
+        }
+      }
     }
   }
 

@@ -130,10 +130,10 @@ resource "google_pubsub_subscription_iam_member" "dead_letters" {
   depends_on = [time_sleep.agents]
 }
 
-# Records. IAM knows no collections: each function may read and write all of this database, and no other one.
+# Records. IAM knows no collections: each function but notify may read and write all of this database, and no other one.
 
 resource "google_project_iam_member" "records" {
-  for_each = local.functions
+  for_each = { for name, function in local.functions : name => function if function.records }
 
   project = var.project
   role    = "roles/datastore.user"

@@ -9,6 +9,7 @@ locals {
     "hosts.late",
     "message.failed",
     "message.rejected",
+    "notification.failed",
     "orphans.deferred",
     "pods.refused",
     "pools.unproven",

@@ -150,3 +150,16 @@ variable "notification_channels" {
     error_message = "A channel must be of the provisioner's project, or of a project with clusters: it serves that one only."
   }
 }
+
+# Who made it granted tpu-slice-notify the role roles/secretmanager.secretAccessor on it: docs/operating/notifications.md.
+variable "notification_targets" {
+  description = "The id of the secret with the targets of notifications, in the provisioner's project. Empty: there are none."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9_-]{0,255}$", var.notification_targets))
+    error_message = "notification_targets is the id of a secret, without its project: letters, digits, - and _."
+  }
+}

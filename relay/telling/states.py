@@ -51,6 +51,7 @@ class Form(NamedTuple):
     groups: int | None
     group: NodeGroup | None
     tellable: bool = True
+    notify: str = ""
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ class StatesTold:
         uid, groups = workload.ref.owner.uid, workload.ref.groups
         before = self._told.get(uid)
         queue, error = (before.form.queue, before.form.parse_error) if before else ("", None)
-        form = Form(WorkloadState.ACTIVE, queue, error, groups, None)
+        form = Form(WorkloadState.ACTIVE, queue, error, groups, None, notify=before.form.notify if before else "")
         self._told[uid] = _Told(form, workload.ref.generation, groups)
 
     def tell_hosts(self, facts: Iterable[Fact]) -> None:
@@ -124,7 +125,8 @@ class StatesTold:
         told = self._told.get(uid)
         if told is None or told.form.state.ended:
             return None
-        return standing(uid, told.form.state, told.form.queue, told.form.parse_error, told.form.groups)
+        form = told.form
+        return standing(uid, form.state, form.queue, form.parse_error, form.groups, notify=form.notify)
 
     def forget(self, uid: WorkloadUid) -> None:
         self._told.pop(uid, None)
@@ -138,6 +140,7 @@ def _form(workload: Workload) -> Form:
         groups=workload.ref.groups,
         group=workload.group,
         tellable=workload.tellable,
+        notify=workload.notify,
     )
 
 

@@ -210,10 +210,13 @@ def test_durations_are_what_cloud_monitoring_takes(found: dict[str, Any]) -> Non
                 assert int(span.removesuffix("s")) % 60 == 0
 
 
-def test_messages_that_wait_are_those_of_every_subscription_but_the_dead_letters(found: dict[str, Any]) -> None:
+def test_messages_that_wait_are_those_of_every_subscription_but_dead_letters_and_notifications(
+    found: dict[str, Any],
+) -> None:
+    """A notification waits for a target that is down, and no other message does."""
     [pattern] = re.findall(r'full_match\("([^"]+)"\)', found["unacked_age"])
     rows = [row.name for row in messaging.read().of_cluster("blue").subscriptions]
-    assert {name for name in rows if re.fullmatch(pattern, name)} == {*rows} - {"dead-letters"}
+    assert {name for name in rows if re.fullmatch(pattern, name)} == {*rows} - {"dead-letters", "notify-blue"}
 
 
 def test_policies_on_metrics_of_lines_wait_for_these() -> None:

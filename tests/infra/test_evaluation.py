@@ -91,14 +91,23 @@ def test_a_functions_timeout_is_the_ack_deadline_of_its_subscriptions(folder: Pa
     assert evaluated(folder, {"timeouts": "local.function_timeouts"})["timeouts"] == waits
 
 
+PUBLISHED = {
+    "receive": ("questions", "requests", "updates"),
+    "reconcile": ("questions", "requests", "updates"),
+    "sweep": ("notifications", "questions", "requests", "updates"),
+    "notify": (),
+}
+"""The topics of a cluster to which each function publishes."""
+
+
 def test_the_instances_follow_from_clusters_and_messaging(folder: Path) -> None:
     found = instances(folder)
 
     assert found["google_pubsub_topic_iam_member.relay"] == ["blue", "red"]
     assert found["google_pubsub_topic_iam_member.function"] == sorted(
         f"{function}/{what}-{cluster}"
-        for function in MESSAGING.functions
-        for what in ("questions", "requests", "updates")
+        for function, topics in PUBLISHED.items()
+        for what in topics
         for cluster in CLUSTERS
     )
     assert found["google_pubsub_subscription_iam_member.relay"] == [

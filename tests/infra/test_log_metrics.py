@@ -19,7 +19,7 @@ from tpu_slices.wire.messages import Message
 EVENT = resource("google_logging_metric", "event")
 NUMBER = resource("google_logging_metric", "number")
 COUNTED = set(re.findall(r'"([\w.]+)"', local("counted_events")))
-FUNCTIONS = {"functions", "receive", "reconcile", "sweep"}
+FUNCTIONS = {"functions", "receive", "reconcile", "sweep", "notify"}
 DOCUMENTED = {event: (severity, set(loggers.split(", "))) for event, severity, loggers, _ in rows("log-events.md")}
 CLUSTER = {"cluster": "EXTRACT(jsonPayload.cluster)"}
 

@@ -82,8 +82,9 @@ def test_a_functions_environment_is_what_it_reads_without_the_local_stacks() -> 
     environment = RecordingEnvironment(dict.fromkeys(given, "demo-project"))
     Settings.from_env(environment)
 
-    required = {name for name in environment.names if not name.endswith("_EMULATOR_HOST")}
-    assert set(given) == {*required, "VERSION", *AS_DEPLOYED}, "VERSION is read where logs are configured"
+    optional = {"NOTIFICATION_TARGETS"}
+    required = {name for name in environment.names if not name.endswith("_EMULATOR_HOST")} - optional
+    assert set(given) == {*required, *optional, "VERSION", *AS_DEPLOYED}, "VERSION is read where logs are configured"
     assert {name: given[name] for name in AS_DEPLOYED} == AS_DEPLOYED, "functions-framework reads these"
     for name in required:
         with pytest.raises(SettingsError, match=name):
@@ -96,6 +97,22 @@ def test_no_function_has_a_public_address() -> None:
     invokers = [body for _, body in bodies() if body.get("role") == "roles/run.invoker"]
     assert invokers == [resource("google_cloud_run_v2_service_iam_member", "push")]
     assert invokers[0]["member"] == "${google_service_account.push[each.key].member}"
+
+
+def test_only_notify_has_the_secrets_of_targets_and_it_has_neither_records_nor_topics_nor_clusters() -> None:
+    of_notify = {"memory", "max_instances"}
+    assert {key: value for key, value in FUNCTIONS["notify"].items() if key not in of_notify} == {
+        "records": False,
+        "publishes_to": [],
+        "gke": {},
+        "compute": {},
+    }
+    config: Any = service_config()
+    [volumes] = config["dynamic"]
+    assert volumes["secret_volumes"]["for_each"].startswith('${each.key == "notify" && var.notification_targets != ""')
+    assert config["environment_variables"]["NOTIFICATION_TARGETS"].startswith('${each.key == "notify" &&')
+    assert "if function.records" in resource("google_project_iam_member", "records")["for_each"]
+    assert all(FUNCTIONS[name]["records"] for name in FUNCTIONS if name != "notify")
 
 
 def test_a_functions_concurrency_is_the_number_of_its_frameworks_threads() -> None:
@@ -140,7 +157,8 @@ def test_every_topic_has_a_publisher_and_a_subscription() -> None:
 
 def test_functions_publish_to_the_publishers_topics_and_the_relay_to_its_own() -> None:
     assert {topic for function in FUNCTIONS.values() for topic in function["publishes_to"]} == {
-        topic.of(ClusterId("{cluster}")) for topic in (Topic.REQUESTS, Topic.UPDATES, Topic.QUESTIONS)
+        topic.of(ClusterId("{cluster}"))
+        for topic in (Topic.REQUESTS, Topic.UPDATES, Topic.QUESTIONS, Topic.NOTIFICATIONS)
     }
     settings = RelaySettings.read({"CLUSTER": "demo", "GOOGLE_CLOUD_PROJECT": "demo-project"})
     of_cluster = MESSAGING.of_cluster("demo")

@@ -21,6 +21,7 @@ from tpu_slices.domain.model.clusters import (
     PoolSettings,
     Upgrades,
 )
+from tpu_slices.domain.model.notifications import NotificationRule, Occasion
 from tpu_slices.domain.model.observations import FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 from tpu_slices.ports.errors import Permanent
@@ -103,6 +104,12 @@ EVERYTHING: dict[str, Any] = {
         "chips_per_cluster": 1024,
         "namespaces": {"research": {"chips_per_namespace": 512, "capacity": ["reservation"]}},
     },
+    "notifications": {
+        "research": {
+            "ml-slack": {"when": ["waiting", "ended", "waiting"], "waiting_after": "20m"},
+            "pager": {"only_if_named": True},
+        }
+    },
     "limits": {"demand_ttl": "20m", "requeue_after": 30, "operations": 9, "backoff": {"ip-space": {"initial": "10m"}}},
 }
 DECODED = ClusterSettings(
@@ -143,6 +150,12 @@ DECODED = ClusterSettings(
         chips_per_cluster=1024,
         namespaces={"research": replace(EVERYONE, chips_per_namespace=512, capacity=(CapacityKind.RESERVATION,))},
     ),
+    notifications={
+        "research": {
+            "ml-slack": NotificationRule(when=(Occasion.WAITING, Occasion.ENDED), waiting_after=20 * MINUTE),
+            "pager": NotificationRule(only_if_named=True),
+        }
+    },
     limits=Limits(
         demand_ttl=20 * MINUTE,
         requeue_after=timedelta(seconds=30),
@@ -311,6 +324,13 @@ def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None
         ({"policy": {"zons": []}}, "policy.zons: Unknown field: did you mean policy.zones?"),
         ({"zons": []}, "zons: Unknown field: did you mean zones?"),
         ({"policy": {"namespaces": {"a": {"chips": 4}}}}, "policy.namespaces.a.chips: Unknown field"),
+        (
+            {"notifications": {"a": {"slack": {"when": ["blocked"]}}}},
+            "notifications.a.slack.when.0: Invalid value: 'blocked': must be a list of any of waiting",
+        ),
+        ({"notifications": {"a": {"slack": {"after": "5m"}}}}, "notifications.a.slack.after: Unknown field"),
+        ({"notifications": {"a": {"none": {}}}}, "notifications.a.none: Invalid value: 'none': must be a map of name"),
+        ({"notifications": {"a": {"#ml": {}}}}, "notifications.a.#ml: Invalid value: '#ml': must be a map of namespac"),
         (
             {"policy": {"namespaces": {"a": {"chips_per_cluster": 4}}}},
             "policy.namespaces.a.chips_per_cluster: Unknown",

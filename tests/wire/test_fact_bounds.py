@@ -54,6 +54,7 @@ BEYOND: list[tuple[str, str, object]] = [
     ("slices_wanted", "waiting", [{"replicated_job": "slice", "job_index": 0}] * 9_000),
     ("slices_wanted", "requests", [A_TEMPLATE] * 501),
     ("workload_changed", "queue", "q" * 254),
+    ("workload_changed", "notify", "n" * 254),
     ("workload_changed", "template_error", "e" * 1_001),
     ("hosts_changed", "slice_id", "tpu-llama-0-aaaaaaaaaaaaa/x/y"),
     ("hosts_changed", "slice_id", "llama"),

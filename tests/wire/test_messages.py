@@ -20,6 +20,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_slices.domain.model.notifications import Notification
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.records.transitions import Transition
@@ -41,6 +42,7 @@ from tpu_slices.wire.messages import (
     ReconcileRequest,
     bytes_of,
     decode_fact,
+    decode_notification,
     decode_reconcile_request,
     decode_update,
     encode_echo_request,
@@ -48,6 +50,7 @@ from tpu_slices.wire.messages import (
     encode_join_request,
     encode_mirror,
     encode_node_group,
+    encode_notification,
     encode_question,
     encode_reconcile_request,
     encode_report,
@@ -70,7 +73,8 @@ FACTS = [
 
 facts: st.SearchStrategy[Fact] = values_of(Fact)
 questions: st.SearchStrategy[AnyQuestion] = values_of(AnyQuestion)
-transitions = st.builds(Transition, at=st.datetimes(timezones=st.just(UTC)))
+TIMES = st.datetimes(timezones=st.just(UTC))
+transitions = st.builds(Transition, at=TIMES)
 
 
 def golden(name: str) -> Message:
@@ -104,6 +108,13 @@ def test_the_status_of_a_node_group_is_decoded_unchanged(update: NodeGroupUpdate
     message = encode_node_group(DEMO, update)
     assert decode_update(message.data, message.attributes) == update
     assert message.attributes["cluster"] == DEMO
+
+
+@given(values_of(Notification))
+def test_a_notification_is_decoded_unchanged(notification: Notification) -> None:
+    message = encode_notification(notification)
+    assert decode_notification(message.data, message.attributes) == notification
+    assert (message.attributes["cluster"], message.attributes["target"]) == (notification.cluster, notification.target)
 
 
 @given(questions)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
 import click
 import yaml
@@ -17,6 +19,7 @@ from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
+from tpu_slices_cli.notified import told
 from tpu_slices_cli.planning import Plan, Planned, plan
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
@@ -71,25 +74,29 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
         raise NotAManifest(f"{', '.join(files)}: contains no manifest")
     planned_for = cluster_of(cluster, session)
     planned = plan(documents, planned_for.settings_for, namespace, planned_for.vendor, planned_for.pinning)
-    whole = {"cluster": planned_for.as_json(), **planned.as_json()}
+    notified = told(documents, planned.slices, namespace)
+    planned = replace(planned, warnings=(*planned.warnings, *notified.warnings))
+    whole = {"cluster": planned_for.as_json(), **planned.as_json(), "notifications": [*notified.lines]}
     match output:
         case "json":
             click.echo(json.dumps(whole, indent=2))
         case "yaml":
             click.echo(yaml.safe_dump(whole, sort_keys=False), nl=False)
         case _:
-            _show(planned, planned_for)
+            _show(planned, planned_for, notified.lines)
     for invalid in planned.invalid:
         echo(f"invalid: {' '.join(str(invalid).split())}", err=True)
     sys.exit(INVALID if planned.invalid else REFUSED if planned.refused else 0)
 
 
-def _show(planned: Plan, cluster: PlannedCluster) -> None:
+def _show(planned: Plan, cluster: PlannedCluster, notified: Sequence[str]) -> None:
     """Print the plan on standard output, and what else there is to know on standard error."""
     if cluster.cluster is None and planned.slices:
         echo(BY_DEFAULT, err=True)
     if planned.slices:
         _show_slices(planned, cluster)
+        for line in notified:
+            echo(line)
     elif planned.skipped:
         echo("No slice is planned.")
     for line in _skipped(planned):

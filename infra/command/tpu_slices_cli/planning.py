@@ -23,12 +23,12 @@ from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import name_of, provisioned_by_gke, requests_chips
+from tpu_slices_cli.applied.caveats import caveats, ends, scattering, unoffered
 from tpu_slices_cli.applied.creation import refused_on_creation
 from tpu_slices_cli.applied.pods import ByThemselves, by_themselves, changes
 from tpu_slices_cli.applied.queues import admitted
 from tpu_slices_cli.applied.waits import Workload, hangs
 from tpu_slices_cli.applied.world import World, named, world_of
-from tpu_slices_cli.caveats import caveats, ends, scattering, unoffered
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total

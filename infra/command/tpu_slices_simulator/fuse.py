@@ -13,6 +13,7 @@ EFFECTS = {
     "announce",
     "announce_node_group",
     "announce_workloads",
+    "notify",
     "ask",
     "create",
     "delete",

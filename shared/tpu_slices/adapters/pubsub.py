@@ -13,6 +13,7 @@ from google.cloud.pubsub_v1 import PublisherClient, types
 
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.notifications import Notification
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -24,6 +25,7 @@ from tpu_slices.wire.messages import (
     encode_join_request,
     encode_mirror,
     encode_node_group,
+    encode_notification,
     encode_question,
     encode_reconcile_request,
     encode_report,
@@ -93,6 +95,9 @@ class PubSubPublisher:
 
     def announce_mirror(self, cluster: ClusterId, told: Collection[AnyMirror]) -> None:
         self._publish(Topic.UPDATES, cluster, (encode_mirror(cluster, each) for each in told))
+
+    def notify(self, cluster: ClusterId, notifications: Collection[Notification]) -> None:
+        self._publish(Topic.NOTIFICATIONS, cluster, map(encode_notification, notifications))
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._publish(

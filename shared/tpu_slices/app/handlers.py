@@ -1,4 +1,4 @@
-"""The handlers of the three functions: each opens a message, runs its flow, logs the result and answers errors.
+"""The handlers of receive, reconcile and sweep: each opens a message, runs its flow, logs the result, answers errors.
 
 | error          | recorded                     | effect on the message                            |
 |----------------|------------------------------|--------------------------------------------------|

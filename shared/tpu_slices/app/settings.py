@@ -23,6 +23,8 @@ class Settings:
 
     The Pub/Sub and Firestore clients read PUBSUB_EMULATOR_HOST and FIRESTORE_EMULATOR_HOST themselves.
     """
+    targets: str = ""
+    """NOTIFICATION_TARGETS: the file with the targets of notifications, which `notify` reads; empty: there is none."""
     emulated: bool = False
     """FIRESTORE_EMULATOR_HOST is set: the functions run here, and Cloud Logging has none of their lines."""
 
@@ -35,5 +37,6 @@ class Settings:
             project=project,
             gke_emulator=env.get("GKE_EMULATOR_HOST") or None,
             compute_emulator=env.get("COMPUTE_EMULATOR_HOST") or None,
+            targets=env.get("NOTIFICATION_TARGETS", ""),
             emulated=bool(env.get("FIRESTORE_EMULATOR_HOST")),
         )

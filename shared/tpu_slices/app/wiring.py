@@ -10,7 +10,7 @@ from tpu_slices.app.settings import Settings
 from tpu_slices.flows.mirror.telling import mirroring
 from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
-from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
+from tpu_slices.ports.deps import IntakeDeps, NotifyDeps, ReconcileDeps
 from tpu_slices.ports.log_events import LogLines
 from tpu_slices.ports.messaging import RUNS, Messaging
 from tpu_slices.ports.store import SettingsStore
@@ -32,6 +32,14 @@ def build_reconcile_deps(settings: Settings) -> ReconcileDeps:
     deps = build_intake_deps(settings)
     backend = backends.Backends(lambda: _gke_backend(settings), lambda: _compute_backend(settings, deps.clock))
     return ReconcileDeps(store=deps.store, publisher=deps.publisher, clock=deps.clock, backend=backend)
+
+
+def build_notify_deps(settings: Settings) -> NotifyDeps:
+    """Return the dependencies of `notify`: neither records nor topics."""
+    from tpu_slices.adapters.delivery import delivering
+
+    clock = SystemClock()
+    return NotifyDeps(delivery=delivering.TargetDelivery(settings.targets, clock), clock=clock)
 
 
 def build_settings_store(settings: Settings) -> SettingsStore:

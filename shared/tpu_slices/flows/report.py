@@ -21,6 +21,7 @@ from tpu_slices.domain.reconciling.patience import is_forgotten
 from tpu_slices.domain.records.heartbeats import STALE_AFTER, silent_since
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, ReportQueue, WorkloadRecord
+from tpu_slices.domain.reporting.notifications import Notifications, notifications
 from tpu_slices.domain.reporting.reports import (
     RENEW,
     goes_without_saying,
@@ -145,7 +146,7 @@ class _Reporting:
     def _report_on(self, stored: Stored[WorkloadRecord]) -> None:
         workload = stored.value
         try:
-            reported = _on_jobset(stored, self._states, self._deps)
+            saved = _on_jobset(stored, self._states, self._deps)
         except Exception as error:  # noqa: BLE001 - whatever it is, the other JobSets are still reported on
             self._failures.found.append(Failure(workload.cluster, error, f"no report on {workload.owner.full_name}"))
             if isinstance(error, Temporary):
@@ -153,7 +154,10 @@ class _Reporting:
             else:
                 _postpone(stored, self._deps)
         else:
-            self.announced += [reported] if reported else []
+            self.announced += [saved.reported] if saved and saved.reported else []
+            if saved and saved.notifying.to_send:
+                about = f"no notification of {workload.owner.full_name}"
+                self._failures.attempt(workload.cluster, partial(_notify, saved, self._deps), None, about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +239,23 @@ class QueueStates:
         return replace(self.apart_from_line(cluster), places=places, running=running)
 
 
-def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> Reported | None:
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """A report that is on record."""
+
+    after: WorkloadRecord
+    """But for what is said of notifications."""
+    notifying: Notifications
+    at: datetime
+    reported: Reported | None
+    """None: it was not announced."""
+
+
+def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> _Saved | None:
     """Report on a JobSet; once more if another process wrote its record meanwhile: what is announced is saved."""
     cluster, uid = stored.value.cluster, stored.value.owner.uid
 
-    def again() -> Reported | None:
+    def again() -> _Saved | None:
         now_stored = deps.store.workloads(cluster, [uid]).get(uid)
         return _on_record(now_stored, states, deps) if now_stored else None
 
@@ -249,20 +265,26 @@ def _on_jobset(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
         return retry_on_conflict(again, deps.clock)
 
 
-def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> Reported | None:
+def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: ReconcileDeps) -> _Saved | None:
     """Announce the report if it is news, then save that: announced twice it is still one Event.
 
     A next one is due before: what was announced and is not on record is looked at again, however late. One that says
     what the last one said is only saved to be due later. See `_request_looks`: what would be said of slices
     that nobody looks at may be over.
+
+    Whom to notify outside the cluster is saved, and left to `_notify`.
     """
     workload, now = stored.value, deps.clock.now()
     slices = _read(workload, deps)
     _request_looks(workload, slices, states, deps)
     made = _report_from(workload, slices, states, deps)
+    settings = states.apart_from_line(workload.cluster).settings
+    notifying = notifications(workload, made, slices.readable, settings, now) if settings else Notifications({})
     is_due = workload.next_report_at is not None and workload.next_report_at <= now
     announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
-    if not announced and not is_due and (made == workload.report or goes_without_saying(made, workload, now)):
+    if not (announced or is_due or notifying.to_send) and (
+        made == workload.report or goes_without_saying(made, workload, now)
+    ):
         return None
     lasts = workload.state is WorkloadState.SUSPENDED and workload.suspension_lasts_at(now) is None
     planned = {} if lasts else workload.asked  # it may last longer than records are kept
@@ -273,10 +295,10 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
         stored = _with_due_report(stored, now, deps) if workload.next_report_at is None else stored
         after = with_announced(workload, made, now)
         deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
-    deps.store.commit(Change(stored, after))
+    deps.store.commit(Change(stored, notifying.noted(after, now)))
     if after.is_given_up and after.state is WorkloadState.ACTIVE:
         _let_others_go(stored.value, after, slices.readable, deps)
-    return Reported(workload, made) if announced else None
+    return _Saved(after, notifying, now, Reported(workload, made) if announced else None)
 
 
 def _request_looks(workload: WorkloadRecord, slices: _Read, states: QueueStates, deps: ReconcileDeps) -> None:
@@ -289,6 +311,19 @@ def _request_looks(workload: WorkloadRecord, slices: _Read, states: QueueStates,
     forgotten = (it for it in slices.readable if is_overtaken(it, workload) or is_forgotten(it, limits))
     if claims := sorted(record.last_claim for record in forgotten):
         deps.publisher.request_reconcile(workload.cluster, claims)
+
+
+def _notify(saved: _Saved, deps: ReconcileDeps) -> None:
+    """Publish whom to notify, and note that on whatever is on record now; until then the next sweep does it again."""
+    cluster, uid = saved.after.cluster, saved.after.owner.uid
+
+    def note() -> None:
+        if (stored := deps.store.workloads(cluster, [uid]).get(uid)) is not None:
+            after = saved.notifying.sent(stored.value, saved.after.next_report_at, saved.at)
+            deps.store.commit(Change(stored, after))
+
+    deps.publisher.notify(cluster, saved.notifying.to_send)
+    retry_on_conflict(note, deps.clock)
 
 
 def _let_others_go(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
+from tpu_slices.ports.delivery import Delivery
 from tpu_slices.ports.publisher import Publisher
 from tpu_slices.ports.store import SliceStore
 
@@ -24,3 +25,11 @@ class ReconcileDeps(IntakeDeps):
     """The dependencies for reconciling slices: those for facts, and the backend."""
 
     backend: Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyDeps:
+    """The dependencies for notifying targets: neither records nor topics."""
+
+    delivery: Delivery
+    clock: Clock

@@ -31,6 +31,10 @@ class LogEvent(StrEnum):
     HOSTS_LATE = "hosts.late"  # they come back, but have been away for longer than is normal
     CANCELLATION_REFUSED = "cancellation.refused"  # of a creation that nobody needs, for lack of a permission
     WORKLOAD_REPORTED = "workload.reported"
+    # what is told outside the cluster
+    NOTIFICATION_SENT = "notification.sent"
+    NOTIFICATION_DELAYED = "notification.delayed"  # its target may take it later: Pub/Sub delivers it again
+    NOTIFICATION_FAILED = "notification.failed"  # it is given up
     # how hosts join
     JOIN_HANDED_ON = "join.handed_on"
     JOIN_DROPPED = "join.dropped"  # its hosts wait for it no more

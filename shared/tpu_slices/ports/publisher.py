@@ -10,6 +10,7 @@ from typing import Protocol
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroupStatus
+from tpu_slices.domain.model.notifications import Notification
 from tpu_slices.domain.model.questions import AnyQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, SliceId, WorkloadJob, WorkloadUid
 from tpu_slices.domain.records.mirror import Mirrored
@@ -135,6 +136,9 @@ class Publisher(Protocol):
 
     def announce_mirror(self, cluster: ClusterId, told: Collection[AnyMirror]) -> None:
         """Announce to the cluster's relay what its mirror is to show."""
+
+    def notify(self, cluster: ClusterId, notifications: Collection[Notification]) -> None:
+        """Request that targets outside the cluster are notified."""
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         """Ask the cluster's relay for an Echo by the way that updates take."""

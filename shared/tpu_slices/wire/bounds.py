@@ -26,6 +26,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadRef,
 )
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.notifications import NOTIFY_CHARACTERS
 from tpu_slices.domain.model.pods import MOST_JOBS, MOST_WORDS, Trouble
 from tpu_slices.domain.model.slices import (
     LAST_ATTEMPT,
@@ -152,6 +153,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (MountedVolume, "name"): _text(253),
     (WorkloadChanged, "queue"): _text(253),
     (WorkloadChanged, "template_error"): _text(ERROR_CHARACTERS),
+    (WorkloadChanged, "notify"): _text(NOTIFY_CHARACTERS),
     (HostsChanged, "usable"): _number(100_000),
     (HostsChanged, "joined"): _number(100_000),
     (HostsChanged, "closed"): _number(100_000),

@@ -11,6 +11,9 @@
       demand_ttl: 15m
       backoff:
         stockout: {initial: 1m, maximum: 15m}
+    notifications:
+      research:
+        ml-slack: {when: [waiting, ended], waiting_after: 20m}
     catalogue:
       prices:
       - {accelerator: tpu-v6e-slice, region: us-east5, kind: on_demand, usd_per_chip_hour: 2.16, read: 2026-11-30,
@@ -43,6 +46,7 @@ from tpu_slices.domain.model.clusters import (
     Policy,
     PoolSettings,
 )
+from tpu_slices.domain.model.notifications import NotificationRule
 from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.domain.planning.zones import impossible_zones
 from tpu_slices.ports.errors import Permanent
@@ -52,6 +56,7 @@ from tpu_slices.wire.settings_form import (
     CatalogueForm,
     ComputeForm,
     LimitsForm,
+    NotificationForm,
     PolicyForm,
     PoolsForm,
     SettingsForm,
@@ -108,6 +113,10 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
         pools=_pools(written.pools or PoolsForm(), written.compute),
         policy=_policy(written.policy or PolicyForm()),
         limits=_limits(written.limits or LimitsForm()),
+        notifications={
+            namespace: {target: _rule(rule) for target, rule in rules.items()}
+            for namespace, rules in (written.notifications or {}).items()
+        },
         catalogue=_catalogue(written.catalogue or CatalogueForm()),
     )
     impossible = "; ".join((*_wrong_rows(settings), *impossible_zones(settings)))
@@ -174,6 +183,11 @@ def _labels(document: Mapping[str, Any]) -> frozenset[str]:
     rows = catalogue.get("machines") if isinstance(catalogue, Mapping) else None
     own = (row.get("accelerator") for row in rows if isinstance(row, Mapping)) if isinstance(rows, list) else ()
     return frozenset({*CATALOGUE, *map(str, own)})
+
+
+def _rule(written: NotificationForm) -> NotificationRule:
+    given = written.given()
+    return NotificationRule(**{**given, **({"when": tuple(dict.fromkeys(given["when"]))} if "when" in given else {})})
 
 
 def _catalogue(written: CatalogueForm) -> CatalogueSettings:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.notifications import NOTIFY, NOTIFY_CHARACTERS
 from tpu_slices.wire.workloads import (
     JOB_INDEX,
     JOBSET_NAME,
@@ -58,3 +59,8 @@ def strings(section: Json, key: str) -> Mapping[str, str]:
     """Return a map of labels, annotations or selectors, empty if it is absent."""
     found: Mapping[str, str] = section.get(key) or {}
     return found
+
+
+def notify_of(obj: Json) -> str:
+    """Return the targets that a workload's annotation names, as far as it is read."""
+    return str(strings(obj["metadata"], "annotations").get(NOTIFY, ""))[:NOTIFY_CHARACTERS]

@@ -1,4 +1,4 @@
-"""Facts, reconcile requests, updates and questions as Pub/Sub messages: JSON data, and what it is as attributes."""
+"""Facts, requests, updates, questions and notifications as Pub/Sub messages: JSON data, and attributes about it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tpu_slices.domain.model.facts import (
 )
 from tpu_slices.domain.model.joining import JoinEnded, JoinQuestion, JoinToken
 from tpu_slices.domain.model.node_groups import NodesExpected, NodesGone
+from tpu_slices.domain.model.notifications import Notification
 from tpu_slices.domain.model.questions import (
     AnyQuestion,
     EchoQuestion,
@@ -53,6 +54,7 @@ class Message:
     attributes: Mapping[str, str]
     """`kind`, `version`; if there is one `cluster`, `owner_kind`, `owner` (namespace/name), `owner_uid`, `slice`.
 
+    `target` is that of a notification.
     `by` is "updates" if a question comes by `updates-{cluster}`.
     """
 
@@ -98,7 +100,10 @@ def _by_name(*kinds: type[Any]) -> Mapping[str, type[Any]]:
 _FACTS = Adapters(_by_name(*get_args(Fact)))
 _REQUESTS = Adapters(_by_name(*get_args(AnyRequest)))
 _FOR_THE_RELAY = Adapters(_by_name(*get_args(Update), *get_args(AnyQuestion)))
-_ALL = Adapters(_by_name(*get_args(Fact), *get_args(AnyRequest), *get_args(Update), *get_args(AnyQuestion)))
+_NOTIFICATIONS = Adapters(_by_name(Notification))
+_ALL = Adapters(
+    _by_name(*get_args(Fact), *get_args(AnyRequest), *get_args(Update), *get_args(AnyQuestion), Notification)
+)
 _PARTS = Adapters(_by_name(TemplateRequest, WaitingLeader))
 
 
@@ -176,6 +181,17 @@ def decode_update(data: bytes, attributes: Mapping[str, str]) -> Update | AnyQue
     return update
 
 
+def encode_notification(notification: Notification) -> Message:
+    about_it = about_owner(notification.owner)
+    return _encode(notification, cluster=notification.cluster, **about_it, target=notification.target)
+
+
+def decode_notification(data: bytes, attributes: Mapping[str, str]) -> Notification:
+    """Return the notification of a message of a `notifications-{cluster}` topic; raise Permanent like `decode_fact`."""
+    notification: Notification = _decode(data, attributes, _NOTIFICATIONS)
+    return notification
+
+
 def about(fact: Fact) -> Mapping[str, str]:
     """Return whom or what a fact is about, as attributes."""
     match fact:
@@ -192,7 +208,7 @@ def about_owner(owner: Owner) -> Mapping[str, str]:
     return {"owner_kind": owner.kind, "owner": owner.full_name, "owner_uid": owner.uid}
 
 
-def _encode(value: Fact | AnyRequest | Update | AnyQuestion, **about: str) -> Message:
+def _encode(value: Fact | AnyRequest | Update | AnyQuestion | Notification, **about: str) -> Message:
     kind = type(value).__name__
     data = _ALL[kind].dump_json(value)
     if len(data) > MOST_BYTES:

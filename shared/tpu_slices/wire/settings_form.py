@@ -23,6 +23,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.catalogue.rows import Cells
 from tpu_slices.domain.model.clusters import Join, Limits, PodsOf, Upgrades
+from tpu_slices.domain.model.notifications import NOBODY, Occasion
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
 from tpu_slices.domain.model.texts import duration
@@ -94,6 +95,12 @@ def _cell(value: object) -> str:
             return str(value)
 
 
+def _target(name: str) -> str:
+    if name == NOBODY:
+        raise ValueError(f"{NOBODY} means that nobody is notified")
+    return name
+
+
 _Row = Annotated[Cells, BeforeValidator(_row)]
 _Network = Annotated[Network, BeforeValidator(_network)]
 _NodeLabel = Annotated[str, AfterValidator(_node_label)]
@@ -109,6 +116,8 @@ _Upgrades = Annotated[Upgrades, BeforeValidator(lambda value: Upgrades(str(value
 _Join = Annotated[Join, BeforeValidator(lambda value: Join(str(value).upper()))]
 _PodsOf = Annotated[PodsOf, BeforeValidator(lambda value: PodsOf(str(value)))]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
+_Occasion = Annotated[Occasion, BeforeValidator(lambda value: Occasion(str(value)))]
+_Target = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"), AfterValidator(_target)]
 _Cause = Annotated[Cause, BeforeValidator(lambda value: Cause(str(value).upper()))]
 
 
@@ -273,6 +282,15 @@ class CatalogueForm(WrittenForm):
     zones: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's zones.tsv")
 
 
+class NotificationForm(WrittenForm):
+    when: list[_Occasion] | None = _setting(f"a list of any of {', '.join(Occasion)}", min_length=1)
+    waiting_after: _Duration | None = _time()
+    only_if_named: bool | None = _setting("true or false")
+
+
+_Rules = Annotated[dict[_Target, NotificationForm], Field(max_length=10)]
+
+
 class SettingsForm(WrittenForm):
     schema_: int | None = Field(default=None, alias="schema", ge=1, le=SCHEMA, description=f"1 to {SCHEMA}, or omitted")
     note: str | None = _setting("text")
@@ -299,7 +317,10 @@ class SettingsForm(WrittenForm):
     pools: PoolsForm | None = _setting(f"a map of {', '.join(PoolsForm.model_fields)}")
     policy: PolicyForm | None = _setting(f"a map of {', '.join(PolicyForm.model_fields)}")
     limits: LimitsForm | None = _setting(f"a map of {', '.join(LimitsForm.model_fields)}")
-
+    notifications: dict[str, _Rules] | None = _setting(
+        f"a map of namespaces, each with a map of {', '.join(NotificationForm.model_fields)} for at most 10 targets, "
+        f"whose names are of a-z, 0-9 and -, and none is {NOBODY}"
+    )
     catalogue: CatalogueForm | None = _setting(f"a map of {', '.join(CatalogueForm.model_fields)}")
 
     @model_validator(mode="after")
@@ -319,6 +340,7 @@ _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
         ("policy.", PolicyForm),
         ("limits.", LimitsForm),
         ("limits.backoff.KIND.", BackoffForm),
+        ("notifications.NAMESPACE.TARGET.", NotificationForm),
         ("catalogue.", CatalogueForm),
     )
     for name, field in model.model_fields.items()
@@ -347,7 +369,8 @@ def explained(error: ErrorDetails) -> str:
         meant = _meant(section, where[-1])
         return f"{'.'.join(where)}: Unknown field: {f'did you mean {meant}?' if meant else 'remove it'}"
     wrong = "Required value" if error["type"] == "missing" else f"Invalid value: {error['input']!r}"
-    valid = [_PLACES[section, part][1] for part in where if (section, part) in _PLACES]
+    keys = (*(("", part) for part in where[:1]), *((section, part) for part in where))
+    valid = [_PLACES[key][1] for key in keys if key in _PLACES]
     return f"{'.'.join(where) or 'document'}: {wrong}: must be {valid[-1] if valid else 'a map of settings'}"
 
 

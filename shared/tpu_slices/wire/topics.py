@@ -25,6 +25,8 @@ class Topic(StrEnum):
     """What the cluster's relay writes to objects, most of it as Events."""
     QUESTIONS = "questions"
     """To the cluster's relay, which no update may delay."""
+    NOTIFICATIONS = "notifications"
+    """Of its workloads, to targets outside of it."""
     TICKS = "ticks"
     """Each has the cluster swept."""
 
@@ -53,6 +55,7 @@ _READ_BY: Mapping[Topic, str] = MappingProxyType(
         Topic.REQUESTS: "reconcile-requests",
         Topic.UPDATES: "relay",
         Topic.QUESTIONS: "questions",
+        Topic.NOTIFICATIONS: "notify",
         Topic.TICKS: "sweep-ticks",
     }
 )

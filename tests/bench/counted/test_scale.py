@@ -26,9 +26,9 @@ def _numbers(cells: list[str]) -> bool:
     return bool(cells) and all(each.strip().replace(",", "").replace(".", "").isdigit() for each in cells)
 
 
-def test_a_cluster_has_five_topics_of_its_own_and_the_project_three() -> None:
+def test_a_cluster_has_six_topics_of_its_own_and_the_project_three() -> None:
     assert scale.topics(scale.Deployment(clusters=1)) == len(messaging.read().topics)
-    assert scale.topics(scale.Deployment(clusters=11)) == 5 * 11 + 3
+    assert scale.topics(scale.Deployment(clusters=11)) == 6 * 11 + 3
 
 
 def test_operations_follow_from_lives_and_are_spread_over_the_clusters() -> None:

@@ -9,7 +9,16 @@ import pytest
 
 from infra.preflight.answers import Answer, Denied, Found, Missing
 from infra.preflight.findings import Finding, Severity
-from infra.preflight.instances import FUNCTIONS, QUOTA, SERVICE, THOUSANDTHS, instance_findings, together, wanted
+from infra.preflight.instances import (
+    FUNCTIONS,
+    OTHERS,
+    QUOTA,
+    SERVICE,
+    THOUSANDTHS,
+    instance_findings,
+    together,
+    wanted,
+)
 from infra.preflight.quotas import path_of
 from tests.infra.sources import TERRAFORM, local, resource
 
@@ -34,15 +43,15 @@ def found(max_instances: int, answer: Answer) -> list[Finding]:
     [
         (10, 9, Severity.ERROR),
         (10, 10, Severity.NOTE),
-        (10, 29, Severity.NOTE),
-        (10, 30, None),
+        (10, 31, Severity.NOTE),
+        (10, 32, None),
         (20, 19, Severity.ERROR),
         (20, 20, Severity.NOTE),
-        (20, 59, Severity.NOTE),
-        (20, 60, None),
+        (20, 61, Severity.NOTE),
+        (20, 62, None),
         (1, 0, Severity.ERROR),
         (1, 1, Severity.NOTE),
-        (1, 3, None),
+        (1, 5, None),
     ],
 )
 def test_more_than_one_function_may_have_is_an_error_and_more_than_all_may_have_a_note(
@@ -52,7 +61,7 @@ def test_more_than_one_function_may_have_is_an_error_and_more_than_all_may_have_
     assert [each.severity for each in findings] == ([] if severity is None else [severity])
 
 
-@pytest.mark.parametrize(("cpus", "fits"), [(20, 6), (9, 3), (3, 1), (20.5, 6)])
+@pytest.mark.parametrize(("cpus", "fits"), [(20, 6), (9, 2), (5, 1), (20.5, 6)])
 def test_what_is_told_to_fit_fits_with_nothing_to_tell(cpus: float, fits: int) -> None:
     quota = told(("us-central1", str(int(cpus * 1000))))
     [finding] = found(30, quota)
@@ -64,7 +73,7 @@ def test_what_is_told_to_fit_fits_with_nothing_to_tell(cpus: float, fits: int) -
 def test_where_no_number_fits_more_quota_is_asked_for() -> None:
     [finding] = found(1, told(("us-central1", "2000")))
     [remedy] = finding.remedies
-    assert "--quota-id CpuAllocPerProjectRegion --dimensions region=us-central1 --preferred-value 3000" in remedy
+    assert "--quota-id CpuAllocPerProjectRegion --dimensions region=us-central1 --preferred-value 5000" in remedy
 
 
 def test_what_is_asked_for_is_enough() -> None:
@@ -95,7 +104,7 @@ def test_a_quota_that_may_not_be_read_is_told_and_is_no_error() -> None:
 def test_a_quota_that_cloud_quotas_does_not_know_is_told_as_not_known() -> None:
     [finding] = found(10, Missing())
     assert finding.severity is Severity.NOTE
-    assert "It is not known whether us-central1 has CPUs for max_instances = 10, which are 30" in finding.message
+    assert "It is not known whether us-central1 has CPUs for max_instances = 10, which are 32" in finding.message
 
 
 def test_it_is_a_quota_of_cloud_run() -> None:
@@ -131,7 +140,7 @@ def test_a_root_without_the_variable_is_no_such_root(tmp_path: Path) -> None:
 
 def test_the_functions_have_the_instances_and_the_cpus_that_are_counted() -> None:
     instances = [function["max_instances"] for function in local("functions").values()]
-    assert instances == ["${var.max_instances}"] * FUNCTIONS
-    assert together(10) == 30
+    assert instances == [*["${var.max_instances}"] * FUNCTIONS, OTHERS]
+    assert together(10) == 32
     [config] = resource("google_cloudfunctions2_function", "function")["service_config"]
     assert int(config["available_cpu"]) * 1000 == THOUSANDTHS

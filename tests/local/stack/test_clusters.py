@@ -66,7 +66,7 @@ def test_a_cluster_is_served_from_when_it_is_configured_until_it_is_retired(
         until(lambda: tick in Ticked.paths, "a tick for the further cluster")
         assert deployed.missing(SECOND) == ()
         place.delete()
-        until(lambda: len(deployed.missing(SECOND)) == 10, "the end of its topics and subscriptions")
+        until(lambda: len(deployed.missing(SECOND)) == 12, "the end of its topics and subscriptions")
         assert deployed.missing(ClusterId(here.cluster_id)) == ()
 
 

@@ -66,6 +66,7 @@ def test_each_function_has_its_topics() -> None:
         ("receive", "facts-demo"),
         ("reconcile", "requests-demo"),
         ("reconcile", "cloud-operations"),
+        ("notify", "notifications-demo"),
         ("sweep", "ticks-demo"),
         ("sweep", "project-ticks"),
     }

@@ -9,6 +9,7 @@ from functools import partial
 
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.joining import JoinToken
+from tpu_slices.domain.model.notifications import Notification
 from tpu_slices.domain.model.questions import AnyQuestion, EchoQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.ports.errors import Temporary
@@ -19,6 +20,7 @@ from tpu_slices.wire.messages import (
     encode_join_request,
     encode_mirror,
     encode_node_group,
+    encode_notification,
     encode_question,
     encode_reconcile_request,
     encode_report,
@@ -44,6 +46,7 @@ class FakePublisher:
         self.reports: list[tuple[ClusterId, WorkloadUpdate]] = []
         self.node_groups: list[tuple[ClusterId, NodeGroupUpdate]] = []
         self.mirror: list[AnyMirror] = []
+        self.notifications: list[Notification] = []
         self.questions: list[tuple[ClusterId, AnyQuestion]] = []
         self.tries: list[tuple[ClusterId, EchoQuestion]] = []
         """Of the way that updates take, not yet delivered."""
@@ -106,6 +109,12 @@ class FakePublisher:
         self._fail_if_asked()
         check(partial(encode_mirror, cluster), told)
         self.mirror.extend(told)
+
+    def notify(self, cluster: ClusterId, notifications: Collection[Notification]) -> None:
+        assert all(each.cluster == cluster for each in notifications), "a notification of another cluster"
+        self._fail_if_asked()
+        check(encode_notification, notifications)
+        self.notifications.extend(notifications)
 
     def try_updates(self, cluster: ClusterId, asked_at: datetime) -> None:
         self._fail_if_asked()

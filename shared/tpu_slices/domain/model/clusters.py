@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import Accelerators, accelerators_with
 from tpu_slices.domain.catalogue.rows import Cells
+from tpu_slices.domain.model.notifications import Rules
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
 from tpu_slices.domain.model.vendors import COMPUTE_ENGINE, GKE, Vendor
@@ -284,6 +285,8 @@ class ClusterSettings:
     policy: Policy = Policy()
     limits: Limits = Limits()
     catalogue: CatalogueSettings = CatalogueSettings()
+    notifications: Mapping[str, Rules] = field(default_factory=dict)
+    """By namespace, whom its workloads may have notified outside the cluster; of others nothing is told there."""
     paused: str | None = None
     """Why the cluster is paused (nothing is created or deleted); stored in `pauses/{cluster}`. None: not paused."""
     retired: str | None = None

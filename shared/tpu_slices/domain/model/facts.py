@@ -223,6 +223,8 @@ class WorkloadChanged:
     """The Kueue queue that its label names."""
     template_error: str = ""
     """Why its templates cannot be parsed, so that no slice can be created; empty: they can."""
+    notify: str = ""
+    """Its annotation NOTIFY."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

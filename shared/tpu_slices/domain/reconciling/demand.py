@@ -192,11 +192,9 @@ def changed(
     if known is not None and _is_late(fact.workload, known, fact.state):
         return None
     record = _updated(fact.workload, known, _proven(fact, known), now, cluster)
-    return (
-        replace(record, queue=fact.queue, template_error=fact.template_error)
-        if isinstance(fact, WorkloadChanged)
-        else record
-    )
+    if not isinstance(fact, WorkloadChanged):
+        return record
+    return replace(record, queue=fact.queue, template_error=fact.template_error, notify=fact.notify)
 
 
 def declared(
@@ -267,7 +265,8 @@ def _proven(fact: WorkloadChanged | Answer, known: WorkloadRecord | None) -> Wor
 def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
     """Return whether the record rests on this state of the workload, and has all that the fact says."""
     told, unproven = fact.workload, (WorkloadState.DELETED, WorkloadState.MISSING)
-    if isinstance(fact, WorkloadChanged) and (fact.queue, fact.template_error) != (known.queue, known.template_error):
+    beside = (known.queue, known.template_error, known.notify)
+    if isinstance(fact, WorkloadChanged) and (fact.queue, fact.template_error, fact.notify) != beside:
         return False
     same = fact.state is known.state or (fact.state, known.state) == unproven
     said = (told.generation, told.resource_version, told.groups)

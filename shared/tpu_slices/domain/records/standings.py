@@ -24,7 +24,11 @@ class Standing:
         return cls(digest or 0, state == WorkloadState.ACTIVE)
 
 
-def standing(uid: WorkloadUid, state: object, queue: object, template_error: object, groups: object) -> int:
-    """Return a digest of what a workload's last WorkloadChanged said, as the relay and the record know it."""
-    told = "\n".join("" if each is None else str(each) for each in (uid, state, queue, template_error, groups))
-    return digest(told) or 1
+def standing(uid: WorkloadUid, *told: object, notify: str = "") -> int:
+    """Return a digest of what a workload's last WorkloadChanged said, as the relay and the record know it.
+
+    `told`: its state, queue, template error and groups. An annotation `notify` that is not there counts for nothing: an
+    earlier relay tells of none.
+    """
+    parts = (uid, *told, *([notify] if notify else []))
+    return digest("\n".join("" if each is None else str(each) for each in parts)) or 1

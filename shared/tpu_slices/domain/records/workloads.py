@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Self
 
 from tpu_slices.domain.model.facts import Pinning, Reach, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.notifications import Notified
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner
 from tpu_slices.domain.model.texts import digest
@@ -122,6 +123,10 @@ class WorkloadRecord:
     """The Kueue queue that its label names."""
     template_error: str = ""
     """Why its templates cannot be parsed."""
+    notify: str = ""
+    """The targets that its annotation names."""
+    notified: Mapping[str, Notified] = field(default_factory=dict, hash=False)
+    """By `TARGET/OCCASION`, of what each target was notified last."""
     report: Report | None = None
     """The last report."""
     next_report_at: datetime | None = None
@@ -202,7 +207,7 @@ class WorkloadRecord:
     def standing(self) -> int:
         """See `standings.standing`; 0: it has ended."""
         told = (self.state, self.queue, self.template_error, self.groups)
-        return standing(self.owner.uid, *told) if self.live else 0
+        return standing(self.owner.uid, *told, notify=self.notify) if self.live else 0
 
     @property
     def demand_digest(self) -> int:

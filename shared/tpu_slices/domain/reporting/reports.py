@@ -84,7 +84,7 @@ def report(
     found = _found(jobset, Slices(tuple(slices), not_read), queue, now)
     return Report(
         reason=found.reason,
-        message=_message(jobset, found, now),
+        message=_message(jobset, found, now) + queue.caveat(jobset),
         requested=found.requested,
         ready=found.ready,
         waits=found.waits[:MOST_WAITS],

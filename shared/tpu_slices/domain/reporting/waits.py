@@ -9,12 +9,13 @@ from types import MappingProxyType
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
+from tpu_slices.domain.model.notifications import unknown_targets
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, SliceId
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.records import attempts_told
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.records.workloads import Wait
+from tpu_slices.domain.records.workloads import Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import REASON_TEXTS, reason_text
 
 MOST_NAMED = 10
@@ -64,6 +65,12 @@ class QueueState:
     """By what pods are pinned to slices; None: it is not known."""
     settings: ClusterSettings | None = None
     """Those of the cluster, which may have prices of their own; None: they are not known."""
+
+    def caveat(self, workload: WorkloadRecord) -> str:
+        """Return, as the end of a message, which targets a workload names that its namespace does not have."""
+        rules = self.settings.notifications.get(workload.owner.namespace, {}) if self.settings else {}
+        unknown = unknown_targets(rules, workload.notify) if workload.live else ""
+        return f" {unknown}" if unknown else ""
 
     def place(self, group: Iterable[SliceRecord]) -> str:
         """Return the position of the first of a group in the queue, as the end of a message."""

@@ -29,3 +29,7 @@ def reconcile(event: CloudEvent) -> None:
 
 def sweep(event: CloudEvent) -> None:
     note("sweep", event)
+
+
+def notify(event: CloudEvent) -> None:
+    note("notify", event)

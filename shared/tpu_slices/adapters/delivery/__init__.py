@@ -1,0 +1,1 @@
+"""Delivers notifications: to webhooks, to Slack, by e-mail."""
