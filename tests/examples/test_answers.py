@@ -9,7 +9,8 @@ import pytest
 from tests.examples.answers import EXAMPLES, PLANNED, REFUSED, answers, planned, promised, reasons
 from tests.examples.texts import has, texts_of
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices_cli.applied import caveats, creation, placeholders, queues, waits
+from tpu_slices_cli import placeholders
+from tpu_slices_cli.applied import caveats, creation, queues, waits
 from tpu_slices_cli.plan import INVALID
 from tpu_slices_cli.plan import REFUSED as A_JOB_REFUSED
 from tpu_slices_cli.skipping import SkipReason
