@@ -269,7 +269,8 @@ def with_fields(record: SliceRecord, **changes: Any) -> SliceRecord:
         claim["earlier"] = tuple(slice_id(record.last_claim, number) for number in claim["earlier"])
     named = {"attempt": "number", "delete_again_at": "retry_at"}
     current |= {field: changes.pop(name) for name, field in named.items() if name in changes}
-    return replace(record, **changes).with_claim(**claim).with_current(**current)
+    changed = replace(record, **changes).with_claim(**claim).with_current(**current)
+    return changed if "usages" in changes else replace(changed, usages=()).used(changed.created_at)
 
 
 def had(record: SliceRecord) -> tuple[int, ...]:

@@ -4,9 +4,9 @@ locals {
   # Each chart: its title, how it is drawn, and its lines by what the legend calls them.
   charts = [
     {
-      title = "Chips bought and idle, by cluster"
+      title = "Chips bought, held and idle, by cluster"
       plot  = "LINE"
-      lines = { for number in ["chips_bought", "chips_idle"] : number => merge(local.counted, {
+      lines = { for number in ["chips_bought", "chips_held", "chips_idle"] : number => merge(local.counted, {
         filter = "${local.log_metrics}/cluster.counted/${number}\""
       }) }
     },

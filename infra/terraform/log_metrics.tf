@@ -32,6 +32,7 @@ locals {
       "blocked",
       "on_hold",
       "chips_bought",
+      "chips_held",
       "chips_idle",
       "idle_percent",
       "releasing_seconds",

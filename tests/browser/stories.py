@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
-from tests.builders import NOW, a_job, a_record, a_spec
+from tests.builders import NOW, a_job, a_record, a_spec, an_occupant, some_hosts
 from tests.world import World
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.records.hosts import NO_HOSTS
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.transitions import HISTORY
 
@@ -31,6 +32,15 @@ GONE = (Reason.RELEASED, "Released: the JobSet completed.")
 REFUSED = (Reason.CHIP_LIMIT_REACHED, "The namespace research holds 64 of 64 chips; it is retried.")
 BLOCKED = (Reason.INVALID_CONFIGURATION, "The service account does not exist: create it.")
 
+_HOSTS = {
+    Reason.HOSTS_JOINING: some_hosts(usable=2),
+    Reason.READY: some_hosts(occupants=(an_occupant(),)),
+    Reason.HOSTS_LOST: some_hosts(usable=3, joined=3),
+    Reason.LEADER_STILL_WAITING: some_hosts(),
+    Reason.DELETION_STARTED: some_hosts(),
+}
+"""The hosts of a slice with this reason; none with another one."""
+
 
 def with_history(jobset: str, index: int, transitions: Iterable[PastTransition], **changes: str) -> SliceRecord:
     job = a_job(**{"name": jobset, "uid": WorkloadUid(f"uid-{jobset}"), "job_index": index, **changes})
@@ -38,7 +48,10 @@ def with_history(jobset: str, index: int, transitions: Iterable[PastTransition],
     born = NOW - timedelta(minutes=transitions[0][0])
     record = a_record(job=job, spec=a_spec(), created_at=born, since=born, message="Heard of.")
     for ago, reason, message in transitions:
-        record = record.transitioned(NOW - timedelta(minutes=ago), reason, message)
+        hosts = _HOSTS.get(reason, NO_HOSTS)
+        record = record.with_current(create_requested_at=born, hosts=hosts).transitioned(
+            NOW - timedelta(minutes=ago), reason, message
+        )
     return record
 
 

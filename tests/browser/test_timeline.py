@@ -152,9 +152,7 @@ def test_a_slice_can_be_reached_and_opened_by_keyboard(browser: Browser, pages: 
             break
     assert focused[0] == "Skip to the lists"
     browser.press("Enter")
-    assert "16 chips, useful: 16.0 chip-hours" in browser.get(
-        "document.querySelector('#histories .slice[open]').innerText"
-    )
+    assert "chip-hours: 16.0 useful" in browser.get("document.querySelector('#histories .slice[open]').innerText")
     outline = "getComputedStyle(document.activeElement).outlineStyle"
     assert browser.get(outline) == "solid"
 

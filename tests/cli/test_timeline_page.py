@@ -12,6 +12,7 @@ from tests.browser.stories import (
     BLOCKED,
     HOSTILE,
     HOSTILE_NAME,
+    JOINING,
     LOST,
     QUEUED,
     READY,
@@ -94,20 +95,21 @@ def test_a_cut_off_beginning_is_stated() -> None:
 
 def test_chip_hours_are_summed_by_workload_and_in_all() -> None:
     failed = with_history("gemma", 0, [(180, *STARTED), (120, *STOCKOUT)])
-    story = a_story([failed, with_history("llama", 0, [(90, *STARTED), (60, *READY)])])
+    llama = with_history("llama", 0, [(120, *STARTED), (90, *JOINING), (60, *READY)])
+    story = a_story([failed, llama])
     rows = Reader(page(replace(story, settings_of=lambda _: PRICED))).rows
     uses = ["waiting", "stopped", "starting", "idle", "useful", "held", "useful share", "list price"]
     assert rows[:4] == [
         ["workload", "slices", *uses],
-        ["research/gemma", "1", "32.0", "0.0", "0.0", "16.0", "0.0", "16.0", "0%", "43.20 USD"],
-        ["research/llama", "1", "0.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
-        ["Total", "2", "32.0", "0.0", "8.0", "16.0", "16.0", "40.0", "40%", "108.00 USD"],
+        ["research/gemma", "1", "48.0", "0.0", "0.0", "0.0", "0.0", "0.0", "none", "-"],
+        ["research/llama", "1", "8.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
+        ["Total", "2", "56.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
     ]
     assert Reader(page(story)).rows[1][-1] == "price unknown"
 
 
 def test_chips_over_time_are_listed() -> None:
-    rows = Reader(page(a_story([with_history("llama", 0, [(120, *QUEUED), (90, *STARTED), (60, *READY)])]))).rows
+    rows = Reader(page(a_story([with_history("llama", 0, [(120, *QUEUED), (90, *JOINING), (60, *READY)])]))).rows
     assert rows[-4:] == [
         ["from", "held", "useful", "waiting"],
         ["10:00:00 UTC", "0", "0", "16"],

@@ -224,16 +224,16 @@ def test_a_record_that_cannot_be_read_is_counted_and_summed_up(bench: Bench) -> 
     assert bench.store.oldest_since(CLUSTER, {Reason.READY}) == unreadable.since
 
 
-def test_idle_chips_are_summed_up_by_cluster(bench: Bench) -> None:
-    ready = {"phase": Phase.READY, "create_requested_at": NOW}
+def test_chips_that_are_held_and_idle_are_summed_up_by_cluster(bench: Bench) -> None:
+    ready = {"phase": Phase.READY, "create_requested_at": NOW, "hosts": some_hosts()}
     bench.create(
         a_record(**ready),
-        a_record(job=a_job(job_index=1), **ready, hosts=some_hosts(occupants=(an_occupant(),))),
+        a_record(job=a_job(job_index=1), **{**ready, "hosts": some_hosts(occupants=(an_occupant(),))}),
         a_record(job=a_job(job_index=2), create_requested_at=NOW),
         a_record(job=a_job(cluster=ELSEWHERE), **ready),
     )
-    assert bench.store.chips_idle(CLUSTER) == a_spec().chips
-    assert bench.store.chips_idle(ClusterId("empty")) == 0
+    assert bench.store.chips_held(CLUSTER) == (2 * a_spec().chips, a_spec().chips)
+    assert bench.store.chips_held(ClusterId("empty")) == (0, 0)
 
 
 def test_slices_are_counted_by_phase_and_by_reasons(bench: Bench) -> None:

@@ -81,7 +81,7 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "budget": lambda store: store.budget(CLUSTER),
     "chips_bought": lambda store: store.chips_bought(CLUSTER),
     "chips_bought of a namespace": lambda store: store.chips_bought(CLUSTER, "research"),
-    "chips_idle": lambda store: store.chips_idle(CLUSTER),
+    "chips_held": lambda store: store.chips_held(CLUSTER),
     "phase_count": lambda store: store.phase_count(CLUSTER, Phase.READY),
     "reason_count": lambda store: store.reason_count(CLUSTER, [Reason.HELD]),
     "oldest_since": lambda store: store.oldest_since(CLUSTER, [Reason.DELETION_REFUSED]),

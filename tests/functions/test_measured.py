@@ -133,12 +133,12 @@ def test_each_sweep_counts_the_slices_and_chips_of_each_cluster(world: World, li
 
     assert set(counts) == {CLUSTER, "zoo"}
     none = dict.fromkeys(MEASURED[LogEvent.CLUSTER_COUNTED], 0)
-    assert counts[CLUSTER] == {**none, "ready": 2, "chips_bought": 32}
+    assert counts[CLUSTER] == {**none, "ready": 2, "chips_bought": 32, "chips_held": 32}
     assert set(counts["zoo"].values()) == {0}
 
 
 def test_what_is_counted(world: World, lines: Lines) -> None:
-    ready = {"phase": Phase.READY, "create_requested_at": NOW}
+    ready = {"phase": Phase.READY, "create_requested_at": NOW, "hosts": some_hosts()}
     releasing = {"phase": Phase.RELEASING, "since": NOW - 7 * MINUTE}
     records: list[dict[str, Any]] = [
         *({"phase": phase} for phase in (Phase.QUEUED, Phase.PROVISIONING, Phase.WAITING, Phase.REFUSED, Phase.GONE)),
@@ -166,6 +166,7 @@ def test_what_is_counted(world: World, lines: Lines) -> None:
         "blocked": 1,
         "on_hold": 2,
         "chips_bought": 32,
+        "chips_held": 32,
         "chips_idle": 16,
         "idle_percent": 50,
         "releasing_seconds": 7 * 60 + (world.clock.now() - NOW).total_seconds(),
@@ -178,14 +179,14 @@ def test_a_cluster_whose_count_fails_is_told_and_the_others_are_counted(
     world: World, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.store.put_settings(settings(cluster=ClusterId("zoo"), path=settings().path.replace("/demo", "/zoo")))
-    idle = type(world.store).chips_idle
+    held = type(world.store).chips_held
 
-    def without_index(store: FakeStore, cluster: ClusterId) -> int:
+    def without_index(store: FakeStore, cluster: ClusterId) -> tuple[int, int]:
         if cluster == CLUSTER:
             raise Permanent("the query requires an index")
-        return idle(store, cluster)
+        return held(store, cluster)
 
-    monkeypatch.setattr(FakeStore, "chips_idle", without_index)
+    monkeypatch.setattr(FakeStore, "chips_held", without_index)
 
     assert [line["cluster"] for line in swept(world, lines, LogEvent.CLUSTER_COUNTED)] == ["zoo"]
     (failed,) = swept(world, lines, LogEvent.SWEEP_FAILED)

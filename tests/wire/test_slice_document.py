@@ -149,7 +149,12 @@ A_SLICE = {
     "fits": False,
     "legacy_pool": None,
     "chips_bought": 16,
+    "chips_held": 16,
     "chips_idle": 0,
+    "usages": [
+        {"since": NOW - 5 * MINUTE, "until": NOW, "use": "USEFUL", "chips": 16},
+        {"since": NOW, "until": None, "use": "STARTING", "chips": 16},
+    ],
     "slot_awaited": {"operation": "DELETE", "attempt": 2, "since": NOW, "shortage": SHORTAGE, "number": 3},
     "current": {
         **AN_ATTEMPT,
@@ -278,6 +283,7 @@ def test_the_document_of_a_slice_that_no_claim_has_names_its_pool_by_the_claim_t
         "tells": None,
         "claimed_by": None,
         "claim": native(NO_CLAIM),
+        "usages": native(record.usages),
     }
 
     summed = {"hosts_digest": a_slice().hosts_digest, "mirror_digest": mirror_digest(record)}

@@ -104,7 +104,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "slots": lambda: store.slots(cluster),
         "chips_bought": lambda: store.chips_bought(cluster),
         "chips_bought of a namespace": lambda: store.chips_bought(cluster, "default"),
-        "chips_idle": lambda: store.chips_idle(cluster),
+        "chips_held": lambda: store.chips_held(cluster),
         "phase_count": lambda: store.phase_count(cluster, Phase.READY),
         "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),
         "oldest_since": lambda: store.oldest_since(cluster, [Reason.HELD]),

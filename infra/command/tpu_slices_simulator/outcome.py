@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.observations import Deleting
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import SliceSpec, WorkloadJob, claim_id
+from tpu_slices.domain.model.slices import WorkloadJob, claim_id
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.reporting.timeline import Course, Window, course
 from tpu_slices_simulator.live import LiveWorkload
-from tpu_slices_simulator.simulation import Simulation
+from tpu_slices_simulator.simulation import START, Simulation
 from tpu_slices_simulator.story import Plot, Story
 
 
@@ -33,10 +33,8 @@ class Outcome:
     """
     message: str = ""
     """What the record of that slice said last."""
-    held: Counter[SliceSpec] = field(default_factory=Counter)
-    """Minutes in which there were hosts for it, by what they are; each slice counts by itself."""
-    used: Counter[SliceSpec] = field(default_factory=Counter)
-    """Those of them in which its pods were on the hosts."""
+    courses: tuple[Course, ...] = ()
+    """What its slices did, once the story is played."""
 
 
 class CountedSimulation(Simulation):
@@ -49,6 +47,18 @@ class CountedSimulation(Simulation):
     def play(self) -> None:
         """Play the story to its end."""
         self.until(self.story.minutes)
+        for each in self.courses:
+            owner = each.record.owner
+            self.outcomes[f"{owner.namespace}/{owner.name}"].courses += (each,)
+
+    @property
+    def window(self) -> Window:
+        return Window(START, self.clock.now())
+
+    @property
+    def courses(self) -> list[Course]:
+        """What all slices did until now, as `slices timeline` has it."""
+        return [found for record in self.records.values() if (found := course(record, self.window)) is not None]
 
     def _a_minute(self) -> None:
         super()._a_minute()
@@ -56,7 +66,6 @@ class CountedSimulation(Simulation):
             workload = self.users.workloads.get(outcome.plot.id)
             if workload is not None and outcome.ended_at is None:
                 self._counts(outcome, workload)
-        self._counts_hosts()
 
     def _counts(self, outcome: Outcome, workload: LiveWorkload) -> None:
         outcome.state = workload.state
@@ -80,14 +89,3 @@ class CountedSimulation(Simulation):
             job_index=index,
         )
         return self.records.get(claim_id(job))
-
-    def _counts_hosts(self) -> None:
-        used = {name.rpartition("-")[0] for name in self.cluster.used_nodes()}
-        for pool in self.backend.pools.values():
-            if not pool.hosts_joined or pool.order is None or pool.order.spec is None:
-                continue
-            owner = pool.order.job.owner
-            outcome = self.outcomes[f"{owner.namespace}/{owner.name}"]
-            outcome.held[pool.order.spec] += 1
-            if pool.name in used and not isinstance(pool.seen, Deleting):
-                outcome.used[pool.order.spec] += 1

@@ -36,8 +36,8 @@ from tpu_slices.adapters.firestore_queries import (
     DEMAND,
     EVERY_SLICE,
     HEARING,
+    HELD_IN_CLUSTER,
     HOSTS_IN_CLUSTER,
-    IDLE_IN_CLUSTER,
     KEPT_SLICES,
     LIVE_WORKLOADS,
     NAMESPACE_IN_PHASE,
@@ -283,8 +283,9 @@ class FirestoreStore(FirestoreTurns):
             return self._sum(BOUGHT_IN_CLUSTER, cluster)
         return self._sum(BOUGHT_IN_NAMESPACE, cluster, namespace)
 
-    def chips_idle(self, cluster: ClusterId) -> int:
-        return self._sum(IDLE_IN_CLUSTER, cluster)
+    def chips_held(self, cluster: ClusterId) -> tuple[int, int]:
+        held, idle = self._sums(HELD_IN_CLUSTER, cluster)
+        return held, idle
 
     def phase_count(self, cluster: ClusterId, phase: Phase) -> int:
         return self._count(SLICES_IN_PHASE, cluster, phase.value)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tpu_slices.wire.documents import (
     CHIPS_BOUGHT,
+    CHIPS_HELD,
     CHIPS_IDLE,
     CHIPS_LINE,
     DEMAND_DIGEST,
@@ -151,7 +152,7 @@ BOUGHT_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order
 BOUGHT_IN_NAMESPACE = Query(
     collection="slices", where=(("cluster", "=="), ("owner.namespace", "==")), order=CHIPS_BOUGHT
 )
-IDLE_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_IDLE)
+HELD_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=CHIPS_HELD, then=(CHIPS_IDLE,))
 HOSTS_IN_CLUSTER = Query(collection="slices", where=(("cluster", "=="),), order=HOSTS_DIGEST)
 _SHOWN: tuple[tuple[str, Operator], ...] = (("cluster", "=="), (MIRROR_DIGEST, ">"))
 SLICES_SHOWN = Query(collection="slices", where=_SHOWN, order=MIRROR_DIGEST)
@@ -195,7 +196,7 @@ QUERIES = (
     TOLD_ALIKE,
     BOUGHT_IN_CLUSTER,
     BOUGHT_IN_NAMESPACE,
-    IDLE_IN_CLUSTER,
+    HELD_IN_CLUSTER,
     HOSTS_IN_CLUSTER,
     SLICES_SHOWN,
     WORKLOADS_SHOWN,

@@ -68,12 +68,14 @@ def counted(cluster: ClusterId, deps: ReconcileDeps) -> ClusterCount:
     Its calls are made one after another: the parts may be of different moments.
     """
     now, paid = deps.clock.now(), deps.store.paid_longest(cluster)
+    held, idle = deps.store.chips_held(cluster)
     return ClusterCount(
         cluster=cluster,
         phases={phase: deps.store.phase_count(cluster, phase) for phase in COUNTED_PHASES},
         on_hold=deps.store.reason_count(cluster, ON_HOLD),
         chips_bought=deps.store.chips_bought(cluster),
-        chips_idle=deps.store.chips_idle(cluster),
+        chips_held=held,
+        chips_idle=idle,
         releasing_for=now - (deps.store.oldest_since(cluster, RELEASED_NOW) or now),
         held_for=now - (deps.store.oldest_since(cluster, HELD) or now),
         paid_for=now - paid[1] if paid else timedelta(0),

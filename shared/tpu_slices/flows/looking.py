@@ -29,6 +29,7 @@ from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.matching import users_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.brakes import limited, stopped
@@ -129,7 +130,7 @@ def _names(slice_: ClaimId | SliceId, told: Told) -> Names:
 
 def _beside(record: SliceRecord, read: Together, told: Told, deps: ReconcileDeps, *, creates: bool) -> Together:
     """Return the workloads of the slice's users and, for a creation, what limits it: read, unless they were already."""
-    users = record.users
+    users = users_of(record)
     if users == {told.waiting}:
         return read
     return deps.store.together(record.cluster, Names(workloads=users, limiter=creates, brake=creates))

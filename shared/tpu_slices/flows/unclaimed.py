@@ -17,8 +17,9 @@ from tpu_slices.domain.reconciling.taking import (
     may_be_regained,
     regained,
 )
-from tpu_slices.domain.records.matching import offers, wants
+from tpu_slices.domain.records.matching import offers, users_of, wants
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.usage import with_those_of
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import act
 from tpu_slices.flows.hosts import with_free_name
@@ -109,7 +110,7 @@ def _offered(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situat
     seen = on_record(record, looked.at)
     if seen is None:
         return None
-    workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, record.users).items()}
+    workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, users_of(record)).items()}
     own = workloads.get(record.owner.uid)
     if own is None or own.state is WorkloadState.MISSING:
         return None
@@ -142,15 +143,21 @@ def _give(match: _Match, looked: Looked, deps: ReconcileDeps) -> list[SliceRecor
 
 
 def forget(looked: Looked, decision: Decision, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:
-    """Forget a slice that no claim has, and that is gone; a claim that waited for that is reconciled."""
+    """Forget a slice that no claim has, and that is gone; a claim that waited for that is reconciled.
+
+    How its chips were used stays on record with the claim that had it last.
+    """
     stored, record = looked.stored, decision.record
     claim = deps.store.having(record.cluster, [record.last_claim]).get(record.last_claim)
     settling = slots.Settling(stored.value, record, looked.settings, deps, looked.slots)
     changes = [Change(stored, None)]
-    if claim is not None and record.id in claim.value.claim.earlier:
+    awaited = claim is not None and record.id in claim.value.claim.earlier
+    if claim is not None and (awaited or record.usages):
         earlier = tuple(each for each in claim.value.claim.earlier if each != record.id)
-        due = claim.value.next_reconcile_at if claim.value.wanted else looked.at
-        changes.append(Change(claim, replace(claim.value.with_claim(earlier=earlier), next_reconcile_at=due)))
+        due = looked.at if awaited and not claim.value.wanted else claim.value.next_reconcile_at
+        usages = with_those_of(claim.value.usages, record.usages, looked.at)
+        kept = replace(claim.value.with_claim(earlier=earlier), next_reconcile_at=due, usages=usages)
+        changes.append(Change(claim, kept))
     tell_gone(record, looked.settings, deps)
     deps.store.commit(*changes)
     act(record, decision.actions, looked, deps)

@@ -101,6 +101,7 @@ MEASURED: Mapping[LogEvent, tuple[str, ...]] = {
         "blocked",
         "on_hold",
         "chips_bought",
+        "chips_held",
         "chips_idle",
         "idle_percent",
         "releasing_seconds",

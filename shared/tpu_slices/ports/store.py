@@ -305,8 +305,8 @@ class SliceStore(Protocol):
     def chips_bought(self, cluster: ClusterId, namespace: str | None = None) -> int:
         """Return the sum of `SliceRecord.chips_bought` over a cluster, or a namespace of it, in one call."""
 
-    def chips_idle(self, cluster: ClusterId) -> int:
-        """Return the sum of `SliceRecord.chips_idle` over a cluster, in one call."""
+    def chips_held(self, cluster: ClusterId) -> tuple[int, int]:
+        """Return the sums of `spending.chips_held` and `spending.chips_idle` over a cluster, in one call."""
 
     def phase_count(self, cluster: ClusterId, phase: Phase) -> int:
         """Return how many slices are in a phase, in one call."""

@@ -25,7 +25,7 @@ from tpu_slices.domain.records.mirror import mirror_digest
 from tpu_slices.domain.records.queues import chips_line, due_queue, queue_name, slot_pool, slot_queue
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.records.spending import paid_since
+from tpu_slices.domain.records.spending import chips_held, chips_idle, paid_since
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Record
@@ -41,6 +41,7 @@ REJECTED_CHARACTERS = 2_000
 """The most characters that are kept of each text of such a message."""
 
 CHIPS_BOUGHT = "chips_bought"
+CHIPS_HELD = "chips_held"
 CHIPS_IDLE = "chips_idle"
 HOSTS_DIGEST = "hosts_digest"
 """The fields of a slice that Firestore sums up."""
@@ -289,7 +290,8 @@ def _derived(record: Record) -> Fields:
         "job_name": record.job.job_name,
         "pool": _pool(record),
         CHIPS_BOUGHT: record.chips_bought,
-        CHIPS_IDLE: record.chips_idle,
+        CHIPS_HELD: chips_held(record),
+        CHIPS_IDLE: chips_idle(record),
         HOSTS_DIGEST: record.hosts_digest,
         MIRROR_DIGEST: mirror_digest(record),
         PAID_SINCE: paid_since(record),

@@ -129,7 +129,6 @@ ONE = {
     *(
         "chips_bought",
         "chips_held",
-        "chips_idle",
         "unconfirmed_ends",
         "ready_count",
         "slice_count",

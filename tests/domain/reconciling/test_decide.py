@@ -593,7 +593,7 @@ def test_a_hold_changes_nothing_but_slots_times_and_what_is_told(
     of_pool = {"slot", "seen", "hosts_awaited_since", "returning", "unreadable_since"}
     if isinstance(found, Absent):
         of_pool.add("create_requested_at")
-    told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count"}
+    told = {"phase", "reason", "message", "since", "changed_at", "transitions", "transition_count", "usages"}
     same = {name: getattr(before, name) for name in times | told}
     current = replace(after.current, **{name: getattr(before.current, name) for name in of_pool})
     claim = replace(after.claim, **{name: getattr(before.claim, name) for name in of_claim})

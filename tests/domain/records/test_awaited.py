@@ -7,16 +7,12 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import (
-    CLUSTER,
     MINUTE,
     NOW,
     a_jobset,
     a_record,
-    an_occupant,
     leaders_wait,
     settings,
-    some_hosts,
-    with_fields,
 )
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -65,11 +61,3 @@ def test_a_group_that_is_scaled_up_again_awaits_it_from_its_demand_on() -> None:
     released = a_record(desire=Desire.ABSENT)
     scaled = a_jobset(state_since=NOW, demand={released.maker: NOW + MINUTE})
     assert with_current_desire(released, scaled).claim.awaited_since == NOW + MINUTE
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_chips_are_idle_while_a_ready_slice_has_nobody_on_its_hosts(phase: Phase) -> None:
-    vacant = a_record(cluster=CLUSTER, phase=phase, create_requested_at=NOW, hosts=some_hosts())
-    used = with_fields(vacant, hosts=some_hosts(occupants=(an_occupant(),)))
-    assert vacant.chips_idle == (16 if phase is Phase.READY else 0)
-    assert used.chips_idle == 0

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,16 +13,27 @@ from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.transitions import HISTORY, Transition
-from tpu_slices.domain.reporting.timeline import HELD, Course, Use, Window, course, held, levels, totals
+from tpu_slices.domain.records.usage import MOST_USAGES, Usage, Use
+from tpu_slices.domain.reporting.timeline import Course, Window, course, held, levels, totals
 
 CHIPS = a_spec().chips
-Step = Reason
+HOUR = timedelta(hours=1)
 ALWAYS = Window(NOW - timedelta(days=1), NOW + timedelta(days=1))
 
 minutes = st.integers(-30, 300).map(lambda count: NOW + count * MINUTE)
 windows = st.tuples(minutes, minutes).map(lambda pair: Window(min(pair), max(pair)))
 transitions = st.builds(
     Transition, at=minutes, phase=st.sampled_from(Phase), reason=st.sampled_from(Reason), message=st.just("")
+)
+
+usages = st.builds(
+    lambda since, lasts, use, chips: Usage(
+        since=since, until=None if lasts is None else since + lasts * MINUTE, use=use, chips=chips
+    ),
+    minutes,
+    st.none() | st.integers(1, 100),
+    st.sampled_from(Use),
+    st.integers(1, 64),
 )
 
 
@@ -35,7 +45,11 @@ def histories(draw: st.DrawFn) -> SliceRecord:
     kept = tuple(draw(st.lists(transitions, max_size=8)))
     count = len(kept) + (draw(st.integers(0, 3)) if kept else 0)
     spec = draw(st.sampled_from([None, a_spec(), a_spec(hosts=1)]))
-    return a_record(job=job, spec=spec, transitions=kept, transition_count=count, created_at=draw(minutes))
+    used = tuple(draw(st.lists(usages, max_size=5)))
+    made = a_record(job=job, spec=spec, transitions=kept, transition_count=count, created_at=draw(minutes))
+    first = kept[0].at if kept else made.created_at
+    begins = first if count > len(kept) else min(first, made.created_at)
+    return replace(made, usages=tuple(each for each in used if each.since >= begins))
 
 
 many = st.lists(histories(), max_size=5)
@@ -43,20 +57,6 @@ many = st.lists(histories(), max_size=5)
 
 def courses_of(records: list[SliceRecord], window: Window) -> list[Course]:
     return [found for record in records if (found := course(record, window)) is not None]
-
-
-def course_with(*transitions: Step, minutes_each: int = 10) -> Course:
-    """Return the course of a slice with these transitions, each lasting `minutes_each`."""
-    record = a_record()
-    for number, reason in enumerate(transitions):
-        record = record.transitioned(NOW + number * minutes_each * MINUTE, reason, f"{reason}.")
-    found = course(record, Window(NOW, NOW + len(transitions) * minutes_each * MINUTE))
-    assert found is not None
-    return found
-
-
-def uses(*transitions: Step) -> list[Use | None]:
-    return [span.use for span in course_with(*transitions).spans]
 
 
 # properties
@@ -121,81 +121,62 @@ def test_a_slice_that_its_claim_has_no_more_is_released_from_its_first_moment_on
     for record in (let_go, looked_at):
         (found,) = courses_of([record], Window(NOW, NOW + 2 * MINUTE))
         assert {span.transition.phase for span in found.spans} == {Phase.RELEASING}
-        assert {span.use for span in found.spans} == {Use.IDLE}
 
 
-# what a span counts as
-
-STARTED = Reason.CREATION_STARTED
-CREATING = Reason.CREATING
-JOINING = Reason.HOSTS_JOINING
-LOST = Reason.HOSTS_LOST
-READY = Reason.READY
-UNUSED = Reason.LEADER_STILL_WAITING
-STOCKOUT = Reason.STOCKOUT
-RELEASING = Reason.DELETION_STARTED
-OCCUPIED = Reason.OCCUPIED
-GONE = Reason.RELEASED
+# chip-hours
 
 
-@pytest.mark.parametrize(
-    ("transitions", "expected"),
-    [
-        pytest.param([STARTED, CREATING, JOINING], [Use.STARTING] * 3, id="still under way"),
-        pytest.param([STARTED, JOINING, READY], [Use.STARTING, Use.STARTING, Use.USEFUL], id="became ready"),
-        pytest.param([STARTED, STOCKOUT], [Use.IDLE, Use.WAITING], id="failed"),
-        pytest.param(
-            [STARTED, CREATING, STARTED, READY],
-            [Use.IDLE, Use.IDLE, Use.STARTING, Use.USEFUL],
-            id="the second attempt became ready",
-        ),
-        pytest.param([READY, LOST, READY], [Use.USEFUL, Use.STARTING, Use.USEFUL], id="hosts came back"),
-        pytest.param([READY, LOST, RELEASING], [Use.USEFUL, Use.IDLE, Use.IDLE], id="hosts did not come back"),
-        pytest.param([READY, UNUSED, READY], [Use.USEFUL, Use.IDLE, Use.USEFUL], id="nobody could use it"),
-        pytest.param([RELEASING, OCCUPIED, GONE], [Use.IDLE, Use.USEFUL, None], id="another Job was on it"),
-        pytest.param(
-            [
-                Reason.REQUESTED,
-                Reason.HELD,
-                Reason.CHIP_LIMIT_REACHED,
-            ],
-            [Use.WAITING, Use.STOPPED, Use.STOPPED],
-            id="nothing was held",
-        ),
-    ],
-)
-def test_a_spans_use_follows_from_what_came_of_it(transitions: list[Step], expected: list[Use | None]) -> None:
-    assert uses(*transitions) == expected
+def used_by_hours(*uses: Use) -> SliceRecord:
+    """Return a slice whose chips were used so, an hour each, from NOW on."""
+    usages = tuple(
+        Usage(since=NOW + number * HOUR, until=NOW + (number + 1) * HOUR, use=use, chips=CHIPS)
+        for number, use in enumerate(uses)
+    )
+    return replace(a_record(), usages=usages)
 
 
 def test_chip_hours_are_chips_times_hours() -> None:
-    found = course_with(STARTED, READY, RELEASING, GONE, minutes_each=60)
-    hour = CHIPS * timedelta(hours=1)
-    assert totals([found]) == {
-        Use.WAITING: timedelta(),
-        Use.STOPPED: timedelta(),
-        Use.STARTING: hour,
-        Use.IDLE: hour,
-        Use.USEFUL: hour,
-    }
-    assert held(totals([found])) == 3 * hour
-    assert len(HELD) == 3
+    found = totals(courses_of([used_by_hours(*Use, Use.USEFUL)], ALWAYS))
+    hour = CHIPS * HOUR
+    assert found == {**dict.fromkeys(Use, hour), Use.USEFUL: 2 * hour}
+    assert held(found) == 4 * hour, "starting, idle and useful"
 
 
-def test_an_outcome_after_the_window_is_still_known() -> None:
-    record = a_record()
-    for number, each in enumerate([STARTED, STOCKOUT]):
-        record = record.transitioned(NOW + number * 10 * MINUTE, each, "")
-    found = course(record, Window(NOW, NOW + 5 * MINUTE))
-    assert found is not None
-    assert [span.use for span in found.spans] == [Use.IDLE]
+def test_chips_that_are_still_used_count_up_to_the_end_of_the_window() -> None:
+    record = replace(a_record(), usages=(Usage(since=NOW, use=Use.USEFUL, chips=CHIPS),))
+    assert totals(courses_of([record], Window(NOW, NOW + HOUR)))[Use.USEFUL] == CHIPS * HOUR
+
+
+def test_chip_hours_are_told_for_each_span() -> None:
+    record = used_by_hours(Use.WAITING, Use.STARTING, Use.USEFUL).transitioned(NOW, Reason.CREATING, "")
+    record = replace(record.transitioned(NOW + 1.5 * HOUR, Reason.READY, ""), usages=record.usages[:3])
+    (found,) = courses_of([record], Window(NOW, NOW + 3 * HOUR))
+    first, second = (found.totals(span) for span in found.spans)
+    assert (first[Use.WAITING], first[Use.STARTING]) == (CHIPS * HOUR, CHIPS * HOUR / 2)
+    assert (second[Use.STARTING], second[Use.USEFUL]) == (CHIPS * HOUR / 2, CHIPS * HOUR)
+
+
+def test_a_claim_whose_slice_is_gone_is_told_for_the_chip_hours_that_it_had() -> None:
+    record = replace(used_by_hours(Use.IDLE).transitioned(NOW - MINUTE, Reason.RELEASED, ""), created_at=NOW - MINUTE)
+    record = replace(record, usages=used_by_hours(Use.IDLE).usages)
+    (found,) = courses_of([record], Window(NOW, NOW + HOUR))
+    assert totals([found])[Use.IDLE] == CHIPS * HOUR
+
+
+def test_it_is_known_that_earlier_chip_hours_are_no_longer_on_record() -> None:
+    record = used_by_hours(*[Use.IDLE, Use.USEFUL] * (MOST_USAGES // 2))
+    begun_before = replace(record, created_at=NOW - MINUTE)
+    within, after = Window(NOW - MINUTE, NOW + HOUR), Window(NOW, NOW + HOUR)
+    assert [each.uncounted for each in courses_of([begun_before], within)] == [True]
+    assert [each.uncounted for each in courses_of([begun_before], after)] == [False]
+    assert [each.uncounted for each in courses_of([record], within)] == [False]
 
 
 # the beginning and the end
 
 
 def test_before_its_first_transition_a_slice_was_queued() -> None:
-    record = a_record().transitioned(NOW + 5 * MINUTE, STARTED, "")
+    record = a_record().transitioned(NOW + 5 * MINUTE, Reason.CREATION_STARTED, "")
     found = course(record, ALWAYS)
     assert found is not None
     assert [(span.start, span.transition.phase) for span in found.spans] == [
@@ -207,13 +188,13 @@ def test_before_its_first_transition_a_slice_was_queued() -> None:
 def test_a_slice_without_transitions_has_the_phase_of_its_record() -> None:
     found = course(a_record(), Window(NOW, NOW + MINUTE))
     assert found is not None
-    assert [(span.transition.phase, span.use) for span in found.spans] == [(Phase.QUEUED, Use.WAITING)]
+    assert [span.transition.phase for span in found.spans] == [Phase.QUEUED]
 
 
 def a_long_history() -> SliceRecord:
     record = a_record()
     for number in range(HISTORY + 5):
-        record = record.transitioned(NOW + number * MINUTE, READY if number % 2 else LOST, "")
+        record = record.transitioned(NOW + number * MINUTE, Reason.READY if number % 2 else Reason.HOSTS_LOST, "")
     return record
 
 
@@ -230,7 +211,7 @@ def test_transitions_lost_before_the_window_do_not_count() -> None:
 
 
 def test_a_span_that_began_before_the_window_is_cut_and_marked() -> None:
-    record = a_record().transitioned(NOW, READY, "")
+    record = a_record().transitioned(NOW, Reason.READY, "")
     found = course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE))
     assert found is not None
     (span,) = found.spans
@@ -238,7 +219,7 @@ def test_a_span_that_began_before_the_window_is_cut_and_marked() -> None:
 
 
 def test_a_slice_gone_before_the_window_has_no_course() -> None:
-    record = a_record().transitioned(NOW, GONE, "")
+    record = a_record().transitioned(NOW, Reason.RELEASED, "")
     assert course(record, Window(NOW + MINUTE, NOW + 2 * MINUTE)) is None
 
 
@@ -247,6 +228,6 @@ def test_a_slice_created_after_the_window_has_no_course() -> None:
 
 
 def test_without_a_spec_no_chips_are_counted() -> None:
-    found = course(a_record(spec=None).transitioned(NOW, READY, ""), ALWAYS)
+    found = course(a_record(spec=None).transitioned(NOW, Reason.READY, ""), ALWAYS)
     assert found is not None
     assert not any(totals([found]).values())

@@ -51,16 +51,13 @@ def simulate_command(story: str, timeline: str | None, output: str) -> None:
 
 
 def _write_timeline(file: str, simulation: CountedSimulation, told_by: str) -> None:
-    from tpu_slices.domain.reporting.timeline import Window, course
     from tpu_slices_cli.timeline.page import page
     from tpu_slices_cli.timeline.story import Story, families
-    from tpu_slices_simulator.simulation import START
 
-    window = Window(START, simulation.clock.now())
-    courses = [found for record in simulation.records.values() if (found := course(record, window)) is not None]
+    courses = simulation.courses
     told = Story(
         whose=f"simulated: {Path(told_by).name}",
-        window=window,
+        window=simulation.window,
         families=families(courses, (simulation.settings.cluster,)),
     )
     try:

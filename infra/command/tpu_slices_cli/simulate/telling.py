@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from rich.table import Table
 
 from tpu_slices.domain.model.facts import WorkloadState
-from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.planning.costs import Price, price_of
+from tpu_slices.domain.records.usage import Use
+from tpu_slices.domain.reporting.timeline import Course, held, totals
 from tpu_slices_cli.prices import note
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.text import plain
+from tpu_slices_cli.timeline.money import spent
+from tpu_slices_cli.timeline.story import chip_hours, useful_share
 from tpu_slices_simulator.outcome import Outcome
 from tpu_slices_simulator.story import Story
 
+_HOUR = timedelta(hours=1)
 UNKNOWN_TO_US = "not known to the provisioner"
 
 
@@ -27,11 +30,8 @@ def as_json(story: Story, outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "seed": story.seed,
         "minutes": story.minutes,
         "workloads": [_one(each) for each in outcomes],
-        "chip_hours": {
-            "held": _chip_hours(sum((each.held for each in outcomes), Counter())),
-            "used": _chip_hours(sum((each.used for each in outcomes), Counter())),
-        },
-        "usd": _usd(_prices(story, outcomes), outcomes),
+        "chip_hours": _chip_hours(_courses(outcomes)),
+        "usd": _usd(story, _courses(outcomes)),
     }
 
 
@@ -49,14 +49,18 @@ def _one(outcome: Outcome) -> dict[str, Any]:
         "ran": outcome.ran,
         "waited": {reason.value if reason else UNKNOWN_TO_US: count for reason, count in outcome.waited.most_common()},
         "message": outcome.message,
-        "chip_hours": {"held": _chip_hours(outcome.held), "used": _chip_hours(outcome.used)},
+        "chip_hours": _chip_hours(outcome.courses),
     }
+
+
+def _courses(outcomes: Sequence[Outcome]) -> list[Course]:
+    return [course for each in outcomes for course in each.courses]
 
 
 def table(story: Story, outcomes: Sequence[Outcome]) -> None:
     """Print a row for each workload, why each waited, and the sums."""
     rows = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("WORKLOAD", "SLICES", "CREATED", "WAITED", "RAN", "CHIP-HOURS", "USED", "END"):
+    for title in ("WORKLOAD", "SLICES", "CREATED", "WAITED", "RAN", "CHIP-HOURS", "USEFUL", "END"):
         rows.add_column(title, justify="left" if title in {"WORKLOAD", "END"} else "right", overflow="fold")
     for each in outcomes:
         rows.add_row(*_row(each))
@@ -65,25 +69,25 @@ def table(story: Story, outcomes: Sequence[Outcome]) -> None:
     for each in outcomes:
         if each.waited:
             screen.print(plain(_why(each)), soft_wrap=True, markup=False, highlight=False)
-    held, used = (sum(counts, Counter()) for counts in ([e.held for e in outcomes], [e.used for e in outcomes]))
-    share = f", {_chip_hours(used) / _chip_hours(held):.0%} of them used" if held else ""
-    prices = _prices(story, outcomes)
-    usd = _usd(prices, outcomes)
-    price = f", {usd:,.0f} USD ({note(prices.values())})" if usd is not None else ""
-    echo(f"{_chip_hours(held):,.1f} chip-hours held{share}{price}.")
+    courses = _courses(outcomes)
+    sums = totals(courses)
+    share = f", {useful_share(sums)} of them useful" if held(sums) else ""
+    usd = _usd(story, courses)
+    price = f", {usd:,.0f} USD ({note(_prices(story, courses))})" if usd is not None else ""
+    echo(f"{chip_hours(held(sums))} chip-hours held{share}{price}.")
     echo(f"Simulated, with seed {story.seed}.")
 
 
 def _row(outcome: Outcome) -> tuple[str, ...]:
-    plot = outcome.plot
+    plot, sums = outcome.plot, totals(outcome.courses)
     return (
         plain(plot.id),
         str(plot.slices),
         _time(plot.at),
         _time(outcome.waited.total()),
         _time(outcome.ran),
-        f"{_chip_hours(outcome.held):,.1f}",
-        f"{_chip_hours(outcome.used):,.1f}",
+        chip_hours(held(sums)),
+        chip_hours(sums[Use.USEFUL]),
         _end(outcome),
     )
 
@@ -102,20 +106,21 @@ def _why(outcome: Outcome) -> str:
     return f"{outcome.plot.id} waited: {', '.join(reasons)}{last}"
 
 
-def _chip_hours(minutes: Counter[SliceSpec]) -> float:
-    return round(sum(spec.chips * count for spec, count in minutes.items()) / 60, 1)
+def _chip_hours(courses: Sequence[Course]) -> dict[str, float]:
+    sums = totals(courses)
+    return {"held": round(held(sums) / _HOUR, 1), "useful": round(sums[Use.USEFUL] / _HOUR, 1)}
 
 
-def _prices(story: Story, outcomes: Sequence[Outcome]) -> dict[SliceSpec, Price]:
-    """Return what each slice that was held costs."""
-    return {spec: price_of(spec, story.settings) for each in outcomes for spec in each.held}
-
-
-def _usd(prices: Mapping[SliceSpec, Price], outcomes: Sequence[Outcome]) -> float | None:
+def _usd(story: Story, courses: Sequence[Course]) -> float | None:
     """Return the list price of what was held; None if that of a part is unknown."""
-    held = sum((each.held for each in outcomes), Counter[SliceSpec]())
-    known = [(price.usd_per_hour, held[spec]) for spec, price in prices.items() if price.usd_per_hour is not None]
-    return round(sum(price * count / 60 for price, count in known), 2) if len(known) == len(held) else None
+    money = spent(courses, lambda _: story.settings)
+    return None if money.unknown or money.reserved else round(money.dollars, 2)
+
+
+def _prices(story: Story, courses: Sequence[Course]) -> list[Price]:
+    """Return what slices that were held cost."""
+    specs = {each.record.made_as for each in courses if held(totals([each]))}
+    return [price_of(spec, story.settings) for spec in specs if spec is not None]
 
 
 def _time(minutes: int) -> str:

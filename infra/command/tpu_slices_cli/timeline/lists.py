@@ -106,7 +106,7 @@ def _slice(each: Course, story: Story, *, alone: bool) -> Element:
     head = tag("summary", tag("span", f"{place(each)}: ", _phase(last.transition.phase), now), *drawn)
     about = tag("p", f"{each.record.name}, {shape(each.record)}. {_note(each)}".strip(), class_="quiet")
     items = [tag("li", beginning(each, story))] if each.forgotten else []
-    items += [_transition(span, story) for span in each.spans]
+    items += [_transition(each, span, story) for span in each.spans]
     return tag("details", head, about, tag("ol", *items, class_="transitions"), class_="slice")
 
 
@@ -114,8 +114,8 @@ def _note(each: Course) -> str:
     return f"Note: {plain(each.record.note)}" if each.record.note else ""
 
 
-def _transition(span: Span, story: Story) -> Element:
-    when = tag("div", f"{times(span, story)}; {good_for(span)}", class_="quiet")
+def _transition(each: Course, span: Span, story: Story) -> Element:
+    when = tag("div", f"{times(span, story)}; {good_for(each, span)}", class_="quiet")
     return tag("li", _phase(span.transition.phase), f", {span.transition.reason}: {message_of(span)}", when)
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.planning.costs import price_of
-from tpu_slices.domain.reporting.timeline import HELD, Course, Span
+from tpu_slices.domain.reporting.timeline import Course, held, totals
 
 SettingsOf = Callable[[ClusterId], ClusterSettings | None]
 _HOUR = timedelta(hours=1)
@@ -52,12 +52,12 @@ class Money:
 
 def spent(courses: Iterable[Course], settings_of: SettingsOf) -> Money:
     """Return what the chips cost that these slices held in the window."""
-    return sum((_of(each, span, settings_of) for each in courses for span in each.spans), Money())
+    return sum((_of(each, settings_of) for each in courses), Money())
 
 
-def _of(each: Course, span: Span, settings_of: SettingsOf) -> Money:
-    spec, hours = each.record.made_as, span.chip_time / _HOUR
-    if span.use not in HELD or spec is None or not spec.chips:
+def _of(each: Course, settings_of: SettingsOf) -> Money:
+    spec, hours = each.record.made_as, held(totals([each])) / _HOUR
+    if not hours or spec is None or not spec.chips:
         return Money()
     price = price_of(spec, settings_of(each.record.cluster))
     if price.reserved:

@@ -8,7 +8,8 @@ from importlib.resources import files
 from xml.etree.ElementTree import Element
 
 from tpu_slices.domain.records.transitions import HISTORY
-from tpu_slices.domain.reporting.timeline import Course, Totals, Use, held
+from tpu_slices.domain.records.usage import MOST_USAGES, Use
+from tpu_slices.domain.reporting.timeline import Course, Totals, held
 from tpu_slices_cli.timeline.chart import areas, definitions
 from tpu_slices_cli.timeline.colours import DARK, LIGHT, PATTERNS, Theme
 from tpu_slices_cli.timeline.lists import MOST_OPEN, over_time, runs
@@ -113,7 +114,13 @@ def _warnings(story: Story) -> Iterator[Element]:
     if story.cut_off:
         text = (
             f"The history of {slices(story.cut_off)} is truncated: a record keeps the last {HISTORY} transitions. "
-            "Earlier ones are in no total; the chart and the lists show where the history begins."
+            "The chart and the lists show where the history begins."
+        )
+        yield tag("p", text, class_="note")
+    if story.uncounted:
+        text = (
+            f"The chip-hours of {slices(story.uncounted)} are not whole: a record keeps how its chips were used the "
+            f"last {MOST_USAGES} times that this changed. Earlier chip-hours are in no total."
         )
         yield tag("p", text, class_="note")
     if story.unknown_chips:
@@ -192,10 +199,10 @@ def _footer(story: Story) -> Element:
         ". All times are in UTC.",
     )
     counted = (
-        "The chips of a slice are those that it requests now, for all of its history, and so is its price: that of "
-        "lists, without discounts. A slice that its Job has no more is shown until its node pool is deleted. A failure "
-        "is an attempt that ended without a slice, or a slice that lost hosts; a restart is another attempt, or that "
-        "the hosts came back."
+        "Chips are held from when hosts are seen until there are none: Google bills no creation that finds none. Their "
+        "price is that of lists, without discounts. A slice that its Job has no more is shown until its node pool is "
+        "deleted; its chip-hours stay with the Job. A failure is an attempt that ended without a slice, or a slice "
+        "that lost hosts; a restart is another attempt, or that the hosts came back."
     )
     return (
         tag("footer", tag("h2", "Notes"), tag("p", counted), generated) if story.courses else tag("footer", generated)

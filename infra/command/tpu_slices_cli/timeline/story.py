@@ -11,7 +11,8 @@ from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid
-from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Use, Window, held, levels, totals
+from tpu_slices.domain.records.usage import Use
+from tpu_slices.domain.reporting.timeline import Course, Level, Span, Totals, Window, held, levels, totals
 from tpu_slices_cli.text import natural, plain
 from tpu_slices_cli.timeline.chart import Axis
 from tpu_slices_cli.timeline.marks import Mark
@@ -26,17 +27,11 @@ MOST_LEVELS = 300
 """The limit of rows in the table of chips over time."""
 
 USES = {
-    Use.WAITING: ("waiting", "requested and retried automatically: QUEUED or WAITING"),
-    Use.STOPPED: (
-        "stopped",
-        "requested, but somebody must change something or release chips first: REFUSED or BLOCKED",
-    ),
-    Use.STARTING: ("starting", "held: PROVISIONING that became READY, or still may"),
-    Use.IDLE: (
-        "idle",
-        "held, not used: PROVISIONING that never became READY, READY whose leader pod was not schedulable, RELEASING",
-    ),
-    Use.USEFUL: ("useful", "held and usable: READY, or RELEASING while another live Job runs on the hosts"),
+    Use.WAITING: ("waiting", "requested, and no host stands: in line, out of stock, or being created"),
+    Use.STOPPED: ("stopped", "requested, and no host stands: somebody must change something or release chips first"),
+    Use.STARTING: ("starting", "hosts stand, and not all of them are usable yet, or again"),
+    Use.IDLE: ("idle", "hosts stand, and nobody is on them, or the pods of the Job on them do not run"),
+    Use.USEFUL: ("useful", "hosts stand, and a Job runs on them"),
 }
 _HOUR = timedelta(hours=1)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -129,6 +124,11 @@ class Story:
         return sum(1 for each in self.courses if each.forgotten)
 
     @property
+    def uncounted(self) -> int:
+        """The number of slices whose first chip-hours in the window are no longer on record."""
+        return sum(1 for each in self.courses if each.uncounted)
+
+    @property
     def unknown_chips(self) -> int:
         """The number of slices without a spec, whose chips are unknown."""
         return sum(1 for each in self.courses if each.record.spec is None)
@@ -208,11 +208,10 @@ def times(span: Span, story: Story) -> str:
     return f"{start} to {story.time(span.end)} ({lasting(span.end - at)})"
 
 
-def good_for(span: Span) -> str:
-    """Return the chips of a span, their use and the chip-hours."""
-    if span.use is None:
-        return "no chips"
-    return f"{chips(span.chips)}, {USES[span.use][0]}: {chip_hours(span.chip_time)} chip-hours"
+def good_for(each: Course, span: Span) -> str:
+    """Return how many chip-hours there are in a span, by use."""
+    spent = [f"{chip_hours(sum_)} {USES[use][0]}" for use, sum_ in each.totals(span).items() if sum_]
+    return f"chip-hours: {', '.join(spent)}" if spent else "no chips"
 
 
 def beginning(each: Course, story: Story) -> str:

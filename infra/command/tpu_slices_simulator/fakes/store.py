@@ -231,8 +231,9 @@ class FakeStore(FakeTurns):
             lambda every: _sum(documents.CHIPS_BOUGHT, (it for it in every if it["owner"]["namespace"] == namespace)),
         )
 
-    def chips_idle(self, cluster: ClusterId) -> int:
-        return self._sum(cluster, documents.CHIPS_IDLE)
+    def chips_held(self, cluster: ClusterId) -> tuple[int, int]:
+        held, idle = (self._sum(cluster, name) for name in (documents.CHIPS_HELD, documents.CHIPS_IDLE))
+        return held, idle
 
     def phase_count(self, cluster: ClusterId, phase: Phase) -> int:
         return self._summed(cluster, "phase", lambda every: Counter(fields["phase"] for fields in every))[phase]

@@ -96,7 +96,7 @@ class Arm:
     def said_of(self, record: SliceRecord, now: datetime) -> SliceRecord:
         """Return the record after this was said of it."""
         told = record.transitioned(now, self.reason, self.message).with_changes(**self.record)
-        return told.with_claim(**self.claim).with_current(**self.current)
+        return told.with_claim(**self.claim).with_current(**self.current).used(now)
 
 
 @dataclass(frozen=True, slots=True)

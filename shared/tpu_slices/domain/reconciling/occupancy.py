@@ -220,7 +220,7 @@ def with_hosts(count: NewCount) -> SliceRecord:
     look_at = count.now if count.contradicts else record.look_at
     changed_at = record.changed_at if count.after.pods == count.before.pods else count.now
     record = replace(record, next_reconcile_at=due, look_at=look_at, changed_at=changed_at)
-    return record.with_current(hosts=count.after)
+    return record.with_current(hosts=count.after).used(count.now)
 
 
 def with_report(record: SliceRecord, fact: HostsChanged, now: datetime) -> SliceRecord:

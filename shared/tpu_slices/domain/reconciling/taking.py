@@ -118,7 +118,7 @@ def given(slice_: SliceRecord, has: SliceRecord, last: SliceRecord | None, why: 
         earlier = tuple(each for each in last.claim.earlier if each != slice_.id) if last is not None else ()
         return Taken(has, None, last and replace(last.with_claim(earlier=earlier), next_reconcile_at=now))
     rest = replace(slice_.with_next(None), join_asked=None, next_reconcile_at=now)
-    return Taken(has, None, rest.transitioned(now, Reason.REQUESTED, why) if rest.wanted else rest)
+    return Taken(has, None, rest.transitioned(now, Reason.REQUESTED, why) if rest.wanted else rest.used(now))
 
 
 def _vacated(own: SliceRecord, by: Occupant, now: datetime) -> SliceRecord:

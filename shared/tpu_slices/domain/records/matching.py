@@ -50,6 +50,13 @@ def offers(record: SliceRecord) -> str | None:
     return _request(record.cluster, record.owner.namespace, made_as)
 
 
+def users_of(record: SliceRecord) -> set[WorkloadUid]:
+    """Return the workloads that a slice is of, that are on its hosts, and that lately left them."""
+    hosts = record.current.hosts
+    left = (each.user for each in hosts.departures)
+    return {record.owner.uid, *(each.owner.uid for each in (*hosts.occupants, *left))}
+
+
 def hears(record: SliceRecord) -> str | None:
     """Return the `news_of` the workload whose changes concern a slice at once; None: those of none do.
 

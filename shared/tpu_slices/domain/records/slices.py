@@ -20,7 +20,6 @@ from tpu_slices.domain.model.slices import (
     SliceId,
     SliceSpec,
     WorkloadJob,
-    WorkloadUid,
     claim_id,
     pool_name,
     same_request,
@@ -33,6 +32,7 @@ from tpu_slices.domain.records.brakes import UnconfirmedEnd
 from tpu_slices.domain.records.claims import NO_CLAIM, Claim
 from tpu_slices.domain.records.hosts import digest_of
 from tpu_slices.domain.records.transitions import HISTORY, Transition
+from tpu_slices.domain.records.usage import Usage, Use, use_of, used_on, with_those_of
 
 
 class Desire(StrEnum):
@@ -99,6 +99,8 @@ class SliceRecord:
     """The number of transitions so far."""
     announced_count: int = 0
     """How many of them are known to have been announced to the cluster; mostly those after are, too."""
+    usages: tuple[Usage, ...] = ()
+    """How its chips were used, the last one at the end; of claims also those of the slices that they had before."""
 
     hold: bool = False
     """Set by an operator: nothing is created or deleted."""
@@ -126,7 +128,7 @@ class SliceRecord:
             since=now,
             created_at=now,
             next_reconcile_at=now,
-        )
+        ).used(now)
 
     def let_go_of(self, why: str, now: datetime) -> Self:
         """Return the record of the slice once its claim does not have it any more; `why` it goes."""
@@ -199,6 +201,7 @@ class SliceRecord:
             legacy_pool=other.legacy_pool if other.attempt == 0 else None,
             pinned_settings=other.pinned_settings or self.pinned_settings,
             claim=self.claim.with_changes(earlier=earlier, rebuild_allowed=unlike, rejection=None),
+            usages=with_those_of(self.usages, other.usages if other.unclaimed else (), now),
             let_go="",
             join_asked=other.join_asked,
             slot_awaited=None,
@@ -314,16 +317,8 @@ class SliceRecord:
         return self.made_as.chips if self.made_as else 0
 
     @property
-    def chips_idle(self) -> int:
-        """The chips of its pool while it is READY and nobody is on its hosts."""
-        return self.chips_bought if self.phase is Phase.READY and not self.current.hosts.occupants else 0
-
-    @property
-    def users(self) -> set[WorkloadUid]:
-        """The workloads that it is of, that are on its hosts, and that lately left them."""
-        on_hosts = (each.owner.uid for each in self.current.hosts.occupants)
-        departed = (each.user.owner.uid for each in self.current.hosts.departures)
-        return {self.owner.uid, *on_hosts, *departed}
+    def use(self) -> Use | None:
+        return use_of(self.phase, self.reason, self.current)
 
     @property
     def hosts_digest(self) -> int:
@@ -382,7 +377,7 @@ class SliceRecord:
         claim = self.claim.in_phase(phase, at, wanted=self.wanted)
         if reason is self.reason and self.transitions:
             changed_at = self.changed_at if message == self.message else at
-            return self.with_changes(message=message, changed_at=changed_at, claim=claim)
+            return self.with_changes(message=message, changed_at=changed_at, claim=claim).used(at)
         transition = Transition(at=at, phase=phase, reason=reason, message=message)
         return replace(
             self,
@@ -395,4 +390,9 @@ class SliceRecord:
             expire_at=self.expire_at if phase is Phase.GONE else None,
             transitions=(*self.transitions, transition)[-HISTORY:],
             transition_count=self.transition_count + 1,
-        )
+        ).used(at)
+
+    def used(self, at: datetime) -> Self:
+        """Return the record whose chips are used from a time on as it says now."""
+        chips = self.made_as.chips if self.made_as else 0
+        return self.with_changes(usages=used_on(self.usages, self.use, chips, at))

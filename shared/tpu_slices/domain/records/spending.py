@@ -1,4 +1,4 @@
-"""Since when a slice is paid for without use."""
+"""What a slice is paid for: the chips of its hosts that stand, and since when without use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 
 from tpu_slices.domain.model.reasons import IN_LINE, UNUSED, Phase, Reason
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.usage import HELD, Use
 
 VAIN = (Reason.HOSTS_NOT_USABLE, Reason.CREATION_FAILED)
 """The reasons of attempts that came to nothing though hosts were, or may have been, bought: none is a lack of them."""
@@ -14,6 +15,16 @@ _IN_VAIN = 2
 """So many of these attempts are a fault that another one does not mend."""
 _CREATED = (Reason.CREATION_STARTED, Reason.CREATING)
 _AWAITED = (Reason.HOSTS_JOINING, Reason.HOSTS_LOST, Reason.POOL_BROKEN)
+
+
+def chips_held(record: SliceRecord) -> int:
+    """Return the chips of a slice's hosts that stand: see `usage.use_of`."""
+    return record.made_as.chips if record.made_as and record.use in HELD else 0
+
+
+def chips_idle(record: SliceRecord) -> int:
+    """Return those of them that are idle."""
+    return chips_held(record) if record.use is Use.IDLE else 0
 
 
 def paid_since(record: SliceRecord) -> datetime | None:

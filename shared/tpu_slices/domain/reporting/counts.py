@@ -27,9 +27,11 @@ class ClusterCount:
     on_hold: int
     """How many of those that are BLOCKED have a reason of ON_HOLD."""
     chips_bought: int
-    """The chips of all pools that exist or may still come."""
+    """The chips of all pools that exist or may still come: what limits count."""
+    chips_held: int
+    """Those of hosts that stand, which are billed (`usage.use_of`)."""
     chips_idle: int
-    """Those of them that are READY and have nobody on them."""
+    """Those of them that are idle."""
     releasing_for: timedelta
     """How long the slice has been RELEASING that has been it longest, of those with a reason of RELEASED_NOW."""
     held_for: timedelta
@@ -47,8 +49,9 @@ class ClusterCount:
             "blocked": max(0, self.phases[Phase.BLOCKED] - self.on_hold),
             "on_hold": self.on_hold,
             "chips_bought": self.chips_bought,
+            "chips_held": self.chips_held,
             "chips_idle": self.chips_idle,
-            "idle_percent": 100 * self.chips_idle / self.chips_bought if self.chips_bought else 0,
+            "idle_percent": 100 * self.chips_idle / self.chips_held if self.chips_held else 0,
             "releasing_seconds": self.releasing_for.total_seconds(),
             "held_seconds": self.held_for.total_seconds(),
             "paid_seconds": self.paid_for.total_seconds(),
