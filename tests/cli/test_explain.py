@@ -22,7 +22,8 @@ def test_a_slice_is_explained_by_each_of_its_names(stage: Stage) -> None:
     texts = {stage.output_of("explain", name) for name in (record.name, record.pool, "research/llama-slice-0")}
     (text,) = texts
     assert text.splitlines()[1].startswith("READY for ")
-    assert f"{record.pool} (attempt 1): running" in text
+    assert f"{record.pool}: running" in text
+    assert "Hosts       4/4 work, 4 joined" in text
     assert "Occupants   research/llama-slice-0" in text
     assert "CreationStarted: Creating node pool" in text
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import NOW, a_record, a_spec
+from tests.builders import NOW, a_record, a_spec, some_hosts
 from tpu_slices.domain.catalogue.prices import PriceKind
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
@@ -83,7 +83,7 @@ def test_the_total_tells_what_it_leaves_out(specs: list[SliceSpec], total: float
 
 def stands(spec: SliceSpec, **fields: Any) -> SliceRecord:
     record = a_record(spec=spec, phase=Phase.READY, reason=Reason.READY, **fields)
-    return record.with_current(create_requested_at=NOW)
+    return record.with_current(create_requested_at=NOW, hosts=some_hosts())
 
 
 @pytest.mark.parametrize(

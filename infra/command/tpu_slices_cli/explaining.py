@@ -10,7 +10,8 @@ from typing import Any
 import click
 import yaml
 
-from tpu_slices.domain.model.reasons import IN_LINE
+from tpu_slices.domain.model.observations import Absent
+from tpu_slices.domain.model.reasons import IN_LINE, Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.slices import SliceRecord
@@ -169,10 +170,7 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
         yield "Shared by", f"{record.spec.jobs} Jobs of one pod, which {record.job.job_name} leads"
     message = f": {record.desire_message}" if record.desire_message else ""
     yield "Desire", f"{record.desire}{message}{_confirmed(record, now)}"
-    yield "Pool", f"{_pool(record)} (attempt {record.attempt}): {words.seen(explained.seen.pool)}"
-    hosts = record.spec.hosts if record.spec else "?"
-    yield "Hosts", f"{record.current.hosts.usable} of {hosts} usable, {record.current.hosts.joined} joined"
-    yield "Occupants", _occupants(record.current.hosts)
+    yield from _pool_facts(explained)
     if record.claim.earlier:
         yield "Had before", ", ".join(record.claim.earlier)
     decision = explained.decision
@@ -183,6 +181,17 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
         yield "Queue", _queue(record, deps)
     if record.note:
         yield "Note", record.note
+
+
+def _pool_facts(explained: Explained) -> Iterator[tuple[str, str]]:
+    """Yield what there is of a slice's pool: nothing, if none was requested, or it is gone."""
+    record, seen, hosts = explained.record, explained.seen.pool, explained.record.current.hosts
+    if isinstance(seen, Absent) and (record.current.create_requested_at is None or record.phase is Phase.GONE):
+        return
+    yield "Pool", f"{_pool(record)}: {words.seen(seen)}"
+    closed = f", {hosts.closed} closed to new pods" if hosts.closed else ""
+    yield "Hosts", f"{words.hosts(record)} work{closed}, {hosts.joined} joined"
+    yield "Occupants", _occupants(hosts)
 
 
 def _confirmed(record: SliceRecord, now: datetime) -> str:

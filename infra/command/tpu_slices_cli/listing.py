@@ -32,7 +32,7 @@ from tpu_slices_cli.completion import complete_clusters, complete_names, complet
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import natural
-from tpu_slices_cli.words import is_costly, message, reason, shape, span
+from tpu_slices_cli.words import hosts, is_costly, message, reason, shape, span
 
 COLOURS = {
     Phase.READY: "green",
@@ -311,14 +311,13 @@ def _table(records: Sequence[SliceRecord], session: Session, *, wide: bool) -> T
     for title in ("CLUSTER", "JOB", "SLICE", "PHASE", "HOSTS", "REASON", "SINCE", *extra, "MESSAGE"):
         table.add_column(title, overflow="fold", no_wrap=title in {"PHASE", "HOSTS", "SINCE"})
     for record in records:
-        hosts = record.spec.hosts if record.spec else "?"
         more = (_pool(record), shape(record)) if wide else ()
         table.add_row(
             record.cluster,
             _job(record),
             record.name,
             Text(record.phase, style=COLOURS.get(record.phase, "")),
-            f"{record.current.hosts.usable}/{hosts}",
+            hosts(record),
             reason(record),
             span(session.deps.clock.now() - record.since),
             *more,

@@ -112,6 +112,11 @@ def ordered(action: Action, record: SliceRecord, vendor: Vendor) -> str:
             return f"remove the token with which the hosts of {pool} joined"
 
 
+def hosts(record: SliceRecord) -> str:
+    """Return how many hosts of a slice work, of how many, as in `3/4`."""
+    return f"{record.current.hosts.working}/{record.made_as.hosts if record.made_as else '?'}"
+
+
 def shape(record: SliceRecord) -> str:
     """Return accelerator, topology, hosts, chips, zone and capacity of a slice."""
     spec = record.spec

@@ -56,8 +56,8 @@ def _nameless(text: str, record: SliceRecord) -> str:
 
 
 def _row(each: Explained, now: datetime) -> tuple[str, ...]:
-    record, hosts = each.record, each.record.current.hosts
-    others = {f"{user.owner.namespace}/{user.job}" for user in hosts.occupants}
+    record = each.record
+    others = {f"{user.owner.namespace}/{user.job}" for user in record.current.hosts.occupants}
     others -= {f"{record.owner.namespace}/{record.job.job_name}"}
     retry_at = record.claim.retry_at
     extras = (
@@ -68,7 +68,7 @@ def _row(each: Explained, now: datetime) -> tuple[str, ...]:
     return (
         record.job.job_name,
         record.name,
-        f"{hosts.usable}/{record.spec.hosts if record.spec else '?'} hosts",
+        f"{words.hosts(record)} hosts",
         f"for {words.span(now - record.since)}",
         "; ".join((f"pool {words.seen(each.seen.pool)}", *filter(None, extras))),
     )

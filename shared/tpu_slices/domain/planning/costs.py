@@ -14,6 +14,7 @@ from tpu_slices.domain.catalogue.prices import ChipPrice, PriceKind, prices_with
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.spending import chips_held
 
 _KINDS: Mapping[CapacityKind, PriceKind] = MappingProxyType(
     {
@@ -86,16 +87,17 @@ def billed(slices: Iterable[SliceRecord], settings: ClusterSettings | None) -> s
     """
     known, unknown, reserved, dollars = 0, 0, 0, 0.0
     for record in slices:
-        if not record.chips_bought or record.made_as is None:
+        held = chips_held(record)
+        if not held or record.made_as is None:
             continue
         price = price_of(record.made_as, settings)
         if price.reserved:
-            reserved += record.chips_bought
+            reserved += held
         elif price.usd_per_hour is None:
-            unknown += record.chips_bought
+            unknown += held
         else:
-            known += record.chips_bought
-            dollars += price.usd_per_hour * record.chips_bought / record.made_as.chips
+            known += held
+            dollars += price.usd_per_hour * held / record.made_as.chips
     return " and ".join(_clauses(known, unknown, reserved, dollars))
 
 

@@ -73,6 +73,11 @@ class Hosts:
         return self.sequence > 0
 
     @property
+    def working(self) -> int:
+        """How many work, whether or not they are closed to new pods; earlier relays tell only of those that are not."""
+        return max(self.usable, self.sound)
+
+    @property
     def closing(self) -> Asked | None:
         """The latest question, if it closes the hosts."""
         return self.asked if self.asked is not None and self.asked.close else None
