@@ -15,6 +15,12 @@ JOB, GROUPS = OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET
 KINDS = pytest.mark.parametrize("kind", [JOB, GROUPS])
 
 
+def told(world: World) -> str:
+    """Return the message of the last report that was announced."""
+    _, update = world.publisher.reports[-1]
+    return update.report.message
+
+
 @KINDS
 def test_it_gets_its_slice_and_leaves_nothing_behind(kind: OwnerKind) -> None:
     world = World()
@@ -57,7 +63,11 @@ def test_a_group_that_is_scaled_away_releases_its_slice_and_no_other() -> None:
     world.settle(minutes=15, until=lambda: workload.bound == {0, 1, 2})
     world.settle(minutes=2)
     world.scales(workload, 1)
+    world.settle(minutes=1)
+    assert "1 of 1 slices ready" in told(world)
+    assert "stand with 32 chips that are not needed: being " in told(world)
     world.settle(minutes=10)
+    assert "not needed" not in told(world)
     assert world.pools == [world.record(workload, 0).pool]
     assert [world.record(workload, index).phase for index in range(3)] == [Phase.READY, Phase.GONE, Phase.GONE]
     assert world.record(workload, 2).message == "Released: the LeaderWorkerSet is active, scaled to 1."

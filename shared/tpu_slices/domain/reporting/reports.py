@@ -15,6 +15,7 @@ from tpu_slices.domain.model.reasons import SERVED, UNUSED, Phase, Reason, Repor
 from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.planning.costs import billed
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.spending import chips_held
 from tpu_slices.domain.records.use import pods_running
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, as_of, relay_silence, run_ends
@@ -127,12 +128,23 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         run_ends=run_ends(records) if active else "",
         served_since=None if more else served_since,
         costs=_costs(records, queue) if active else "",
+        surplus=_surplus(jobset, slices.records, queue, now) if active else "",
         pods=None if more else pods_running(records),
         waited=last_waited(records) if active and not groups else "",
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
+
+
+def _surplus(jobset: WorkloadRecord, records: Sequence[SliceRecord], queue: QueueState, now: datetime) -> str:
+    """Return which slices stand that an active workload does not need, as of groups that are scaled away; or empty."""
+    left = [each for each in records if chips_held(each) and not jobset.has(each.replicated_job, each.job_index)]
+    if not left:
+        return ""
+    names, stands = _first([each.job.job_name for each in left], len(left)), "stands" if len(left) == 1 else "stand"
+    why = " and ".join(dict.fromkeys(wait.message for wait in waits_of(left, queue, now)))
+    return f"{names} {stands} with {sum(map(chips_held, left))} chips that are not needed: {shortened(why, _LONG)}"
 
 
 def _costs(records: Sequence[SliceRecord], queue: QueueState) -> str:
@@ -169,6 +181,8 @@ class _Found:
     """When the last of the slices came to the phase it is in; None: there are none, or not all were read."""
     costs: str
     """What is paid for slices while some of them are not used, or empty."""
+    surplus: str
+    """What stands beside what is needed, or empty."""
     pods: tuple[int, int] | None
     """How many pods run on the slices, and how many should; None: of some that is not known."""
     waited: str
@@ -315,7 +329,7 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         pods = f", {found.pods[0]} of {found.pods[1]} pods run" if found.pods else ""
         ready = f"{found.ready} of {found.requested} slices ready{pods}{', as last reported' if found.as_of else ''}"
         caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
-        texts = [ready, *filter(None, [found.waited]), *_wait_texts(found.waits, now)]
+        texts = [ready, *filter(None, [found.waited]), *_wait_texts(found.waits, now), *filter(None, [found.surplus])]
         return "; ".join(texts) + f".{remedy}{caveat}"
     left = sum(wait.count for wait in found.waits if wait.reason is not Reason.HELD)
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
