@@ -39,6 +39,7 @@ def state_of(workload: Workload) -> WorkloadChanged | SliceDeclared:
         queue=workload.queue,
         template_error=workload.parse_error or "",
         notify=workload.notify,
+        unserved=workload.unserved,
     )
 
 

@@ -98,6 +98,8 @@ class Workload:
     """What it requests from this provisioner: nothing of templates that opted out, or that could never be parsed."""
     served: bool
     """Whether it is managed by its kind's own controller and did not opt out."""
+    unserved: str = ""
+    """Why none of its slices is made; empty: they may be."""
     queue: str = ""
     """The Kueue queue that its label names."""
     notify: str = ""
@@ -139,7 +141,8 @@ class Workload:
         """Whether its demand says everything that its state would."""
         if self.ref.owner.kind.declares:
             return False
-        return self.state is WorkloadState.ACTIVE and not (self.queue or self.parse_error or self.notify)
+        beside = self.queue or self.parse_error or self.notify or self.unserved
+        return self.state is WorkloadState.ACTIVE and not beside
 
     @property
     def held(self) -> bool:
@@ -154,7 +157,7 @@ class Workload:
     @property
     def told(self) -> tuple[object, ...]:
         """What is published of it as soon as it changes."""
-        return *self.announced_state, self.notify, self.group, self.tellable
+        return *self.announced_state, self.notify, self.unserved, self.group, self.tellable
 
     @property
     def occupancy(self) -> tuple[object, ...]:

@@ -40,6 +40,7 @@ from tpu_slices.domain.model.slices import (
     is_claim_id,
     pool_name,
 )
+from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.planning.host_labels import (
     ACCELERATOR,
     COUNT,
@@ -61,7 +62,7 @@ from tpu_slices.domain.planning.pool_labels import (
 )
 from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.wire import leader_worker_sets
-from tpu_slices.wire.bounds import VOLUMES_PER_FACT
+from tpu_slices.wire.bounds import ERROR_CHARACTERS, VOLUMES_PER_FACT
 from tpu_slices.wire.device_claims import claimed_chips, why_not_by_claims
 from tpu_slices.wire.jobs import JOB_NAME
 from tpu_slices.wire.jobsets import condition, notify_of, strings
@@ -135,9 +136,9 @@ def workload(reader: Reader, obj: Json) -> Workload | None:
 def owner_of_pods(reader: Reader, obj: Json) -> Workload:
     """Return an object as the owner of pods that hold chips, whatever its templates request of new ones."""
     requests: tuple[TemplateRequest, ...] = ()
-    group = parse_error = None
+    group, parse_error, unserved = None, None, ""
     try:
-        requests, group = reader.requests(obj), reader.declared(obj)
+        requests, group, unserved = reader.requests(obj), reader.declared(obj), reader.why_unserved(obj)
     except ValueError as invalid:
         parse_error = str(invalid)
     return Workload(
@@ -145,6 +146,7 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
         state=reader.state(obj),
         requests=requests,
         served=reader.is_served(obj),
+        unserved=shortened(unserved, ERROR_CHARACTERS),
         queue=strings(obj["metadata"], "labels").get(QUEUE, ""),
         notify="" if reader.kind.declares else notify_of(obj),
         parse_error=parse_error,

@@ -52,6 +52,7 @@ class Form(NamedTuple):
     group: NodeGroup | None
     tellable: bool = True
     notify: str = ""
+    unserved: str = ""
 
 
 @dataclass(slots=True)
@@ -87,8 +88,8 @@ class StatesTold:
         """Record that demand is told: it says that the workload is active, and how many groups it has."""
         uid, groups = workload.ref.owner.uid, workload.ref.groups
         before = self._told.get(uid)
-        queue, error = (before.form.queue, before.form.parse_error) if before else ("", None)
-        form = Form(WorkloadState.ACTIVE, queue, error, groups, None, notify=before.form.notify if before else "")
+        form = before.form if before else Form(WorkloadState.ACTIVE, "", None, groups, None)
+        form = form._replace(state=WorkloadState.ACTIVE, groups=groups, group=None, tellable=True)
         self._told[uid] = _Told(form, workload.ref.generation, groups)
 
     def tell_hosts(self, facts: Iterable[Fact]) -> None:
@@ -141,6 +142,7 @@ def _form(workload: Workload) -> Form:
         group=workload.group,
         tellable=workload.tellable,
         notify=workload.notify,
+        unserved=workload.unserved,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import structlog
@@ -10,7 +11,10 @@ import structlog
 from tests.builders import CLUSTER
 from tests.cli.stage import Stage, out_of_stock, serving
 from tpu_slices.domain.model.facts import WorkloadChanged, WorkloadState
+from tpu_slices.wire.readers import OUT, elsewhere
+from tpu_slices.wire.workloads import OPTED_OUT
 from tpu_slices_cli.screen import log_to_standard_error
+from tpu_slices_simulator.objects import patched
 
 WHO = "gemma-slice-0 since 12:00 UTC"
 OUT_OF_STOCK = "us-central2-b is out of tpu-v6e-slice 4x4"
@@ -103,6 +107,28 @@ def test_a_suspended_jobset_is_explained_though_it_has_no_slice(stage: Stage) ->
         'NoSlicesRequested for 0 s: The JobSet is suspended by Kueue in queue "team-a" '
         "(see `kubectl describe workloads -n research`); slices are created when it is resumed."
     )
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ({"metadata": {"annotations": {OPTED_OUT: "true"}}}, f"it {OUT}"),
+        ({"spec": {"managedBy": "example.com/other"}}, elsewhere("example.com/other")),
+        ({}, ""),
+    ],
+    ids=["opted out", "managed elsewhere", "served"],
+)
+def test_a_jobset_for_which_no_slices_are_made_is_explained_with_the_reason_that_plan_gives(
+    stage: Stage, parts: dict[str, Any], why: str
+) -> None:
+    jobset = stage.world.jobset_appears("gemma")
+    stage.world.edits(jobset, patched(jobset.manifest, parts))
+    stage.world.cluster_lives()
+    stage.world.deliver()
+    text = stage.output_of("explain", "research/gemma")
+    told = f"NoSlicesRequested for 0 s: No slices are made for the JobSet: {why}."
+    assert (text.splitlines()[1] == told) is bool(why), text
+    assert "reports no leader pod" not in text
 
 
 def test_a_waiting_slice_is_explained_with_its_reason_and_next_retry(stage: Stage) -> None:

@@ -56,6 +56,7 @@ BEYOND: list[tuple[str, str, object]] = [
     ("workload_changed", "queue", "q" * 254),
     ("workload_changed", "notify", "n" * 254),
     ("workload_changed", "template_error", "e" * 1_001),
+    ("workload_changed", "unserved", "e" * 1_001),
     ("hosts_changed", "slice_id", "tpu-llama-0-aaaaaaaaaaaaa/x/y"),
     ("hosts_changed", "slice_id", "llama"),
     ("hosts_changed", "slice_id", "tpu-" + "a" * 100_000 + "-aaaaaaaaaaaaa"),

@@ -24,14 +24,12 @@ from tpu_slices.wire import pods
 from tpu_slices.wire.device_claims import Find, claimed_chips, nothing_known, why_not_by_claims
 from tpu_slices.wire.jobs import NOBODY_LEADS, is_of_one_pod
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
-from tpu_slices.wire.readers import Reader
+from tpu_slices.wire.readers import OUT, Reader, elsewhere
 from tpu_slices.wire.tpu_objects import controller_of, of_tpu_nodes, requests_chips, why_not_served
-from tpu_slices.wire.workloads import BY_NODE_SELECTOR, CHIPS, OPTED_OUT, Json, annotations_of, opted_out
+from tpu_slices.wire.workloads import BY_NODE_SELECTOR, CHIPS, Json, annotations_of, opted_out
 from tpu_slices_cli.applied.pods import ByThemselves
 from tpu_slices_cli.applied.world import named
 from tpu_slices_cli.manifests import Manifest
-
-_OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
 
 
 class SkipReason(StrEnum):
@@ -74,10 +72,9 @@ def skip_workload(obj: Json, reader: Reader, find: Find = nothing_known) -> Why 
     what = named(obj)
     if requests_chips(obj) or reader.kind.declares:
         if opted_out(obj) and not reader.kind.declares:
-            return SkipReason.OPTED_OUT, f"{what} {_OUT}"
+            return SkipReason.OPTED_OUT, f"{what} {OUT}"
         if obj["spec"].get("managedBy") and not reader.is_served(obj):
-            manager = f'spec.managedBy is "{obj["spec"]["managedBy"]}"'
-            return SkipReason.MANAGED_ELSEWHERE, f"{what}: {manager}: it gets its slices where that controller runs it"
+            return SkipReason.MANAGED_ELSEWHERE, f"{what}: {elsewhere(obj['spec']['managedBy'])}"
         state = reader.state(obj)
         if state not in {WorkloadState.ACTIVE, WorkloadState.SUSPENDED}:
             return SkipReason.ENDED, f"{what} is {state.lower()}, and needs no slices any more"
@@ -91,7 +88,7 @@ def skipped_templates(jobset: Json, reader: Reader, find: Find = nothing_known) 
     """Yield which parts of a workload with chips get no slices, and why: replicatedJobs, or all of another kind."""
     if reader.kind is not OwnerKind.JOBSET:
         if not reader.is_served(jobset):
-            yield SkipReason.OPTED_OUT, f"{named(jobset)}: its pod template {_OUT}"
+            yield SkipReason.OPTED_OUT, f"{named(jobset)}: its pod template {OUT}"
         return
     with_chips = [job for job in jobset["spec"]["replicatedJobs"] if requests_chips(job["template"])]
     yield from _claiming_templates(jobset, find)
@@ -99,7 +96,7 @@ def skipped_templates(jobset: Json, reader: Reader, find: Find = nothing_known) 
     if out:
         names = ", ".join(str(job["name"]) for job in out)
         whose = "every replicatedJob with TPU" if len(out) == len(with_chips) else "replicatedJob"
-        yield SkipReason.OPTED_OUT, f"{named(jobset)}: {whose} ({names}) {_OUT}"
+        yield SkipReason.OPTED_OUT, f"{named(jobset)}: {whose} ({names}) {OUT}"
     for job in with_chips:
         if job in out:
             continue
@@ -141,7 +138,7 @@ def _why_nobody_leads(jobset: Json, job: Json) -> str:
 def skip_other(obj: Json, vendor: Vendor, find: Find = nothing_known) -> Why | None:
     """Return why an object that is no workload of ours gets no slice; None: it is a leader pod."""
     if obj["kind"] == "Pod" and (leader_of_a_job(obj) or leader_of_a_group(obj)) and requests_chips(obj):
-        return (SkipReason.OPTED_OUT, f"{named(obj)} {_OUT}") if opted_out(obj) else None
+        return (SkipReason.OPTED_OUT, f"{named(obj)} {OUT}") if opted_out(obj) else None
     why = why_not_served(obj, vendor)
     return (SkipReason.NOT_SERVED, why) if why else _without_chips(obj, find)
 
@@ -150,7 +147,7 @@ def skip_served(obj: Json, served: ByThemselves) -> Why | None:
     """Return why pods get no slice each although the cluster serves such; ValueError: a template is malformed."""
     what = named(obj)
     if opted_out(served.pod):
-        return SkipReason.OPTED_OUT, f"{what} {_OUT}"
+        return SkipReason.OPTED_OUT, f"{what} {OUT}"
     if not served.replicas:
         return SkipReason.NO_REPLICAS, f"{what} has 0 replicas"
     if (by := controller_of(obj)).kind != obj["kind"] and obj["kind"] != "Pod":

@@ -154,6 +154,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (WorkloadChanged, "queue"): _text(253),
     (WorkloadChanged, "template_error"): _text(ERROR_CHARACTERS),
     (WorkloadChanged, "notify"): _text(NOTIFY_CHARACTERS),
+    (WorkloadChanged, "unserved"): _text(ERROR_CHARACTERS),
     (HostsChanged, "usable"): _number(100_000),
     (HostsChanged, "joined"): _number(100_000),
     (HostsChanged, "closed"): _number(100_000),

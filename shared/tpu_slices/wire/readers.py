@@ -8,8 +8,17 @@ from dataclasses import dataclass
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
+from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.wire import jobs, jobsets, leader_worker_sets, node_groups, pods, workloads
-from tpu_slices.wire.workloads import Json
+from tpu_slices.wire.workloads import OPTED_OUT, Json, opted_out
+
+OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
+"""What an object did that gets no slices."""
+
+
+def elsewhere(manager: str) -> str:
+    """Return why a workload gets no slices that another controller runs."""
+    return f'spec.managedBy is "{manager}": it gets its slices where that controller runs it'
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,30 @@ class Reader:
     groups: Callable[[Json], int | None] = lambda _: None
     declared: Callable[[Json], NodeGroup | None] = lambda _: None
     """What an object declares that is the demand for a slice itself; None: pods are."""
+
+    def why_unserved(self, obj: Json) -> str:
+        """Return why none of the slices that a workload requests is made, as a clause; empty: they may be.
+
+        | the workload                                    | why                                       |
+        |-------------------------------------------------|-------------------------------------------|
+        | opted out, or the only pod templates with chips | it did, or they did                       |
+        | is run by another controller than its kind's    | which one is                              |
+        | makes other pods than the hosts of slices       | what to change (`not_ours`)               |
+        | has no replicas of what requests chips          | that it has none                          |
+
+        Raise ValueError like `workloads.requests_of`.
+        """
+        if self.kind.declares or opted_out(obj):
+            return "" if self.kind.declares else f"it {OUT}"
+        if not self.is_served(obj):
+            manager = obj["spec"].get("managedBy")
+            return elsewhere(manager) if manager else f"its pod template {OUT}"
+        if why := self.not_ours(obj):
+            return why
+        requests = self.requests(obj)
+        if not requests and self.asks_for_tpu(obj):
+            return f"every replicatedJob with TPU {OUT}"
+        return "it has 0 replicas" if requests and not any(map(slices_of, requests)) else ""
 
     def ref(self, obj: Json) -> WorkloadRef:
         """Return the workload at this version; only Kubernetes writes what is read."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec, some_hosts
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec
 from tpu_slices.domain.model.facts import Pinning, WorkloadState
 from tpu_slices.domain.model.reasons import SERVED, Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import WorkloadUid
@@ -50,23 +50,6 @@ def test_the_message_counts_ready_slices_and_says_what_the_others_wait_for() -> 
         "It is retried automatically. Another zone, a smaller topology, spot or a reservation may be available sooner."
     )
     assert (made.reason, made.requested, made.ready) == (ReportReason.WAITING, 4, 3)
-
-
-@pytest.mark.parametrize(
-    ("going", "told"),
-    [
-        ([1], "; llama-slice-1 stands with 16 chips that are not needed: being released."),
-        ([1, 2], "; llama-slice-1, llama-slice-2 stand with 32 chips that are not needed: being released."),
-        ([], "."),
-    ],
-)
-def test_slices_of_groups_that_are_scaled_away_are_told_of_as_long_as_they_stand(going: list[int], told: str) -> None:
-    stands = {"create_requested_at": NOW, "hosts": some_hosts()}
-    left = [a_slice(index, Phase.RELEASING, Reason.CLOSING_HOSTS, **stands) for index in going]
-    gone = a_slice(3, Phase.GONE, Reason.RELEASED, **stands)
-    made = report(a_jobset(groups=1), [ready(0), *left, gone], QueueState(), NOW)
-    assert made.message == f"1 of 1 slices ready{told}"
-    assert (made.reason, made.requested, made.ready) == (ReportReason.READY, 1, 1)
 
 
 def test_a_caveat_of_the_slices_is_told_beside_what_they_wait_for_and_once_they_are_ready() -> None:

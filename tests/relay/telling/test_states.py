@@ -4,7 +4,7 @@ import pytest
 
 from relay.objects import Workload
 from relay.telling.states import StatesTold, ToTell
-from tests.relay.objects import jobset, leader_worker_set
+from tests.relay.objects import OPTED_OUT, jobset, leader_worker_set
 from tests.relay.watched import read_as
 from tpu_slices.domain.model.facts import HostsChanged, Occupant
 from tpu_slices.domain.model.slices import ClaimId
@@ -23,6 +23,8 @@ def groups(count: int, generation: int = 1) -> Workload:
 
 
 QUEUED: dict[str, Any] = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "team-b"}}}
+
+UNSERVED: dict[str, Any] = {"metadata": {"annotations": {OPTED_OUT: "true"}}}
 
 
 def told(workload: Workload, used_at: int | None = None, index: int = 0) -> StatesTold:
@@ -52,6 +54,7 @@ def test_of_a_workload_of_which_nothing_was_told_the_first_is_to_be_told() -> No
     [
         (told(a_jobset(1)), a_jobset(2), ToTell.NOTHING),
         (told(a_jobset(1)), a_jobset(1, **QUEUED), ToTell.RENEWAL),
+        (told(a_jobset(1)), a_jobset(1, **UNSERVED), ToTell.RENEWAL),
         (told(a_jobset(1)), suspended(2), ToTell.END),
         (told(a_jobset(1)), a_jobset(1, conditions=["Completed"]), ToTell.END),
         (told(suspended(1)), a_jobset(2), ToTell.RENEWAL),
@@ -67,7 +70,8 @@ def test_of_a_workload_of_which_nothing_was_told_the_first_is_to_be_told() -> No
         (told(groups(2), used_at=2, index=1), groups(2, 3), ToTell.NOTHING),
     ],
     ids=[
-        "an edit that changes nothing", "another queue", "suspended", "completed", "resumed", "suspended again",
+        "an edit that changes nothing", "another queue", "opted out", "suspended", "completed", "resumed",
+        "suspended again",
         "suspended again after it came to hosts", "suspended again after it was on hosts", "resumed on hosts", "failed",
         "more groups", "fewer groups", "as many groups again", "as many again after one more came to hosts",
         "as many again after one of them came to hosts",
@@ -92,10 +96,15 @@ def test_demand_tells_that_its_workload_is_active_and_has_its_groups() -> None:
     assert (states.to_tell(a_jobset(2)), states.to_tell(suspended(3))) == (ToTell.NOTHING, ToTell.END)
 
 
-def test_demand_does_not_tell_of_another_queue() -> None:
-    states = told(a_jobset(1))
-    states.tell_demand(a_jobset(1, **QUEUED))
-    assert states.to_tell(a_jobset(1, **QUEUED)) is ToTell.RENEWAL
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [(a_jobset(1), a_jobset(1, **QUEUED)), (a_jobset(1, **UNSERVED), a_jobset(1))],
+    ids=["another queue", "that slices are made again"],
+)
+def test_demand_does_not_tell_of(before: Workload, now: Workload) -> None:
+    states = told(before)
+    states.tell_demand(now)
+    assert states.to_tell(now) is ToTell.RENEWAL
 
 
 def test_the_standing_that_was_told_is_that_of_what_was_told() -> None:

@@ -225,6 +225,12 @@ class WorkloadChanged:
     """Why its templates cannot be parsed, so that no slice can be created; empty: they can."""
     notify: str = ""
     """Its annotation NOTIFY."""
+    unserved: str = ""
+    """Why none of the slices that it requests is made; empty: they may be."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return self.queue, self.template_error, self.notify, self.unserved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

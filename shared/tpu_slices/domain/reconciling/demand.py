@@ -194,7 +194,8 @@ def changed(
     record = _updated(fact.workload, known, _proven(fact, known), now, cluster)
     if not isinstance(fact, WorkloadChanged):
         return record
-    return replace(record, queue=fact.queue, template_error=fact.template_error, notify=fact.notify)
+    queue, error, notify, unserved = fact.texts
+    return replace(record, queue=queue, template_error=error, notify=notify, unserved=unserved)
 
 
 def declared(
@@ -265,8 +266,7 @@ def _proven(fact: WorkloadChanged | Answer, known: WorkloadRecord | None) -> Wor
 def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
     """Return whether the record rests on this state of the workload, and has all that the fact says."""
     told, unproven = fact.workload, (WorkloadState.DELETED, WorkloadState.MISSING)
-    beside = (known.queue, known.template_error, known.notify)
-    if isinstance(fact, WorkloadChanged) and (fact.queue, fact.template_error, fact.notify) != beside:
+    if isinstance(fact, WorkloadChanged) and fact.texts != known.texts:
         return False
     same = fact.state is known.state or (fact.state, known.state) == unproven
     said = (told.generation, told.resource_version, told.groups)

@@ -127,6 +127,8 @@ class WorkloadRecord:
     """The targets that its annotation names."""
     notified: Mapping[str, Notified] = field(default_factory=dict, hash=False)
     """By `TARGET/OCCASION`, of what each target was notified last."""
+    unserved: str = ""
+    """Why none of the slices that it requests is made; empty: they may be."""
     report: Report | None = None
     """The last report."""
     next_report_at: datetime | None = None
@@ -156,6 +158,11 @@ class WorkloadRecord:
             state_since=now,
             last_seen_at=now,
         )
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What was told of it beside its state."""
+        return self.queue, self.template_error, self.notify, self.unserved
 
     @property
     def live(self) -> bool:

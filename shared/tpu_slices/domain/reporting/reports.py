@@ -319,6 +319,8 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
     if jobset.state is WorkloadState.ACTIVE:
         if not found.requested and jobset.template_error:
             return f"No slices can be created: {jobset.template_error}. Change the {kind} and create it again."
+        if not found.requested and jobset.unserved:
+            return f"No slices are made for the {kind}: {jobset.unserved}."
         if not found.requested and found.silence:
             return f"It is not known whether leader pods of the {kind} wait for slices. {found.silence}"
         if not found.requested:
