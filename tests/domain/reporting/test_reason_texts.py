@@ -53,7 +53,7 @@ def test_what_happens_on_one_of_them_only_is_marked() -> None:
     }
 
 
-@pytest.mark.parametrize("reason", [Reason.STOCKOUT, Reason.RESOURCES_EXHAUSTED])
+@pytest.mark.parametrize("reason", [Reason.STOCKOUT, Reason.RESOURCES_EXHAUSTED, Reason.AWAITING_CAPACITY])
 @pytest.mark.parametrize(
     ("capacity", "told", "absent"),
     [

@@ -211,5 +211,5 @@ def test_a_pool_is_neither_given_up_for_its_hosts_nor_deleted_while_its_patience
 def test_what_is_known_of_the_way_back_lasts_only_while_hosts_are_missing(case: Situation) -> None:
     after = decide(case.record, case.seen, case.now, case.settings, case.known).record
     if after.reason in AWAY and after.current.returning is not None:
-        assert after.current.hosts.usable < (after.spec.hosts if after.spec else 1)
+        assert after.current.hosts.usable < (after.made_as.hosts if after.made_as else 1)
         assert isinstance(case.seen.pool, Busy | Running) or after.attempt != case.record.attempt

@@ -63,7 +63,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.AWAITING_CAPACITY: ReasonText(
             "waiting for capacity: Compute Engine starts all {hosts} hosts in {zone} when it has them",
-            "No action needed: Compute Engine goes on trying. Another zone or a reservation may be sooner.",
+            "No action needed: Compute Engine goes on trying. {sooner}",
             only=COMPUTE_ENGINE,
         ),
         Reason.HOSTS_JOINING: ReasonText("{usable} of {hosts} hosts are ready and offer their chips", _NO_ACTION),
