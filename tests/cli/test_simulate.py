@@ -11,6 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from tests.cli.reading import Reader
 from tests.infra.sources import ROOT
 from tpu_slices_cli.app import main
 from tpu_slices_simulator.form import FaultForm, JobSetForm, StoryForm
@@ -95,6 +96,18 @@ def test_the_timeline_is_written_as_a_page(tmp_path: Path) -> None:
     assert "simulated: story.yaml" in page.read_text()
     result = slices(written(tmp_path), "--timeline", tmp_path / "nowhere" / "page.html")
     assert "No such file or directory" in result.stderr
+
+
+@pytest.mark.slow
+def test_the_page_has_the_numbers_that_the_simulation_tells(tmp_path: Path) -> None:
+    page, faults = tmp_path / "page.html", [{**OUT_OF_STOCK, "lasts": "30m"}]
+    story = written(tmp_path, lasts="4h", faults=faults)
+    result = slices(story, "--timeline", page)
+    (total,) = [row for row in Reader(page.read_text()).rows if row[0] == "Total"]
+    *_, useful, held, share = total
+    assert f"{held} chip-hours held, {share} of them useful" in result.stdout
+    assert told(story)["chip_hours"] == {"held": float(held), "useful": float(useful)}
+    assert float(held) > 0
 
 
 def test_what_a_jobset_may_do_besides_running(tmp_path: Path) -> None:
