@@ -136,9 +136,9 @@ def workload(reader: Reader, obj: Json) -> Workload | None:
 def owner_of_pods(reader: Reader, obj: Json) -> Workload:
     """Return an object as the owner of pods that hold chips, whatever its templates request of new ones."""
     requests: tuple[TemplateRequest, ...] = ()
-    group, parse_error, unserved = None, None, ""
+    group = parse_error = None
     try:
-        requests, group, unserved = reader.requests(obj), reader.declared(obj), reader.why_unserved(obj)
+        requests, group = reader.requests(obj), reader.declared(obj)
     except ValueError as invalid:
         parse_error = str(invalid)
     return Workload(
@@ -146,7 +146,7 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
         state=reader.state(obj),
         requests=requests,
         served=reader.is_served(obj),
-        unserved=shortened(unserved, ERROR_CHARACTERS),
+        unserved=_why_unserved(reader, obj, requests),
         queue=strings(obj["metadata"], "labels").get(QUEUE, ""),
         notify="" if reader.kind.declares else notify_of(obj),
         parse_error=parse_error,
@@ -154,6 +154,13 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
         finalizers=tuple(obj["metadata"].get("finalizers") or ()) if reader.kind.declares else (),
         created=created_at(obj),
     )
+
+
+def _why_unserved(reader: Reader, obj: Json, requests: Sequence[TemplateRequest]) -> str:
+    try:
+        return shortened(reader.why_unserved(obj, requests), ERROR_CHARACTERS)
+    except ValueError:  # what cannot be parsed is told by itself, if it matters
+        return ""
 
 
 def leader(obj: Json) -> Leader | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, WorkloadState
@@ -41,8 +41,8 @@ class Reader:
     declared: Callable[[Json], NodeGroup | None] = lambda _: None
     """What an object declares that is the demand for a slice itself; None: pods are."""
 
-    def why_unserved(self, obj: Json) -> str:
-        """Return why none of the slices that a workload requests is made, as a clause; empty: they may be.
+    def why_unserved(self, obj: Json, requests: Sequence[TemplateRequest]) -> str:
+        """Return why none of the slices is made that a workload requests, as a clause; empty: they may be.
 
         | the workload                                    | why                                       |
         |-------------------------------------------------|-------------------------------------------|
@@ -60,7 +60,6 @@ class Reader:
             return elsewhere(manager) if manager else f"its pod template {OUT}"
         if why := self.not_ours(obj):
             return why
-        requests = self.requests(obj)
         if not requests and self.asks_for_tpu(obj):
             return f"every replicatedJob with TPU {OUT}"
         return "it has 0 replicas" if requests and not any(map(slices_of, requests)) else ""
