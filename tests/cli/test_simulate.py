@@ -104,9 +104,10 @@ def test_the_page_has_the_numbers_that_the_simulation_tells(tmp_path: Path) -> N
     story = written(tmp_path, lasts="4h", faults=faults)
     result = slices(story, "--timeline", page)
     (total,) = [row for row in Reader(page.read_text()).rows if row[0] == "Total"]
-    *_, useful, held, share = total
+    *_, useful, held, share, price = total
     assert f"{held} chip-hours held, {share} of them useful" in result.stdout
     assert told(story)["chip_hours"] == {"held": float(held), "useful": float(useful)}
+    assert price == f"{told(story)['usd']:,.2f} USD"
     assert float(held) > 0
 
 
