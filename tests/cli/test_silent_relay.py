@@ -93,6 +93,10 @@ def test_an_explanation_tells_of_a_silent_relay(stage: Stage, silent: str) -> No
     assert json.loads(stage.output_of("explain", "research/llama", "-o", "json"))["silent_relays"] == [silent]
 
 
+def test_a_timeline_says_from_when_it_is(stage: Stage, silent: str) -> None:
+    assert f'<p class="note">{silent}</p>' in stage.output_of("timeline", "-f", "-").replace("&#x27;", "'")
+
+
 def test_an_explained_wait_has_the_silent_relay_as_its_remedy(stage: Stage) -> None:
     out_of_stock(stage)
     stage.world.relay_is_dead = True

@@ -11,7 +11,7 @@ import click
 from tpu_slices.domain.reporting.timeline import Course, Window, course
 from tpu_slices.ports.store import SliceStore
 from tpu_slices_cli.completion import complete_clusters, complete_namespaces, complete_workloads
-from tpu_slices_cli.listing import Filter
+from tpu_slices_cli.listing import Filter, silent_relays
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import plain
@@ -70,7 +70,13 @@ def timeline_command(  # noqa: PLR0913 - one for each option
     window = Window(now - since, now)
     found = _courses(matching, window, session.deps.store)
     grouped = families(found, matching.clusters)
-    story = Story(whose=_scope(matching, cluster), window=window, families=grouped, settings_of=session.settings_of)
+    story = Story(
+        whose=_scope(matching, cluster),
+        window=window,
+        families=grouped,
+        settings_of=session.settings_of,
+        silent_relays=tuple(silent_relays(matching.clusters, session.deps)),
+    )
     _write(output, page(story))
     where = "" if output == "-" else f"{output}: "
     count = slices(len(found)) if found else "no slices"

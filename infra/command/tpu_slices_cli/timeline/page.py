@@ -32,7 +32,8 @@ def page(story: Story) -> str:
         tag("title", f"Slices over time: {story.whose}"),
         style,
     )
-    main = _content(story) if story.courses else _nothing(story)
+    told = (tag("p", line, class_="note") for line in story.silent_relays)
+    main = [*told, *(_content(story) if story.courses else _nothing(story))]
     drawn = [definitions()] if story.courses else []
     body = tag("body", *drawn, _header(story), tag("main", *main, id="main"), _footer(story), *scripts)
     return document(tag("html", head, body, lang="en"))

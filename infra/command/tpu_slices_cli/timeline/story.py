@@ -76,6 +76,8 @@ class Story:
     families: tuple[Family, ...]
     settings_of: SettingsOf = _no_settings
     """The settings of a cluster, which may have prices of its own."""
+    silent_relays: tuple[str, ...] = ()
+    """A line for each cluster whose relay was not heard lately."""
 
     @cached_property
     def courses(self) -> tuple[Course, ...]:
