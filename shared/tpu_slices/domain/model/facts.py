@@ -228,10 +228,6 @@ class WorkloadChanged:
     unserved: str = ""
     """Why none of the slices that it requests is made; empty: they may be."""
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return self.queue, self.template_error, self.notify, self.unserved
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupant:

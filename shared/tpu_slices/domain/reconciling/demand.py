@@ -32,7 +32,7 @@ from tpu_slices.domain.planning.sharing import sharing, slices_of
 from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, scatters, spec_for
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import Desire, SliceRecord
-from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord
+from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord, texts_of
 
 TOMBSTONE_TTL = timedelta(days=40)
 """How long the record of an ended JobSet is kept: longer than Pub/Sub can keep a message (31 days)."""
@@ -194,7 +194,7 @@ def changed(
     record = _updated(fact.workload, known, _proven(fact, known), now, cluster)
     if not isinstance(fact, WorkloadChanged):
         return record
-    queue, error, notify, unserved = fact.texts
+    queue, error, notify, unserved = texts_of(fact)
     return replace(record, queue=queue, template_error=error, notify=notify, unserved=unserved)
 
 
@@ -266,7 +266,7 @@ def _proven(fact: WorkloadChanged | Answer, known: WorkloadRecord | None) -> Wor
 def is_recorded(fact: WorkloadChanged | Answer, known: WorkloadRecord) -> bool:
     """Return whether the record rests on this state of the workload, and has all that the fact says."""
     told, unproven = fact.workload, (WorkloadState.DELETED, WorkloadState.MISSING)
-    if isinstance(fact, WorkloadChanged) and fact.texts != known.texts:
+    if isinstance(fact, WorkloadChanged) and texts_of(fact) != texts_of(known):
         return False
     same = fact.state is known.state or (fact.state, known.state) == unproven
     said = (told.generation, told.resource_version, told.groups)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Self
 
-from tpu_slices.domain.model.facts import Pinning, Reach, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.facts import Pinning, Reach, WorkloadChanged, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.notifications import Notified
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner
@@ -160,11 +160,6 @@ class WorkloadRecord:
         )
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """What was told of it beside its state."""
-        return self.queue, self.template_error, self.notify, self.unserved
-
-    @property
     def live(self) -> bool:
         return not self.state.ended
 
@@ -243,3 +238,8 @@ class WorkloadRecord:
         if self.next_report_at is None:
             return None
         return ReportQueue(self.cluster, self.owner.namespace, first=self.announced_count == 0)
+
+
+def texts_of(told: WorkloadChanged | WorkloadRecord) -> tuple[str, str, str, str]:
+    """Return what is told of a workload beside its state, or on record of that."""
+    return told.queue, told.template_error, told.notify, told.unserved
