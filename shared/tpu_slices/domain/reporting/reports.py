@@ -117,7 +117,6 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
     requested = len(records) + sum(more.values()) + len(unreadable)
     ready = sum(record.reason in SERVED for record in records)
     ready += sum(count for (_, reason), count in more.items() if reason in SERVED)
-    served_since = max((record.since for record in records), default=None)
     return _Found(
         reason=_reason(jobset, requested, groups, silence) if active else _idle(jobset, groups),
         requested=requested if active else max(requested, len(jobset.demand)),
@@ -126,7 +125,7 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         silence=silence,
         as_of=as_of(heard_at, now) if active and heard_at else "",
         run_ends=run_ends(records) if active else "",
-        served_since=None if more else served_since,
+        served_since=None if more else max((record.since for record in records), default=None),
         costs=_costs(records, queue) if active else "",
         surplus=_surplus(jobset, slices.records, queue, now) if active else "",
         pods=None if more else pods_running(records),
