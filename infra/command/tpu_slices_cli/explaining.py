@@ -41,16 +41,16 @@ _LABEL = 12  # columns
     help="ID of the cluster; optional if only one is configured.",
     shell_complete=complete_clusters,
 )
-@click.option("--full", is_flag=True, help="All of each slice of a workload, instead of what they have in common.")
+@click.option("--full", is_flag=True, help="Show all of each slice of a workload, also what they have in common.")
 @click.option("--output", "-o", type=click.Choice(["text", "json", "yaml"]), default="text", show_default=True)
 @click.pass_obj
 def explain_command(session: Session, name: str, cluster: str | None, *, full: bool, output: str) -> None:
     """Explain the state of a slice, or why a workload waits. Nothing is changed.
 
-    Of a slice, its record, what is seen of its hosts, the decision that the next reconciliation would make, and its
-    history are shown. Of a workload with several slices, what they have in common is said once, and below it what
-    differs. NAME is a slice, its pool, NAMESPACE/JOB, or the NAMESPACE/NAME of a JobSet, Job or LeaderWorkerSet; if two
-    of them have one name, with the kind in front: Job/NAMESPACE/NAME.
+    For a slice, the command shows its record, what is seen of its hosts, the decision that the next reconciliation
+    would make, and its history. For a workload with several slices, it shows first what they have in common, then how
+    they differ. NAME is a slice, its pool, NAMESPACE/JOB, or the NAMESPACE/NAME of a JobSet, Job or LeaderWorkerSet.
+    Put the kind in front if two workloads have one name: Job/NAMESPACE/NAME.
 
     \b
     slices explain research/llama

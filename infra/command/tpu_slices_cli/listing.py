@@ -120,7 +120,7 @@ def names_of(record: SliceRecord) -> set[str]:
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_names)
 @click.option("--cluster", metavar="ID", help="Only slices of this cluster.", shell_complete=complete_clusters)
 @click.option("--namespace", "-n", help="Only slices of this namespace.", shell_complete=complete_namespaces)
-@click.option("--all-namespaces", "-A", "everywhere", is_flag=True, help="Slices of all namespaces, as without -n.")
+@click.option("--all-namespaces", "-A", "everywhere", is_flag=True, help="Slices of all namespaces: the default.")
 @click.option("--owner", "--jobset", metavar="NAME", help="Only slices of the workload of this name.")
 @click.option(
     "--phase",
@@ -129,14 +129,14 @@ def names_of(record: SliceRecord) -> set[str]:
     type=click.Choice([*Phase], case_sensitive=False),
     help="Only slices in this phase; can be repeated.",
 )
-@click.option("--all", "gone", is_flag=True, help="Include ended slices, which are in phase GONE.")
+@click.option("--all", "gone", is_flag=True, help="Also list ended slices: those in phase GONE.")
 @click.option(
     "--sort-by",
     type=click.Choice([*SORTS]),
     default="job",
     show_default=True,
-    help="By phase: first what people must look at. By since: first what is so for the longest time. By chips: the "
-    "largest first.",
+    help="job: by name. phase: slices that need somebody first. since: slices that have been in their phase for the "
+    "longest time first. chips: the largest slices first.",
 )
 @click.option(
     "--output", "-o", type=click.Choice(["table", "wide", "json", "yaml"]), default="table", show_default=True
@@ -145,8 +145,8 @@ def names_of(record: SliceRecord) -> set[str]:
     "--watch",
     "-w",
     is_flag=True,
-    help="Watch for changes until Ctrl-C. With -o json: one object in a line for each slice that changes; with -o "
-    "yaml: one document.",
+    help="Watch for changes until Ctrl-C. With -o json, each slice that changes is an object on a line of its own; "
+    "with -o yaml, a document.",
 )
 @click.option(
     "--interval",
@@ -158,9 +158,10 @@ def names_of(record: SliceRecord) -> set[str]:
 @click.option(
     "--from-cluster",
     is_flag=True,
-    help="Read the mirror in the cluster of kubectl's current context, with your rights there alone, and no Firestore.",
+    help="Read the TPUSlices in the cluster of kubectl's current context, with your rights there, in place of "
+    "Firestore.",
 )
-@click.option("--context", metavar="NAME", help="The same, in the cluster of another context of the kubeconfig.")
+@click.option("--context", metavar="NAME", help="As --from-cluster, with this context of the kubeconfig.")
 @click.pass_obj
 def list_command(  # noqa: PLR0913 - one for each option
     session: Session,
@@ -181,8 +182,8 @@ def list_command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """List slices with their Job, phase, hosts, reason and message.
 
-    Without NAME, those of all clusters and namespaces. NAME is a workload, with or without its namespace, a
-    NAMESPACE/JOB, a slice or its pool.
+    Without NAME, all slices of all clusters and namespaces are listed. NAME is a workload, with or without its
+    namespace, a NAMESPACE/JOB, a slice or its pool.
 
     \b
     slices list llama research/gemma

@@ -96,7 +96,7 @@ def test_a_pod_that_runs_on_hosts_of_another_slice_is_said() -> None:
     world.cluster.saw(mine)
     world.settle(minutes=3)
     assert reason(world, llama) is Reason.PODS_APART
-    assert world.record(llama).message == "1 pod of 4 run on other hosts than the others."
+    assert world.record(llama).message == "1 pod of 4 runs on hosts outside this slice."
 
 
 def test_a_slice_that_nobody_uses_is_idle_until_somebody_comes_or_it_goes() -> None:

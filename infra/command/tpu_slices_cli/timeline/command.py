@@ -58,8 +58,8 @@ def timeline_command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Write an HTML page that shows what slices did over time: phases, failures, chips held and used, and their cost.
 
-    WORKLOAD is the NAME or NAMESPACE/NAME of a workload. The page is one file, needs no network, and fits a phone. It
-    begins with the first thing that happened in the time asked for. What its charts show is in its lists, too.
+    WORKLOAD is the NAME or NAMESPACE/NAME of a workload. The page is one file, needs no network, and fits a phone. Its
+    charts begin with the first event in the time that --since names. Its lists say what its charts show.
 
     \b
     slices timeline research/llama --since 6h

@@ -108,4 +108,4 @@ class Notification:
     title: str
     text: str
     details: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What programs read: the reason, and how many slices are requested and ready."""
+    """What programs read: the state of the workload, and the reason of its report."""

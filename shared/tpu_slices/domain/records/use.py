@@ -69,7 +69,8 @@ def unused(record: SliceRecord, now: datetime, *, silent: bool) -> tuple[Reason,
     if pods is not None and pods.trouble is not None:
         return Reason.PODS_NOT_RUNNING, _not_running(pods, pods.trouble, now)
     if pods is not None and pods.apart:
-        return Reason.PODS_APART, f"{_many(pods.apart)} of {pods.needed} run on other hosts than the others."
+        run = "runs" if pods.apart == 1 else "run"
+        return Reason.PODS_APART, f"{_many(pods.apart)} of {pods.needed} {run} on hosts outside this slice."
     vacant = not record.current.hosts.occupants and not silent
     idle = record.phase is Phase.READY and not record.owner.kind.declares and vacant
     if idle and now - vacant_since(record) >= UNUSED_FOR:

@@ -16,11 +16,11 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
 
 LASTS = timedelta(minutes=5)
-"""How long pods have not run, or a slice has been idle, when that is told: starts and restarts pass by."""
+"""How long a report has said that pods do not run, or that slices are idle, when that is told: restarts pass by."""
 AGAIN = timedelta(minutes=30)
-"""How long a target is not notified of the same occasion of a workload again: what flaps is told if it holds then."""
+"""How long a target is not notified again of the same occasion of a workload; then it is, if it holds."""
 LATE = timedelta(hours=1)
-"""What happened longer ago is not told any more."""
+"""An end, or a loss of hosts, that is longer ago is not told any more."""
 LONGEST = 1_500
 """Characters of the text."""
 

@@ -88,16 +88,17 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.PODS_NOT_RUNNING: ReasonText(
             "{detail}",
-            "Run `kubectl describe pod` for the pod that is named.",
+            "Run `kubectl describe pod` for the pod that is named; if it does not exist, `kubectl describe job`, or "
+            "`kubectl describe statefulset` for a LeaderWorkerSet.",
         ),
         Reason.PODS_APART: ReasonText(
             "{detail}",
-            "They cannot work as one slice: delete the {kind} and create it again once pods are pinned, which "
-            "`slices doctor` says.",
+            "Pods on several slices cannot work together. Have the operator of the cluster pin pods: `slices doctor` "
+            "says whether they are. Then delete the {kind} and create it again.",
         ),
         Reason.IDLE: ReasonText(
             "{detail}",
-            "It goes if nobody comes: delete or suspend the {kind} if it is not needed.",
+            "Delete or suspend the {kind} if you do not need it; if no Job uses the slice, it is released by itself.",
         ),
         Reason.STOCKOUT: ReasonText(
             "{zone} is out of {what}",
@@ -132,7 +133,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.LEADER_UNSCHEDULABLE: ReasonText(
             "{detail}",
             "Run `kubectl describe pod` for the leader pod: it requires something that the hosts do not have. "
-            "The slice is created again once the {kind}'s request changes.",
+            "The slice is created again once the {kind} is changed, or suspended and resumed.",
         ),
         Reason.PODS_DID_NOT_RUN: ReasonText(
             "{detail}",
@@ -154,7 +155,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "Pods that are there stay as they are; `slices doctor` says whether new ones are pinned.",
         ),
         Reason.CLUSTER_RETIRED: ReasonText(
-            "{detail}", "Use another cluster. The operator of this one can end it with `slices resume --cluster ID`."
+            "{detail}", "Use another cluster. The operator can take this one back with `slices resume --cluster ID`."
         ),
         Reason.PURCHASES_STOPPED: ReasonText("{detail}", _CONFIRM),
         Reason.CHIP_LIMIT_REACHED: ReasonText(
@@ -177,7 +178,8 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.USERS_UNKNOWN: ReasonText("{detail}", _NO_ACTION),
         Reason.RELAY_SILENT: ReasonText(
             "not released, because the cluster's relay is not heard and nobody else knows who runs on it",
-            "Ask the operator of the cluster whether the relay runs; `slices release --force` deletes it unasked.",
+            "Ask the operator of the cluster whether the relay runs; `slices release --force` deletes it without "
+            "asking the relay.",
         ),
         Reason.RELEASES_STOPPED: ReasonText("{detail}", _CONFIRM),
         Reason.CREATION_IN_DOUBT: ReasonText(
