@@ -68,7 +68,7 @@ def test_a_name_that_is_not_on_record_may_be_of_what_a_silent_relay_did_not_tell
     result = stage.slices("explain", "research/new")
     assert result.exit_code == 1
     assert 'slice "research/new" not found in cluster demo' in result.stderr
-    assert f"What came to be since is not known: {silent}" in result.stderr
+    assert f"It may be newer than what is on record: {silent}" in result.stderr
 
 
 def test_a_relay_that_is_heard_is_not_mentioned(stage: Stage) -> None:

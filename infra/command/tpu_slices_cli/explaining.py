@@ -91,7 +91,7 @@ def _found(cluster: ClusterId, name: str, deps: ReconcileDeps) -> tuple[SliceRec
     except Permanent as problem:
         silent = " ".join(silent_relays([cluster], deps))
         raise Permanent(
-            f"{problem}. What came to be since is not known: {silent}" if silent else str(problem)
+            f"{problem}. It may be newer than what is on record: {silent}" if silent else str(problem)
         ) from None
 
 
