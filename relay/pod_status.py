@@ -21,7 +21,7 @@ ended last does not (k8s.io/kubernetes pkg/kubelet/kuberuntime, images.EnsureIma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -86,7 +86,17 @@ def _trouble(pod: Json, scheduled: Json) -> tuple[PodTrouble | None, str]:
     found = (*_image(init), *_image(main), *_ended(init, PodTrouble.INIT), *_ended(main, PodTrouble.CRASHING))
     if found:
         return found[0]
-    return (None, "") if status.get("phase") == "Running" else (PodTrouble.STARTING, "")
+    if status.get("phase") == "Running":
+        return None, ""
+    return PodTrouble.STARTING, next(_held_up([*init, *main]), "")
+
+
+def _held_up(containers: Iterable[Json]) -> Iterator[str]:
+    """Yield why the kubelet does not start containers, where it says so: a Secret that is not there, say."""
+    for each in containers:
+        waiting = (each.get("state") or {}).get("waiting") or {}
+        if said := waiting.get("message"):
+            yield f"container {each.get('name')}, {waiting.get('reason')}: {said}"
 
 
 def _image(containers: Iterable[Json]) -> Iterable[tuple[PodTrouble, str]]:

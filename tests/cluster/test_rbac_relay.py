@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from infra.local.relay_account import APPLIED, manifests
 from relay.cluster import Cluster as Calls
 from relay.cluster import sources
 from relay.connection import Connection
+from relay.mirror.calls import MirrorCalls, NotInstalled
+from relay.mirror.objects import MIRRORS, PLURALS
 from relay.notices import legacy_provisioner
 from relay.notices.pinning import POD
 from relay.objects import Kind, Known, PoolKey, WorkloadName
@@ -27,6 +30,7 @@ from tests.cluster.builders import event
 from tests.cluster.servers import PATIENCE, Cluster
 from tests.infra.relay.manifests import the
 from tpu_slices.domain.model.slices import ClaimId, OwnerKind
+from tpu_slices.domain.records.mirror import MirrorKind
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_standins.clients.kinds import KINDS
 from tpu_standins.kubeconfig import for_token_file
@@ -36,9 +40,24 @@ pytestmark = LIVE
 
 CLUSTER = "demo"
 NAME = account_of(CLUSTER)
-ROLES: Mapping[str, Json] = {plural: the(KINDS[plural].name) for plural in ("clusterroles", "roles")}
+ROLES: Mapping[str, Json] = {
+    plural: the(KINDS[plural].name, name=name)
+    for plural, name in (("clusterroles", "tpu-slice-provisioner-relay"), ("roles", "relay"))
+}
 RBAC = ("Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 EVENT = event("one", "default")
+
+
+def _listed(kind: MirrorKind, calls: MirrorCalls) -> object:
+    return [*calls.objects(kind)]
+
+
+def _applied(kind: MirrorKind, calls: MirrorCalls) -> object:
+    return calls.apply(kind, MIRRORED)
+
+
+def _removed(kind: MirrorKind, calls: MirrorCalls) -> None:
+    calls.remove(kind, "default", "one")
 
 
 def _reads(kind: OwnerKind) -> Callable[[Calls], object]:
@@ -63,6 +82,14 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "patch_node": lambda calls: calls.patch_node("host", {"metadata": {"labels": {"marked": "true"}}}),
 }
 """One of each kind of the relay's calls."""
+MIRRORED = {"metadata": {"namespace": "default", "name": "one"}}
+MIRROR_CALLS: Mapping[str, Callable[[MirrorCalls], object]] = {
+    **{f"objects {kind}": partial(_listed, kind) for kind in MirrorKind},
+    **{f"apply {kind}": partial(_applied, kind) for kind in MirrorKind},
+    **{f"remove {kind}": partial(_removed, kind) for kind in MirrorKind},
+    "confirm": lambda calls: calls.confirm(MIRRORED),
+}
+"""One of each kind of the calls that keep the mirror."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +125,10 @@ PERMISSIONS = [
     for verb in rule["verbs"]
     for name in rule.get("resourceNames", [""])
 ]
+
+
+CREATED = {f"create {plural}" for plural in (*PLURALS.values(), MIRRORS)}
+"""An apply asks for these only where it may patch, and nothing is there yet: see tests/kubernetes/test_mirror.py."""
 
 
 class Watched(Connection):
@@ -141,8 +172,11 @@ class Stage:
                 # A missing claim, or an API that is not served, is not a refusal.
                 with suppress(Temporary, Permanent):
                     call(Calls(connection))
+            for keep in MIRROR_CALLS.values():
+                with suppress(Temporary, Permanent, NotInstalled):
+                    keep(MirrorCalls(connection))
             connection.rest_client.pool_manager.clear()
-            assert connection.asked >= len(_watched(connection)) * 2 + len(CALLS)
+            assert connection.asked >= len(_watched(connection)) * 2 + len(CALLS) + len(MIRROR_CALLS)
             refused: list[str] = connection.refused
             return refused
 
@@ -175,6 +209,8 @@ def stage(cluster: Cluster, tmp_path: Path) -> Stage:
 def test_every_call_of_the_relay_is_tried_here() -> None:
     public = {name for name in vars(Calls) if not name.startswith("_")}
     assert public == {name.rpartition(" ")[2] for name in CALLS}
+    public = {name for name in vars(MirrorCalls) if not name.startswith("_")}
+    assert public == {name.partition(" ")[0] for name in MIRROR_CALLS}
 
 
 def test_the_roles_allow_all_that_the_relay_does(stage: Stage) -> None:
@@ -184,7 +220,7 @@ def test_the_roles_allow_all_that_the_relay_does(stage: Stage) -> None:
 def test_each_request_needs_one_permission_and_each_permission_is_needed(stage: Stage) -> None:
     stage.grant()
     with Connection({"KUBECONFIG": str(stage.kubeconfig)}) as connection:
-        asked = len(_watched(connection)) * 2 + len(CALLS)
+        asked = len(_watched(connection)) * 2 + len(CALLS) + len(MIRROR_CALLS)
 
     def all_refused() -> list[str]:
         refused = stage.refusals()
@@ -193,7 +229,7 @@ def test_each_request_needs_one_permission_and_each_permission_is_needed(stage: 
     refused = until(all_refused, "the roles to allow nothing")
     lacking = [[each for each in PERMISSIONS if each.missed_by(one)] for one in refused]
     assert [one for one, each in zip(refused, lacking, strict=True) if len(each) != 1] == []
-    assert {str(each) for each in PERMISSIONS} == {str(each) for [each] in lacking}
+    assert {str(each) for each in PERMISSIONS} - CREATED == {str(each) for [each] in lacking}
 
 
 def test_a_token_that_another_takes_the_place_of_in_its_file_is_picked_up(stage: Stage) -> None:

@@ -100,8 +100,9 @@ class Filter:
         )
 
 
+BY_JOB = "job"
 SORTS: Mapping[str, Callable[[SliceRecord], Any]] = {
-    "job": lambda _: 0,
+    BY_JOB: lambda _: 0,
     "phase": lambda record: _URGENCY.index(record.phase),
     "since": lambda record: record.since,
     "chips": lambda record: -(record.made_as.chips if record.made_as else 0),
@@ -133,7 +134,7 @@ def names_of(record: SliceRecord) -> set[str]:
 @click.option(
     "--sort-by",
     type=click.Choice([*SORTS]),
-    default="job",
+    default=BY_JOB,
     show_default=True,
     help="job: by name. phase: slices that need somebody first. since: slices that have been in their phase for the "
     "longest time first. chips: the largest slices first.",
@@ -195,7 +196,8 @@ def list_command(  # noqa: PLR0913 - one for each option
     narrowed: dict[str, Any] = {"namespace": namespace, "owner": owner, "names": names}
     narrowed["phases"] = frozenset(Phase(phase) for phase in phases)
     if from_cluster or context:
-        mirrored.list_mirrored(mirrored.Asked(context=context, **narrowed), output, more=watch or gone or bool(cluster))
+        more = watch or gone or bool(cluster) or sort_by != BY_JOB
+        mirrored.list_mirrored(mirrored.Asked(context=context, **narrowed), output, more=more)
         return
     with mirrored.offered_instead():
         matching = Filter(clusters=session.clusters(cluster), gone=gone, **narrowed)

@@ -60,7 +60,9 @@ def list_mirrored(asked: Asked, output: str, *, more: bool, now: datetime | None
     `more`: whether the user asks for what only the records have.
     """
     if more:
-        raise click.UsageError("--from-cluster has no --watch, --all or --cluster: see `kubectl get tpuslices --watch`")
+        raise click.UsageError(
+            "--from-cluster has no --watch, --all, --sort-by or --cluster: see `kubectl get tpuslices --watch`"
+        )
     now = now or datetime.now(UTC)
     within = ("-n", asked.namespace) if asked.namespace else ("-A",)
     found = [each for each in _objects(f"tpuslices.{GROUP}", asked, *within) if asked.matches(each)]

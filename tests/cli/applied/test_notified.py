@@ -46,7 +46,7 @@ def test_a_plan_warns_of_a_name_that_is_no_target_of_the_namespace(slices: Slice
     found = planned(slices, "research-mail, ml-slack")
     assert found["notifications"] == [SLACK]
     [warning] = [each for each in found["warnings"] if "research-mail" in each]
-    assert warning.endswith("which is no target of this namespace and is not notified: name ml-slack or pager.")
+    assert warning.endswith("This namespace has no such target, and none is notified: name ml-slack or pager.")
 
 
 def test_of_a_namespace_without_targets_nothing_is_told(slices: Slices) -> None:

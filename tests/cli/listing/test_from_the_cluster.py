@@ -94,7 +94,7 @@ def test_why_it_cannot_be_read_is_said_with_what_can_be_done(kubectl: Says, erro
     assert told in result.output
 
 
-@pytest.mark.parametrize("option", ["--watch", "--all"])
+@pytest.mark.parametrize("option", ["--watch", "--all", "--sort-by=since"])
 def test_what_only_the_records_have_is_refused_with_another_way(option: str) -> None:
     result = Stage().slices("list", "--from-cluster", option)
     assert result.exit_code == 2

@@ -45,7 +45,7 @@ def test_a_workload_chooses_among_the_targets_of_its_namespace(
 def test_what_an_annotation_names_that_is_no_target_is_said_with_the_remedy() -> None:
     assert unknown_targets(RULES, "pager") == unknown_targets({}, "none") == ""
     assert unknown_targets(RULES, "others").endswith(
-        'names "others", which is no target of this namespace and is not notified: name slack or pager.'
+        'names "others". This namespace has no such target, and none is notified: name slack or pager.'
     )
     assert "ask who operates the cluster" in unknown_targets({}, "slack")
 
@@ -65,7 +65,7 @@ def test_a_namespace_has_nothing_told_to_the_targets_of_another() -> None:
     waiting(world, "gemma", annotation="slack", namespace="vision")
     world.settle(minutes=60)
     assert occasions(world) == []
-    assert 'names "slack", which is no target' in world.publisher.reports[-1][1].report.message
+    assert 'names "slack". This namespace has no such target' in world.publisher.reports[-1][1].report.message
 
 
 def test_a_report_says_of_a_name_that_is_no_target_and_stops_once_it_is_corrected() -> None:

@@ -46,6 +46,11 @@ RUNNING: Json = {"running": {}}
         (bound(containerStatuses=[container(waiting("ContainerCreating"))]), PodTrouble.STARTING, ""),
         (bound(), PodTrouble.STARTING, ""),
         (
+            bound(containerStatuses=[container(waiting("CreateContainerConfigError", 'secret "hf" not found'))]),
+            PodTrouble.STARTING,
+            'container main, CreateContainerConfigError: secret "hf" not found',
+        ),
+        (
             bound(containerStatuses=[container(waiting("ErrImagePull", PULL))]),
             PodTrouble.IMAGE,
             f"container main, image train:2: {PULL}",

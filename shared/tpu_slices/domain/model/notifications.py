@@ -76,7 +76,7 @@ def unknown_targets(rules: Rules, annotation: str) -> str:
         return ""
     names = ", ".join(f'"{name}"' for name in unknown)
     has = f"name {' or '.join(rules)}" if rules else "remove it, or ask who operates the cluster for `notifications`"
-    return f"The annotation {NOTIFY} names {names}, which is no target of this namespace and is not notified: {has}."
+    return f"The annotation {NOTIFY} names {names}. This namespace has no such target, and none is notified: {has}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
