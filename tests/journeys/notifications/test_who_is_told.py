@@ -73,7 +73,7 @@ def test_a_report_says_of_a_name_that_is_no_target_and_stops_once_it_is_correcte
     _, jobset = serving(world=world)
     annotates(world, jobset, "slak")
     world.settle(minutes=2)
-    assert world.publisher.reports[-1][1].report.message.endswith("is not notified: name slack.")
+    assert world.publisher.reports[-1][1].report.message.endswith("none is notified: name slack.")
     annotates(world, jobset, "slack")
     world.settle(minutes=2)
     assert "slak" not in world.publisher.reports[-1][1].report.message
