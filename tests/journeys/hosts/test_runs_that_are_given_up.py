@@ -7,7 +7,7 @@ import pytest
 from relay.events import summary
 from tests.builders import CLUSTER, MINUTE, settings
 from tests.journeys.hosts.test_pods_that_do_not_run import NO_IMAGE
-from tests.journeys.serving import deletions, reason, serving
+from tests.journeys.serving import STOCKOUT, deletions, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import Heartbeat, WorkloadState
@@ -87,6 +87,27 @@ def test_whoever_resumes_it_gets_a_slice_again() -> None:
     assert (reason(world, llama), created(world)) == (Reason.READY, 2)
     world.settle(minutes=3 * 60)
     assert (reason(world, llama), created(world), len(deletions(world))) == (Reason.READY, 2, 1)
+
+
+def test_whoever_resumes_it_gets_those_slices_too_that_were_out_of_stock_when_it_was_given_up() -> None:
+    world = patient()
+    llama = world.jobset_appears("llama", slices=2)
+    world.deliver()
+    world.cluster_lives()
+    world.deliver()
+    world.backend.finish(world.record(llama, 0).pool)
+    world.backend.fail(world.record(llama, 1).pool, STOCKOUT)
+    world.backend.refuses_creations = STOCKOUT
+    world.settle(minutes=10, until=lambda: llama.bound == {0})
+    breaks(world, llama)
+    world.settle(minutes=PATIENCE + 30)
+    assert [world.record(llama, index).reason for index in range(2)] == [Reason.PODS_DID_NOT_RUN] * 2
+    world.backend.refuses_creations = None
+    world.suspends(llama)
+    world.settle(minutes=1)
+    world.resumes(llama)
+    world.settle(minutes=20)
+    assert [world.record(llama, index).phase for index in range(2)] == [Phase.READY] * 2
 
 
 def test_what_became_of_its_slices_is_said_of_a_jobset_that_fails_with_them() -> None:

@@ -163,7 +163,8 @@ def _rejected(why: Refusal, case: Situation, settings_version: str) -> Arm:
         settings_version=settings_version,
         generation=own.generation if own is not None else None,
     )
-    return Arm(why.reason, why.message, {"rejection": rejection})
+    claim = {"rejection": rejection, "retry_at": None, "blocked_settings_version": None}
+    return Arm(why.reason, why.message, claim)
 
 
 def _made(case: Situation) -> Arm:
@@ -173,7 +174,7 @@ def _made(case: Situation) -> Arm:
     if refusal is not None and (refusal.reason is not Reason.CHIP_LIMIT_REACHED or not case.unawaited):
         return Arm(refusal.reason, refusal.message, {"retry_at": None, "blocked_settings_version": None})
     if case.run_given_up:
-        return Arm(Reason.PODS_DID_NOT_RUN, GIVEN_UP, {"retry_at": None, "blocked_settings_version": None})
+        return _rejected(Refusal(reason=Reason.PODS_DID_NOT_RUN, message=GIVEN_UP), case, "")
     if _has_to_wait(case):
         return Arm(record.reason, record.message)
     if not case.waiting or record.spec is None:
