@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tpu_slices.domain.model.reasons import Phase, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, Owner
+from tpu_slices.domain.model.texts import DIGEST_BITS
 from tpu_slices.domain.records.mirror import Mirrored, MirrorKind, SliceShown, WorkloadShown
 from tpu_slices.domain.records.workloads import Wait
 
@@ -19,8 +20,10 @@ PLURALS: Mapping[MirrorKind, str] = MappingProxyType(
 MIRRORS = "tpumirrors"
 NAME = "tpu-slice-provisioner"
 """Of the only TPUMirror of a cluster, by which people know how old their knowledge is."""
-_DIGEST, _UID = f"{GROUP}/digest", f"{GROUP}/workload-uid"
-_OBSERVED = f"{GROUP}/observed-at"
+DIGEST, UID = f"{GROUP}/digest", f"{GROUP}/workload-uid"
+OBSERVED = f"{GROUP}/observed-at"
+AHEAD = timedelta(minutes=10)
+"""How far another clock may be ahead of the relay's."""
 
 Json = Mapping[str, Any]
 
@@ -48,20 +51,25 @@ def object_of(told: Mirrored, at: datetime) -> Json:
         "metadata": {
             "name": told.name,
             "namespace": told.namespace,
-            "annotations": {_DIGEST: str(told.digest), _UID: told.uid, _OBSERVED: at.isoformat()},
+            "annotations": {DIGEST: str(told.digest), UID: told.uid, OBSERVED: at.isoformat()},
             **owners,
         },
         "status": {**shown, "observedAt": text(at)},
     }
 
 
-def kept(metadata: Json) -> Kept | None:
-    """Return what is known of an object by its metadata; None: it is none of ours, or somebody edited that."""
+def kept(metadata: Json, now: datetime) -> Kept | None:
+    """Return what is known of an object by its metadata; None: it is none of ours, or somebody edited that.
+
+    Whoever may write objects in a namespace may write anything there. All digests are added up in the heartbeat, which
+    is none with a number that no digest is; and an object of a time to come would be newer than all that is told.
+    """
     annotations = metadata.get("annotations") or {}
     try:
-        at = datetime.fromisoformat(annotations[_OBSERVED])
-        return Kept(int(annotations[_DIGEST]), at, annotations[_UID]) if at.tzinfo is not None else None
-    except (KeyError, TypeError, ValueError):
+        at, digest = datetime.fromisoformat(annotations[OBSERVED]), int(annotations[DIGEST])
+        ours = at.tzinfo is not None and at - now <= AHEAD and 0 <= digest < 1 << DIGEST_BITS
+        return Kept(digest, at, annotations[UID]) if ours else None
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
 
 

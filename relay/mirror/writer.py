@@ -38,6 +38,8 @@ LISTED_EVERY = timedelta(minutes=10)
 """How often the objects are listed, to find those that somebody deleted; or looked for while they are not installed."""
 LOOK_EVERY = 5.0
 _NEVER = datetime.min.replace(tzinfo=UTC)
+_ANOTHERS = Kept(1, _NEVER, "")
+"""What is known of an object that somebody else wrote: its digest is that of nothing, so that the sums differ."""
 
 
 class Objects(Protocol):
@@ -123,7 +125,7 @@ class MirrorWriter:
         """Learn which objects there are. While they are not installed, nothing is written, and nothing kept."""
         try:
             found = {
-                key_of(kind, each["namespace"], each["name"]): kept(each) or Kept(0, _NEVER, "")
+                key_of(kind, each["namespace"], each["name"]): kept(each, now) or _ANOTHERS
                 for kind in MirrorKind
                 for each in self._objects.objects(kind)
             }
@@ -170,6 +172,11 @@ class MirrorWriter:
             self._write(told, at)
         except Permanent as refused:
             _log.warning(LogEvent.MIRROR_FAILED, object=key, error=str(refused))
+        except Temporary:
+            with self._changed:
+                if key in self._due:
+                    self._due.move_to_end(key)  # it may be refused for long where it is: the others come first
+            raise
         with self._changed:
             if self._due.get(key) == _Due(told, at):
                 del self._due[key]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from relay.mirror.objects import Json
 from tpu_slices.domain.records.mirror import MirrorKind
+from tpu_slices.ports.errors import Temporary
 
 
 @dataclass
@@ -18,6 +19,8 @@ class FakeObjects:
     writes: list[str] = field(default_factory=list)
     namespace_is_gone: bool = False
     error: Exception | None = None
+    forbidden: str = ""
+    """The name of an object that may not be written."""
 
     def objects(self, kind: MirrorKind) -> Iterator[Json]:
         self._fail()
@@ -25,6 +28,8 @@ class FakeObjects:
 
     def apply(self, kind: MirrorKind, obj: Json) -> bool:
         self._fail()
+        if obj["metadata"]["name"] == self.forbidden:
+            raise Temporary("the API server refused: 403 Forbidden")
         self.writes.append(obj["metadata"]["name"])
         if not self.namespace_is_gone:
             self.there[kind, obj["metadata"]["name"]] = obj

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from relay.mirror.calls import NotInstalled
-from relay.mirror.objects import object_of
+from relay.mirror.objects import DIGEST, OBSERVED, UID, object_of
 from relay.mirror.writer import LISTED_EVERY, MirrorWriter
 from tests.builders import CLUSTER, MINUTE, NOW, a_jobset, a_record
 from tests.conftest import Lines
@@ -157,9 +157,41 @@ def test_an_object_whose_digest_somebody_edits_is_written_again(setup: Setup) ->
     setup.hears(changed(SLICE))
     setup.objects.there[MirrorKind.SLICE, SLICE.name]["metadata"]["annotations"].clear()
     setup.begins()
-    assert setup.writer.digest == 0
+    assert setup.writer.digest != SLICE.digest
     setup.hears(changed(SLICE, after=SECOND))
     assert setup.writer.digest == SLICE.digest
+
+
+@pytest.mark.parametrize("digest", ["-5", "9" * 30])
+def test_no_digest_that_somebody_writes_can_make_a_heartbeat_invalid(setup: Setup, digest: str) -> None:
+    setup.hears(changed(SLICE))
+    setup.objects.there[MirrorKind.SLICE, SLICE.name]["metadata"]["annotations"] |= {DIGEST: digest}
+    setup.begins()
+    assert setup.writer.digest == 1
+
+
+@pytest.mark.parametrize("annotations", [{}, {DIGEST: "7", OBSERVED: "9999-01-01T00:00:00+00:00", UID: "uid"}])
+def test_an_object_that_somebody_else_made_is_deleted_by_a_list(setup: Setup, annotations: dict[str, str]) -> None:
+    setup.hears(changed(SLICE))
+    setup.objects.there[MirrorKind.SLICE, SLICE.name]["metadata"]["annotations"] = annotations
+    setup.begins()
+    assert setup.writer.digest == 1
+    setup.hears(MirrorListed(objects=(), after=None, up_to=None, at=NOW + SECOND))
+    assert setup.objects.there == {}
+
+
+def test_an_object_that_may_not_be_written_does_not_hold_up_the_others(setup: Setup) -> None:
+    setup.objects.forbidden = SLICE.name
+    setup.writer.put(changed(SLICE, a_workload()))
+    with pytest.raises(Temporary):
+        setup.writer.turn()
+    assert setup.writer.turn()
+    assert setup.objects.writes == ["jobset-llama"]
+    with pytest.raises(Temporary):
+        setup.writer.turn()
+    setup.objects.forbidden = ""
+    setup.turns()
+    assert setup.objects.writes == ["jobset-llama", SLICE.name]
 
 
 def test_what_cannot_be_written_now_is_written_later(setup: Setup) -> None:

@@ -15,9 +15,13 @@ def shortened(text: str, most: int = MESSAGE_CHARACTERS) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+DIGEST_BITS = 48
+"""Firestore adds up such numbers without loss."""
+
+
 def digest(text: str) -> int:
-    """Return a number of 48 bits by which texts are compared: Firestore adds such up without loss."""
-    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[:6], "big")
+    """Return a number of DIGEST_BITS by which texts are compared."""
+    return int.from_bytes(hashlib.sha256(text.encode(errors="surrogatepass")).digest()[: DIGEST_BITS // 8], "big")
 
 
 def clock(at: datetime, now: datetime) -> str:
