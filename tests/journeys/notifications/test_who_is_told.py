@@ -93,6 +93,31 @@ def test_a_text_has_no_name_of_a_workload_of_another_namespace() -> None:
     assert "select cloud.google.com/gke-tpu-topology (projects/p/reservations/r), see https://example.com" in sent.text
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "0/8 nodes are available: 8 node(s) didn't match Pod's node affinity/selector",
+        'Back-off pulling image "myorg/train:v1"',
+        "3/4 hosts are ready",
+    ],
+)
+def test_the_words_of_schedulers_and_kubelets_are_told_as_they_are(words: str) -> None:
+    made = Report(reason=ReportReason.WAITING, message=words, requested=1, ready=0, since=NOW - SLACK.waiting_after)
+    of_research = settings(notifications={"research": {"slack": SLACK}})
+    [sent] = notifications(a_jobset(owner=an_owner("llama")), made, [a_record()], of_research, NOW).to_send
+    assert words in sent.text
+
+
+@pytest.mark.parametrize(
+    "users", ["used by vision/other, which cannot have them", "vision/a, vision/other runs on them"]
+)
+def test_whoever_is_on_the_hosts_of_a_slice_is_named_in_no_such_text(users: str) -> None:
+    made = Report(reason=ReportReason.WAITING, message=users, requested=1, ready=0, since=NOW - SLACK.waiting_after)
+    of_research = settings(notifications={"research": {"slack": SLACK}})
+    [sent] = notifications(a_jobset(owner=an_owner("llama")), made, [a_record()], of_research, NOW).to_send
+    assert "vision" not in sent.text
+
+
 @pytest.mark.parametrize("reason", [each for each in Reason if each.phase is Phase.PROVISIONING])
 def test_a_text_of_an_interruption_has_no_such_name_either(reason: Reason) -> None:
     lost = a_record().transitioned(NOW, Reason.READY, "").transitioned(NOW, reason, "vision/other is on them")

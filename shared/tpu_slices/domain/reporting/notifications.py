@@ -33,8 +33,9 @@ _INTERRUPTED = {
     Reason.PREEMPTED,
     Reason.POOL_BROKEN,
 }
-_WORKLOAD = re.compile(r"(?<![\w./-])([a-z0-9](?:[-a-z0-9]*[a-z0-9])?)/[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?(?![\w/-])")
-"""NAMESPACE/NAME, as messages name a workload; neither a key of a label nor the path of a resource."""
+_NAME = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?/[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?"
+_WORKLOAD = re.compile(rf"(?<=used by ){_NAME}|(?<![\w./-]){_NAME}(?=(?:, [^\s,]+)* (?:runs|ran|is) )")
+"""NAMESPACE/NAME, as messages name who is on hosts; neither a key, a path, an image, nor a number of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,8 @@ def _lasts(rule: NotificationRule, occasion: Occasion) -> timedelta:
 
 def _without_others(text: str, namespace: str) -> str:
     """Return a text without the names of workloads of other namespaces."""
-    return _WORKLOAD.sub(lambda it: it[0] if it[1] == namespace else "a workload of another namespace", text)
+    of_others = "a workload of another namespace"
+    return _WORKLOAD.sub(lambda it: it[0] if it[0].startswith(f"{namespace}/") else of_others, text)
 
 
 def _look(workload: WorkloadRecord) -> str:
