@@ -6,6 +6,7 @@
 | has succeeded                                                   | ended                    |
 | has a scheduling gate                                           | GATED                    |
 | has no node, and the scheduler says why                         | UNSCHEDULABLE            |
+| runs all of its containers that have chips                      | running                  |
 | has a container, or an init container, whose image is not there | IMAGE                    |
 | has an init container that ended with an error                  | INIT                     |
 | has a container that was killed for its memory, and does not    | OUT_OF_MEMORY            |
@@ -29,6 +30,8 @@ from typing import Any
 from tpu_slices.domain.model.pods import MOST_WORDS, PodTrouble
 from tpu_slices.domain.model.texts import shortened
 from tpu_slices.wire.jobsets import condition
+from tpu_slices.wire.quantities import extended
+from tpu_slices.wire.workloads import CHIPS
 
 Json = Mapping[str, Any]
 
@@ -83,6 +86,8 @@ def _trouble(pod: Json, scheduled: Json) -> tuple[PodTrouble | None, str]:
         said = _NOISE.split(str(scheduled.get("message") or ""), maxsplit=1)[0]
         return (PodTrouble.UNSCHEDULABLE, said) if scheduled.get("status") == "False" else (PodTrouble.STARTING, "")
     init, main = status.get("initContainerStatuses") or (), status.get("containerStatuses") or ()
+    if _trains(pod, main):
+        return None, ""
     found = (*_image(init), *_image(main), *_ended(init, PodTrouble.INIT), *_ended(main, PodTrouble.CRASHING))
     if found:
         return found[0]
@@ -97,6 +102,14 @@ def _held_up(containers: Iterable[Json]) -> Iterator[str]:
         waiting = (each.get("state") or {}).get("waiting") or {}
         if said := waiting.get("message"):
             yield f"container {each.get('name')}, {waiting.get('reason')}: {said}"
+
+
+def _trains(pod: Json, containers: Iterable[Json]) -> bool:
+    """Return whether all containers with chips run: a sidecar that crashes beside them keeps them from nothing."""
+    asking = {str(each.get("name")) for each in pod["spec"]["containers"] if extended({"containers": [each]}, CHIPS)}
+    return bool(asking) and asking <= {
+        each.get("name") for each in containers if "running" in (each.get("state") or {})
+    }
 
 
 def _image(containers: Iterable[Json]) -> Iterable[tuple[PodTrouble, str]]:

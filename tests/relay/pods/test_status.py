@@ -95,6 +95,20 @@ def test_a_pod_on_a_host_is_as_its_containers_are(pod_: Json, trouble: PodTroubl
     assert (status.trouble, status.words, status.ended, status.departing) == (trouble, words, False, False)
 
 
+SIDECAR = {"name": "upload", "image": "upload", "restartPolicy": "Always"}
+SIDECAR_CRASHES = [container(BACK_OFF, stopped(1), name="upload")]
+
+
+@pytest.mark.parametrize("statuses", ["containerStatuses", "initContainerStatuses"])
+@pytest.mark.parametrize("main", [RUNNING, waiting("ContainerCreating")], ids=["trains", "does not train yet"])
+def test_a_pod_whose_containers_with_chips_run_runs_whatever_crashes_beside_them(statuses: str, main: Json) -> None:
+    beside = {"containerStatuses": [container(main)]}
+    beside[statuses] = [*beside.get(statuses, ()), *SIDECAR_CRASHES]
+    made = bound("Running", **beside)
+    made["spec"]["containers"].append(SIDECAR)
+    assert (status_of(made).trouble is None) is (main is RUNNING)
+
+
 def test_the_words_of_the_scheduler_are_those_of_an_unschedulable_pod() -> None:
     said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SAID}
     status = status_of(pod(status={"conditions": [{**said, "lastTransitionTime": "2026-11-01T12:00:00Z"}]}))
