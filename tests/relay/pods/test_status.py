@@ -82,6 +82,7 @@ RUNNING: Json = {"running": {}}
         "runs again",
         "is created",
         "nothing is said",
+        "is not started",
         "no image",
         "no image, tried again",
         "init container",
