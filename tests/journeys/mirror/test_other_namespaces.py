@@ -10,6 +10,8 @@ from relay.events import event, over, summary
 from relay.mirror.objects import object_of
 from tests.builders import MINUTE, NOW, an_occupant, settings
 from tests.domain.cases import in_use
+from tests.journeys.mirror.test_what_it_shows import MirroredWorld
+from tests.journeys.serving import own_slice
 from tests.simulation.drawn import story_of
 from tests.simulation.played import Watched
 from tpu_slices.domain.model.facts import Occupant
@@ -48,6 +50,22 @@ def test_in_whatever_story_nobody_reads_the_name_of_another_namespaces_workload(
         if owner != namespace and name in text
     }
     assert wrong == set()
+
+
+def test_a_slice_that_a_job_of_another_namespace_gets_is_shown_there_alone() -> None:
+    world = MirroredWorld()
+    world.settle(minutes=2)
+    llama, gemma = world.jobset_appears("llama"), world.jobset_appears("gemma", namespace="vision")
+    world.cluster_lives()
+    world.deliver()
+    world.operations_end()
+    for jobset, other in ((llama, gemma), (gemma, llama)):
+        jobset.bound.add(0)
+        world.binds(jobset, own_slice(other), attempt=1)
+    world.settle(minutes=1)
+    of_llama, of_gemma = world.record(gemma).id, world.record(llama).id
+    assert of_llama.startswith(own_slice(llama))
+    assert {f"-research/{of_llama}", f"-vision/{of_gemma}"} <= set(world.objects.writes)
 
 
 def their(name: str) -> Occupant:

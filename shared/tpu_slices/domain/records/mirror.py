@@ -6,7 +6,7 @@
 | a workload that has not ended, and has a report      | a TPUWorkload, named by its kind and name        |
 | any other                                            | none                                             |
 
-Each is in the namespace of its workload: a slice is never handed over to another one.
+Each is in the namespace of its workload: that of a slice changes if a Job of another namespace gets it.
 """
 
 from __future__ import annotations

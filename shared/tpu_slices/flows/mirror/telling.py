@@ -6,7 +6,7 @@ again, and `listing` makes up for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -57,7 +57,7 @@ class _Mirroring:
         changed = [each for each in changes if _concerns(each, cluster) and _shows_otherwise(each)]
         settings = self._settings(cluster) if changed else None
         if settings is not None:
-            objects = tuple(_after(each, settings) for each in changed)
+            objects = tuple(shown for each in changed for shown in _objects(each, settings))
             self._publisher.announce_mirror(cluster, [MirrorChanged(objects=objects, at=at)])
 
     def _settings(self, cluster: ClusterId) -> ClusterSettings | None:
@@ -89,12 +89,15 @@ def _shows_otherwise(change: Change) -> bool:
     return before != after
 
 
-def _after(change: Change, settings: ClusterSettings) -> Mirrored:
+def _objects(change: Change, settings: ClusterSettings) -> Iterator[Mirrored]:
+    """Yield what is to be shown after a change, and which object is not any more: a slice may change its namespace."""
     before, after = _before_and_after(change)
-    if after is not None:
-        return object_of(after, settings)
-    assert before is not None
-    return replace(mirrored(before), digest=0, slice=None, workload=None)
+    shown = object_of(after, settings) if after is not None else None
+    was = replace(mirrored(before), digest=0, slice=None, workload=None) if before is not None else None
+    if shown is not None:
+        yield shown
+    if was is not None and (shown is None or was.key != shown.key):
+        yield was
 
 
 def object_of(record: Shown, settings: ClusterSettings) -> Mirrored:
