@@ -39,7 +39,7 @@ LISTED_EVERY = timedelta(minutes=10)
 LOOK_EVERY = 5.0
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _ANOTHERS = Kept(1, _NEVER, "")
-"""What is known of an object that somebody else wrote: its digest is that of nothing, so that the sums differ."""
+"""What is known of an object that somebody else wrote, or that was refused: with its digest the sums differ."""
 
 
 class Objects(Protocol):
@@ -168,10 +168,12 @@ class MirrorWriter:
                 return False
             key = next(iter(self._due))
             told, at = self._due[key]
+        digest = told.digest
         try:
             self._write(told, at)
         except Permanent as refused:
             _log.warning(LogEvent.MIRROR_FAILED, object=key, error=str(refused))
+            digest = _ANOTHERS.digest
         except Temporary:
             with self._changed:
                 if key in self._due:
@@ -180,8 +182,8 @@ class MirrorWriter:
         with self._changed:
             if self._due.get(key) == _Due(told, at):
                 del self._due[key]
-            if told.digest:
-                self._kept[key] = Kept(told.digest, at, told.uid)
+            if digest:
+                self._kept[key] = Kept(digest, at, told.uid)
             else:
                 self._kept.pop(key, None)
         return True

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
 from tpu_slices.domain.reconciling.giving_up import with_given_up
@@ -296,7 +296,8 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
         after = with_announced(workload, made, now)
         deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
     deps.store.commit(Change(stored, notifying.noted(after, now)))
-    if after.is_given_up and after.state is WorkloadState.ACTIVE:
+    trains_together = after.owner.kind is OwnerKind.JOBSET
+    if trains_together and after.is_given_up and after.state is WorkloadState.ACTIVE:
         _let_others_go(stored.value, after, slices.readable, deps)
     return _Saved(after, notifying, now, Reported(workload, made) if announced else None)
 

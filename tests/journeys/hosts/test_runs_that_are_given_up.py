@@ -12,6 +12,7 @@ from tests.world import World
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import Heartbeat, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -72,7 +73,7 @@ def test_it_is_let_go_after_that_time_and_none_is_made_for_the_pods_that_wait_th
     told = summary(world.publisher.reports[-1][1])
     assert told["reason"] == ReportReason.BLOCKED
     assert "manifest unknown" in told["message"]
-    assert "then suspend and resume the JobSet" in told["message"]
+    assert "then edit the JobSet, suspend and resume it, or delete it" in told["message"]
 
 
 def test_whoever_resumes_it_gets_a_slice_again() -> None:
@@ -184,3 +185,19 @@ def test_the_hosts_of_a_slice_on_which_somebody_else_runs_too_stay() -> None:
     world.binds(guest, world.record(llama).maker, attempt=1)
     world.settle(minutes=3 * PATIENCE)
     assert deletions(world) == []
+
+
+def test_a_group_whose_pods_did_not_run_is_not_bought_again_as_others_are_scaled() -> None:
+    world = patient()
+    serve = world.other_appears(OwnerKind.LEADER_WORKER_SET, slices=2)
+    world.settle(minutes=20, until=lambda: len(serve.bound) == 2)
+    world.settle(minutes=3)
+    first = min((each for each in world.cluster.followers.values()), key=lambda each: each.index)
+    first.status, first.since = NO_IMAGE, world.clock.now()
+    world.cluster.saw(first)
+    world.settle(minutes=PATIENCE + 30)
+    assert [world.record(serve, index).reason for index in range(2)] == [Reason.PODS_DID_NOT_RUN, Reason.READY]
+    bought = created(world)
+    world.scales(serve, 3)
+    world.settle(minutes=20, until=lambda: 2 in serve.bound)
+    assert (reason(world, serve), created(world)) == (Reason.PODS_DID_NOT_RUN, bought + 1)

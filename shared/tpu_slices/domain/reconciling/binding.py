@@ -161,7 +161,7 @@ def _rejected(why: Refusal, case: Situation, settings_version: str) -> Arm:
         reason=why.reason,
         message=why.message,
         settings_version=settings_version,
-        generation=own.generation if own is not None else None,
+        generation=own.edition if own is not None else None,
     )
     claim = {"rejection": rejection, "retry_at": None, "blocked_settings_version": None}
     return Arm(why.reason, why.message, claim)

@@ -18,14 +18,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadState,
 )
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
-from tpu_slices.domain.model.slices import (
-    ClaimId,
-    ClusterId,
-    OwnerKind,
-    SliceSpec,
-    WorkloadJob,
-    claim_id,
-)
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, OwnerKind, SliceSpec, WorkloadJob, claim_id
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.sharing import sharing, slices_of
@@ -300,7 +293,7 @@ def with_current_desire(
     ).with_claim(
         demand_confirmed_at=confirmed_at,
         awaited_since=awaited_since if active and has else None,
-        rejection=record.claim.rejection_at(own.generation),
+        rejection=record.claim.rejection_at(own.edition),
     )
 
 
@@ -367,6 +360,7 @@ def _updated(
         owner=workload.owner,
         state=state,
         generation=max(workload.generation, before.generation),
+        edited=before.edited_by(workload),
         resource_version=workload.resource_version,
         groups=workload.groups if workload.generation >= before.generation else before.groups,
         state_since=before.state_since if same else now,
@@ -379,15 +373,16 @@ def _updated(
 def _with_request(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
     if isinstance(spec, Refusal):
         return record.with_claim(refusal=spec)
-    return replace(record, spec=spec).with_claim(refusal=None, rejection=None)
+    same = record.spec is not None and record.spec.fingerprint == spec.fingerprint
+    kept = record.claim if same else record.claim.with_changes(rejection=None)
+    return replace(record, spec=spec, claim=kept.with_changes(refusal=None))
 
 
 def _with_pods(record: SliceRecord, spec: SliceSpec | Refusal) -> SliceRecord:
     """Return the record of the same request with what its pods turn out to be: their key, and whether they scatter."""
     if isinstance(spec, Refusal) or record.spec is None:
         return record
-    now = replace(record.spec, key=spec.key, scatters=spec.scatters)
-    return record if now == record.spec else replace(record, spec=now)
+    return record.with_changes(spec=replace(record.spec, key=spec.key, scatters=spec.scatters))
 
 
 def _request_changed(record: SliceRecord, spec: SliceSpec | Refusal) -> bool:

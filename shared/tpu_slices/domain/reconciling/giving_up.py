@@ -136,7 +136,7 @@ def with_given_up(workload: WorkloadRecord, slices: Iterable[SliceRecord]) -> Wo
     """Return the record of a workload that is given up at its generation if one of these slices was let go for that."""
     rejections = (record.claim.rejection for record in slices)
     let_go = {each.generation for each in rejections if each is not None and each.reason is Reason.PODS_DID_NOT_RUN}
-    return replace(workload, given_up=workload.generation) if workload.generation in let_go else workload
+    return replace(workload, given_up=workload.edition) if workload.edition in let_go else workload
 
 
 def _evicted(why: str, message: str) -> GivingUp:

@@ -28,7 +28,7 @@ class Rejection:
     settings_version: str
     """Empty: no change of the settings ends it."""
     generation: int | None = None
-    """That of the workload, if its slice stood and was not used: with any later one it is tried again. None: not so."""
+    """The workload's `edition`, if its slice stood and was not used: with another it is tried again. None: not so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

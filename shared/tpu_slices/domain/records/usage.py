@@ -87,7 +87,7 @@ def hosts_stand(current: Attempt) -> bool:
 def _is_used(phase: Phase, reason: Reason, hosts: Hosts) -> bool:
     if phase is Phase.PROVISIONING:
         return any(each.running >= each.needed and not each.trouble and not each.apart for each in hosts.pods)
-    return bool(hosts.occupants) and reason not in UNUSED
+    return bool(hosts.occupants) and reason not in UNUSED and not any(each.trouble for each in hosts.pods)
 
 
 def used_on(usages: Sequence[Usage], use: Use | None, chips: int, at: datetime) -> tuple[Usage, ...]:

@@ -111,6 +111,8 @@ class WorkloadRecord:
     chips_awaited: int | None = None
     """The fewest chips of its slices that are refused for a limit of chips, as reported last; None: none is."""
     chips_awaited_since: datetime | None = None
+    edited: int | None = None
+    """The generation of the last change but those of the number of its groups alone; None: `generation`."""
     given_up: int | None = None
     """The generation at which a slice of it was let go as pods did not run: those of its other Jobs follow."""
     claims_recorded: int = 0
@@ -225,7 +227,19 @@ class WorkloadRecord:
     @property
     def is_given_up(self) -> bool:
         """Whether its slices are let go, and none is made: pods of it did not run. Whoever changes it tries again."""
-        return self.given_up == self.generation
+        return self.given_up == self.edition
+
+    @property
+    def edition(self) -> int:
+        """The generation of the last change by which somebody may have mended it: no change of its scale."""
+        return self.generation if self.edited is None else self.edited
+
+    def edited_by(self, workload: WorkloadRef) -> int | None:
+        """Return `edited` once a fact tells of the workload at this generation or a later one."""
+        if workload.generation <= self.generation:
+            return self.edited
+        scaled = None not in {self.groups, workload.groups} and self.groups != workload.groups
+        return self.edition if scaled else None
 
     @property
     def awaits_chips(self) -> bool:

@@ -137,8 +137,8 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.PODS_DID_NOT_RUN: ReasonText(
             "{detail}",
-            "Mend what keeps the pods from running; then suspend and resume the {kind}, or delete it and create it "
-            "again.",
+            "Mend what keeps the pods from running; then edit the {kind}, suspend and resume it, or delete it and "
+            "create it again.",
         ),
         Reason.IMPOSSIBLE_SHAPE: ReasonText("{detail}", _CHANGE_IT),
         Reason.DOES_NOT_FIT: ReasonText("{detail}", _CHANGE_IT),
