@@ -74,6 +74,7 @@ def test_every_part_runs_and_has_its_log(stack: Stack) -> None:
     assert {each.log.name for each in stack.processes.children()} == {
         "cluster.log",
         "firestore.log",
+        "function-notify.log",
         "function-receive.log",
         "function-reconcile.log",
         "function-sweep.log",
@@ -83,6 +84,7 @@ def test_every_part_runs_and_has_its_log(stack: Stack) -> None:
         "proxy.log",
         "pubsub.log",
         "relay.log",
+        "target.log",
     }
 
 

@@ -1,6 +1,7 @@
 """A sample cluster: prints its address, accepts every apply request, and issues the same token to every caller.
 
-It has the policies by which pods are pinned, so that no webhook is run.
+It has the policies by which pods are pinned, so that no webhook is run, and serves every kind that is applied, as it is
+asked for the first object of it.
 """
 
 import argparse
@@ -21,6 +22,8 @@ class Handler(SimpleHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/apis/admissionregistration.k8s.io/v1":
             self._answer(200, {"resources": [{"name": "mutatingadmissionpolicies"}]})
+        elif self.path.endswith("?limit=1"):
+            self._answer(200, {"items": []})
         else:
             super().do_GET()
 
