@@ -85,7 +85,8 @@ def test_what_is_applied_is_marked_as_ours() -> None:
     applied = manifests("demo")
     roles = {f"{scope}{part}" for scope in ("Cluster", "") for part in ("Role", "RoleBinding")}
     policies = {f"{kind}AdmissionPolicy{part}" for kind in ("Mutating", "Validating") for part in ("", "Binding")}
-    assert {each["kind"] for each in applied} == {"Namespace", "ServiceAccount"} | roles | policies
+    others = {"CustomResourceDefinition", "Namespace", "ServiceAccount"}
+    assert {each["kind"] for each in applied} == others | roles | policies
     assert all(OURS.items() <= each["metadata"]["labels"].items() for each in applied)
 
 

@@ -26,7 +26,7 @@ def test_the_relay_can_be_stopped_and_started(terminal: Terminal) -> None:
 
 def test_what_makes_no_sense_is_answered_in_one_line(terminal: Terminal) -> None:
     assert terminal.local("kill", "nobody").startswith(
-        'there is no part "nobody": pubsub, firestore, function-receive, '
+        'there is no part "nobody": pubsub, firestore, function-notify, '
     )
     said = terminal.local("break-host", "nobody")
     assert ("no node pool" in said, said.count("\n")) == (True, 1)
