@@ -52,7 +52,13 @@ def test_a_jobset_that_waits_says_why_and_goes_on_when_the_trouble_is_over(termi
     terminal.until_logged("function-reconcile", trace, "slice.decided")
     reporting = [terminal.under(part, trace) for part in ("function-receive", "function-sweep")]
     assert any("workload.reported" in each for each in reporting)
-    assert terminal.parts_under(trace) <= {"relay", "function-receive", "function-reconcile", "function-sweep"}
+    assert terminal.parts_under(trace) <= {
+        "relay",
+        "function-notify",
+        "function-receive",
+        "function-reconcile",
+        "function-sweep",
+    }
     assert "slice.decided" in terminal.local("logs", "reconcile")
     terminal.kubectl("delete", "jobset", "v5e")
     terminal.until_told("v5e", "no slices are left.")
