@@ -57,7 +57,6 @@ from relay.objects import Follower, Host, Kind, Leader, Pool, PoolKey, Seen, Unp
 from relay.pods.jobs import job_pods_on, pools_of
 from relay.telling.workloads import HeldBack, Telling
 from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, WorkloadChanged, WorkloadState
-from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
@@ -302,7 +301,7 @@ class FactQueue:
     def _recount(self, pools: Iterable[Pool], now: datetime) -> None:
         """Schedule what changes of hosts, of leaders on them and of cordons bring about, in an order of its own."""
         for pool in sorted(pools, key=str):
-            count, last = self._count(pool, now), self._published.last(pool)
+            (count, pods_at), last = self._counted(pool, now), self._published.last(pool)
             at = self._published.due(pool, self.cache.key_of(pool), count, now)
             if at is not None:
                 self._agenda.schedule(Hosts(pool), at)
@@ -311,19 +310,19 @@ class FactQueue:
             if not self._watches.interrupted and self.closing.is_answerable(pool, count, now):
                 self._agenda.schedule(Hosts(pool), now)
             settled_at = self.closing.cordons.next_change(self.cache.hosts.of(pool), now)
-            pods_at = self._pods_on(pool, now)[1]
             for again_at in (settled_at, pods_at, self.closing.next_change(pool, count, now)):
                 if again_at is not None:
                     self._agenda.schedule(Recount(pool), again_at)
 
     def _count(self, pool: Pool, now: datetime) -> Count:
-        hosts, occupants = self.cache.hosts.of(pool), self.cache.occupants(pool)
-        count = count_of(hosts, self.closing.cordons.closed(hosts, now), occupants)
-        return count.with_pods(self._pods_on(pool, now)[0])
+        return self._counted(pool, now)[0]
 
-    def _pods_on(self, pool: Pool, now: datetime) -> tuple[tuple[JobPods, ...], datetime | None]:
-        last = self._published.last(pool)
-        return job_pods_on(pool, self.cache, last.hosts.pods if last else (), now, self._timing.pods_settle)
+    def _counted(self, pool: Pool, now: datetime) -> tuple[Count, datetime | None]:
+        """Return the count of a pool's hosts, and when what is told of the pods there changes by itself."""
+        hosts, occupants, last = self.cache.hosts.of(pool), self.cache.occupants(pool), self._published.last(pool)
+        told = last.hosts.pods if last else ()
+        pods, pods_at = job_pods_on(pool, self.cache, told, now, self._timing.pods_settle)
+        return count_of(hosts, self.closing.cordons.closed(hosts, now), occupants).with_pods(pods), pods_at
 
     def _tell_end(self, pool: Pool, now: datetime) -> None:
         """Schedule the state of the workload that a pool was made for if it is not active: its hosts are not needed."""

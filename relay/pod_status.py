@@ -2,7 +2,7 @@
 
 | a v1 Pod                                                        | is                       |
 |-----------------------------------------------------------------|--------------------------|
-| is being deleted, or has failed                                 | departing                  |
+| is being deleted, or has failed                                 | departing                |
 | has succeeded                                                   | ended                    |
 | has a scheduling gate                                           | GATED                    |
 | has no node, and the scheduler says why                         | UNSCHEDULABLE            |

@@ -11,7 +11,7 @@ from tpu_slices.domain.model.reasons import Phase, ReportReason
 from tpu_slices.domain.model.slices import ClusterId, Owner
 from tpu_slices.domain.model.texts import DIGEST_BITS
 from tpu_slices.domain.records.mirror import Mirrored, MirrorKind, SliceShown, WorkloadShown
-from tpu_slices.domain.records.workloads import Wait
+from tpu_slices.domain.records.workloads import Report, Wait
 
 GROUP, VERSION = "tpu-provisioner.cloud.google.com", "v1alpha1"
 PLURALS: Mapping[MirrorKind, str] = MappingProxyType(
@@ -88,13 +88,6 @@ def text(at: datetime) -> str:
 
 
 def _slice(shown: SliceShown, price: str) -> Json:
-    ready = {
-        "type": "Ready",
-        "status": "True" if shown.phase is Phase.READY else "False",
-        "reason": shown.reason.value,
-        "message": shown.message,
-        "lastTransitionTime": text(shown.since),
-    }
     return {
         "workload": _about(shown.owner),
         "job": shown.job,
@@ -115,19 +108,12 @@ def _slice(shown: SliceShown, price: str) -> Json:
         "held": shown.held,
         "usdPerHour": price,
         "retryAt": text(shown.retry_at) if shown.retry_at is not None else "",
-        "conditions": [ready],
+        "conditions": [_condition("Ready", shown, holds=shown.phase is Phase.READY)],
     }
 
 
 def _workload(shown: WorkloadShown) -> Json:
     report = shown.report
-    ready = {
-        "type": "SlicesReady",
-        "status": "True" if report.reason is ReportReason.READY else "False",
-        "reason": report.reason.value,
-        "message": report.message,
-        "lastTransitionTime": text(report.since),
-    }
     return {
         "workload": _about(shown.owner),
         "state": shown.state.value,
@@ -136,7 +122,17 @@ def _workload(shown: WorkloadShown) -> Json:
         "since": text(report.since),
         "slices": f"{report.ready}/{report.requested}",
         "waits": [_wait(wait) for wait in report.waits],
-        "conditions": [ready],
+        "conditions": [_condition("SlicesReady", report, holds=report.reason is ReportReason.READY)],
+    }
+
+
+def _condition(type_: str, said: SliceShown | Report, *, holds: bool) -> Json:
+    return {
+        "type": type_,
+        "status": "True" if holds else "False",
+        "reason": said.reason.value,
+        "message": said.message,
+        "lastTransitionTime": text(said.since),
     }
 
 

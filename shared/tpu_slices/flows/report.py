@@ -13,7 +13,7 @@ from types import MappingProxyType
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
-from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE
 from tpu_slices.domain.reconciling.demand import is_overtaken
 from tpu_slices.domain.reconciling.giving_up import with_given_up
@@ -276,9 +276,9 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
     """
     workload, now = stored.value, deps.clock.now()
     slices = _read(workload, deps)
-    _request_looks(workload, slices, states, deps)
-    made = _report_from(workload, slices, states, deps)
     settings = states.apart_from_line(workload.cluster).settings
+    _request_looks(workload, slices, settings.limits if settings else Limits(), deps)
+    made = _report_from(workload, slices, states, deps)
     notifying = notifications(workload, made, slices.readable, settings, now) if settings else Notifications({})
     is_due = workload.next_report_at is not None and workload.next_report_at <= now
     announced = is_news(made, workload, now) and not goes_without_saying(made, workload, now)
@@ -296,19 +296,16 @@ def _on_record(stored: Stored[WorkloadRecord], states: QueueStates, deps: Reconc
         after = with_announced(workload, made, now)
         deps.publisher.announce_workloads(workload.cluster, [update_of(after, made)])
     deps.store.commit(Change(stored, notifying.noted(after, now)))
-    trains_together = after.owner.kind is OwnerKind.JOBSET
-    if trains_together and after.is_given_up and after.state is WorkloadState.ACTIVE:
+    if after.gives_all_up and after.state is WorkloadState.ACTIVE:
         _let_others_go(stored.value, after, slices.readable, deps)
     return _Saved(after, notifying, now, Reported(workload, made) if announced else None)
 
 
-def _request_looks(workload: WorkloadRecord, slices: _Read, states: QueueStates, deps: ReconcileDeps) -> None:
+def _request_looks(workload: WorkloadRecord, slices: _Read, limits: Limits, deps: ReconcileDeps) -> None:
     """Request that slices are reconciled that nobody would look at again.
 
     The requests were lost when their JobSet was suspended or resumed, or the settings are others since.
     """
-    settings = states.apart_from_line(workload.cluster).settings
-    limits = settings.limits if settings is not None else Limits()
     forgotten = (it for it in slices.readable if is_overtaken(it, workload) or is_forgotten(it, limits))
     if claims := sorted(record.last_claim for record in forgotten):
         deps.publisher.request_reconcile(workload.cluster, claims)

@@ -104,6 +104,10 @@ class OwnerKind(StrEnum):
         return self is OwnerKind.TPU_NODE_GROUP
 
 
+OF_OTHERS = "a workload of another namespace"
+"""What people of a namespace are told in place of the name of a workload of another one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
     """The Kubernetes object that slices are made for, as the relay read it from the API server."""
@@ -120,7 +124,7 @@ class Owner:
 
     def told_in(self, namespace: str) -> str:
         """Return how people of a namespace are told of it: those of another one learn nobody's name."""
-        return self.full_name if namespace == self.namespace else "a workload of another namespace"
+        return self.full_name if namespace == self.namespace else OF_OTHERS
 
     def job_name(self, replicated_job: str, job_index: int) -> str:
         """Return the name of one of its Jobs, or of a group's leader pod, as its controller builds it."""

@@ -18,7 +18,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import OwnerKind, same_request
+from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
@@ -108,9 +108,9 @@ class Situation:
 
     @property
     def run_given_up(self) -> bool:
-        """Whether slices of its JobSet were let go, as pods did not run: its Jobs work together, groups do not."""
+        """Whether slices of its JobSet were let go, as pods did not run."""
         own = self.known.workloads.get(self.record.owner.uid)
-        return own is not None and own.owner.kind is OwnerKind.JOBSET and own.is_given_up
+        return own is not None and own.gives_all_up
 
     @property
     def deprived(self) -> bool:

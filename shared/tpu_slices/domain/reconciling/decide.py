@@ -73,7 +73,7 @@ def decide(
     | - other request   | SPEC_DRIFTED                                                                            |
     | - vacant, and its | LEADER_STILL_WAITING                                                                    |
     |   leader waits    |                                                                                         |
-    | - does not train  | PODS_NOT_RUNNING, PODS_APART or IDLE, by `use.unused`                                 |
+    | - does not train  | PODS_NOT_RUNNING, PODS_APART or IDLE, by `use.unused`                                   |
     | Busy              | every host usable: as Running; else wait, for as long as the cause of the work has      |
     |                   | patience                                                                                |
     | Broken            | every host usable: as Running; in use: kept                                             |

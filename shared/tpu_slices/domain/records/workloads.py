@@ -10,7 +10,7 @@ from typing import Self
 from tpu_slices.domain.model.facts import Pinning, Reach, WorkloadChanged, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.notifications import Notified
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.records.standings import standing
 
@@ -228,6 +228,11 @@ class WorkloadRecord:
     def is_given_up(self) -> bool:
         """Whether its slices are let go, and none is made: pods of it did not run. Whoever changes it tries again."""
         return self.given_up == self.edition
+
+    @property
+    def gives_all_up(self) -> bool:
+        """Whether it is given up as a whole: the Jobs of a JobSet train together, groups serve by themselves."""
+        return self.is_given_up and self.owner.kind is OwnerKind.JOBSET
 
     @property
     def edition(self) -> int:

@@ -11,6 +11,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.notifications import Notification, NotificationRule, Notified, Occasion, Rules, chosen
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.slices import OF_OTHERS
 from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
@@ -236,8 +237,7 @@ def _lasts(rule: NotificationRule, occasion: Occasion) -> timedelta:
 
 def _without_others(text: str, namespace: str) -> str:
     """Return a text without the names of workloads of other namespaces."""
-    of_others = "a workload of another namespace"
-    return _WORKLOAD.sub(lambda it: it[0] if it[0].startswith(f"{namespace}/") else of_others, text)
+    return _WORKLOAD.sub(lambda it: it[0] if it[0].startswith(f"{namespace}/") else OF_OTHERS, text)
 
 
 def _look(workload: WorkloadRecord) -> str:
