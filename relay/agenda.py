@@ -45,6 +45,7 @@ class Timing:
     blind_after: timedelta = timedelta(minutes=4)
     settle: timedelta = timedelta(seconds=5)
     vacated: timedelta = timedelta(seconds=5)
+    succeeds: timedelta = timedelta(seconds=2)
     look_every: timedelta = timedelta(seconds=15)
     left_behind: timedelta = timedelta(minutes=30)
     pods_settle: timedelta = timedelta(minutes=2)

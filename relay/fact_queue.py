@@ -3,8 +3,9 @@
 | fact            | published                                                         | a lost one is made up for by |
 |-----------------|-------------------------------------------------------------------|------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the digest of demand         |
-|                 | do; with those leaders that were not told as they are; all of     |                              |
-|                 | them on request, and every `repeat` if volumes are part of it;    |                              |
+|                 | do, of a pod by itself `succeeds` after one ended in its          |                              |
+|                 | namespace; with those leaders that were not told as they are; all |                              |
+|                 | of them on request, and every `repeat` if volumes are part of it; |                              |
 |                 | what was told before is held back (`relay.telling.pacing`)        |                              |
 | WorkloadChanged | if a workload changes its state or is not there; within `introduce` | the digest of workloads, and |
 |                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
@@ -181,7 +182,7 @@ class FactQueue:
             self.lost(Kind.LEADERS, identity, now)
         match gone := self.cache.drop(kind, identity):
             case Workload():
-                self._telling.lost(gone.ref.owner.uid)
+                self._telling.lost(gone.ref.owner, now)
                 self._ends.append(end_of(last or gone, deleted_at))
                 self._recount(self.cache.pools_of(gone.name), now)
             case Leader():

@@ -19,7 +19,7 @@ from relay.telling.demand import DemandTold
 from relay.telling.pacing import Pace
 from relay.telling.states import StatesTold, ToTell
 from tpu_slices.domain.model.facts import Fact, Family, SlicesWanted, WaitingLeader, WorkloadState
-from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadUid
+from tpu_slices.domain.model.slices import ClusterId, Owner, OwnerKind, WorkloadUid
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class Telling:
         self._held: dict[WorkloadUid, datetime] = {}
         self._asked: set[WorkloadUid] = set()
         """Of whom all demand is told again, since somebody asked."""
+        self._pods_ended: dict[str, datetime] = {}
+        """By namespace, when a pod by itself ended last."""
 
     def saw(self, workload: Workload, before: Workload | None, now: datetime) -> None:
         """Schedule what is to be told of a workload that is new, or changed."""
@@ -58,6 +60,7 @@ class Telling:
             self._agenda.schedule(State(uid), now + self._timing.introduce if introduced else now)
         elif to_tell is ToTell.END:
             self._agenda.schedule(State(uid), now)
+            self._may_be_succeeded(workload.ref.owner, now)
         elif to_tell is ToTell.RENEWAL:
             self._hold(State(uid), self._pace(uid).renewal_due(now))
         if before is not None and (changed or before.ref.generation != workload.ref.generation):
@@ -91,8 +94,10 @@ class Telling:
         if workload is not None and workload.shares_slice(leader.place):
             self._gather(workload, now)
 
-    def lost(self, uid: WorkloadUid) -> None:
+    def lost(self, owner: Owner, now: datetime) -> None:
         """Forget a workload that is gone."""
+        uid = owner.uid
+        self._may_be_succeeded(owner, now)
         self._states.forget(uid)
         self._demand.forget(uid)
         self._asked.discard(uid)
@@ -180,7 +185,17 @@ class Telling:
             return
         awaited = self._cache.awaits(workload)
         if awaited is not Awaited.NONE:
-            self._agenda.schedule(demand, now if awaited is Awaited.ALL else now + self._timing.gather)
+            first = now if awaited is Awaited.ALL else now + self._timing.gather
+            self._agenda.schedule(demand, max(first, self._succeeds_at(workload.ref.owner, now)))
+
+    def _may_be_succeeded(self, owner: Owner, now: datetime) -> None:
+        if owner.kind is OwnerKind.POD:
+            self._pods_ended[owner.namespace] = now
+
+    def _succeeds_at(self, owner: Owner, now: datetime) -> datetime:
+        """Return when a pod by itself may ask for a slice: once the end of one before it is known, whose it may get."""
+        ended = self._pods_ended.get(owner.namespace) if owner.kind is OwnerKind.POD else None
+        return ended + self._timing.succeeds if ended is not None else now
 
     def _hold(self, subject: State | Demand, until: datetime) -> None:
         self._held[subject.uid] = until

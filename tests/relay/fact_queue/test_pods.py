@@ -86,6 +86,18 @@ def test_a_pod_that_is_deleted_is_told_of_once(watched: WatchedPods) -> None:
     assert watched.listed() == []
 
 
+def test_the_pod_after_one_that_ended_asks_once_that_end_is_known(watched: WatchedPods) -> None:
+    """Else a slice may be made for it before the one that is left is offered to it."""
+    watched.sees(single_pod("web-1-a"))
+    watched.due_facts()
+    watched.loses(single_pod("web-1-a"))
+    watched.sees(single_pod("web-1-b"))
+    assert states(facts := watched.due_facts()) == [("u-web-1-a", WorkloadState.DELETED)]
+    assert demand(facts) == []
+    watched.pass_time(2)
+    assert demand(watched.due_facts()) == [[0]]
+
+
 def test_a_list_that_lacks_it_does_not_say_that_it_was_deleted(watched: WatchedPods) -> None:
     watched.sees(single_pod())
     watched.due_facts()
