@@ -18,6 +18,7 @@ from tpu_slices_cli.skipping import SkipReason
 NO_MANIFEST = {
     Reason.PURCHASES_STOPPED: "an operator has to confirm what is missing",
     Reason.CHIP_LIMIT_REACHED: "others hold the chips",
+    Reason.GANG_CANNOT_FIT: "the policy limits chips",
     Reason.PODS_NOT_PINNED: "the cluster pins no pods",
     Reason.CLUSTER_RETIRED: "the cluster buys nothing any more",
     Reason.LEADER_UNSCHEDULABLE: "the slice was ready first",

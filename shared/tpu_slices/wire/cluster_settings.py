@@ -147,7 +147,7 @@ def encode_settings(settings: ClusterSettings) -> Fields:
 
 
 _AS_WRITTEN = frozenset(
-    {"gke_id", "zone", "reservation_zones", "force_on_demand", "max_run_duration", "hosts_per_slice"}
+    {"gke_id", "zone", "reservation_zones", "force_on_demand", "max_run_duration", "gangs", "hosts_per_slice"}
 )
 
 

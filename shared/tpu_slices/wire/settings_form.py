@@ -23,6 +23,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.catalogue.rows import Cells
 from tpu_slices.domain.model.clusters import Join, Limits, PodsOf, Upgrades
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import NOBODY, Occasion
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
@@ -115,6 +116,7 @@ _RunDuration = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=SHORT
 _Upgrades = Annotated[Upgrades, BeforeValidator(lambda value: Upgrades(str(value).upper()))]
 _Join = Annotated[Join, BeforeValidator(lambda value: Join(str(value).upper()))]
 _PodsOf = Annotated[PodsOf, BeforeValidator(lambda value: PodsOf(str(value)))]
+_Gangs = Annotated[Gangs, BeforeValidator(lambda value: Gangs(str(value)))]
 _Kind = Annotated[FailureKind, BeforeValidator(_kind)]
 _Occasion = Annotated[Occasion, BeforeValidator(lambda value: Occasion(str(value)))]
 _Target = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"), AfterValidator(_target)]
@@ -162,6 +164,9 @@ class LimitsForm(WrittenForm):
     restart_grace: _Duration | None = _time()
     idle_after: _Duration | None = _time()
     not_running_after: _Duration | None = _time()
+    gang_hold_for: _Duration | None = _time()
+    gang_hold_at_most: _Duration | None = _time()
+    gang_yield_after: _Duration | None = _time()
     requeue_after: _Duration | None = _time()
     resync_after: _Duration | None = _time()
     evict_within: _Duration | None = _time()
@@ -312,6 +317,7 @@ class SettingsForm(WrittenForm):
         f"seconds, or text such as 12h or 7d, from {duration(SHORTEST)} to {duration(LONGEST)}"
     )
     serve: list[_PodsOf] | None = _setting(f"a list of any of {', '.join(PodsOf)}")
+    gangs: _Gangs | None = _setting(f"one of {', '.join(Gangs)}")
     hosts_per_slice: int | None = _setting("a whole number from 1 to 15000", ge=1, le=15000)
     compute: ComputeForm | None = _setting(f"a map of {', '.join(ComputeForm.model_fields)}")
     pools: PoolsForm | None = _setting(f"a map of {', '.join(PoolsForm.model_fields)}")

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import Accelerators, accelerators_with
 from tpu_slices.domain.catalogue.rows import Cells
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import Rules
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, ClusterId, Network
@@ -82,6 +83,13 @@ class Limits:
     """How long a ready slice is kept that nobody uses."""
     not_running_after: timedelta | None = None
     """How long a slice is kept on which some pods of its Job do not run; None: as long as its Job is there."""
+    gang_hold_for: timedelta = timedelta(hours=1)
+    """How long slices of a gang are held that stand while others cannot be made; while these are being made it does not
+    count."""
+    gang_hold_at_most: timedelta = timedelta(hours=4)
+    """How long they are held at most, whatever becomes of the others."""
+    gang_yield_after: timedelta = timedelta(minutes=5)
+    """How long a gang keeps slices from one that waits longer and lacks such."""
     requeue_after: timedelta = timedelta(minutes=1)
     """When a slice is reconciled again if nothing announces the change that it waits for."""
     resync_after: timedelta = timedelta(minutes=10)
@@ -279,6 +287,8 @@ class ClusterSettings:
     """How long flex-start hosts run for a pod that does not say it; GKE takes 10 minutes to 7 days."""
     serve: tuple[PodsOf, ...] = ()
     """Whose pods get a slice each beside the workloads that do everywhere."""
+    gangs: Gangs = Gangs.NONE
+    """Which workloads are gangs that do not say so themselves: the build gives it to the admission policy."""
     hosts_per_slice: int = 1000
     """Larger slices are refused: GKE documents 1,000 nodes per pool and zone."""
     pools: PoolSettings = PoolSettings()

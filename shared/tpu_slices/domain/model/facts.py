@@ -167,6 +167,8 @@ class TemplateRequest:
     """Of a pod by itself: whose it is, as the setting `serve` names it (`clusters.PodsOf`); empty: it is none."""
     pod_key: str = ""
     """Of a pod by itself: the key that it has (`planning.keys`)."""
+    gang: str = ""
+    """The name of the gang (`model.gangs`) that the claims of its Jobs or groups are of; empty: of none."""
 
 
 class Reach(StrEnum):

@@ -40,6 +40,7 @@ class Reason(StrEnum):
     OPERATION_LIMIT = "OperationLimit", Phase.QUEUED  # the cluster accepts no more operations now
     AWAITING_TURN = "AwaitingTurn", Phase.QUEUED  # its capacity ran out lately: one slice at a time tries
     DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
+    GANG_WAITS = "GangWaits", Phase.QUEUED  # nothing is bought before all slices of its gang may be
 
     CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
     CREATING = "Creating", Phase.PROVISIONING
@@ -75,6 +76,7 @@ class Reason(StrEnum):
     CREATION_FAILED = "CreationFailed", Phase.WAITING
     UNOWNED_POOL = "UnownedPool", Phase.WAITING  # somebody else has a pool of its name: the next attempt has another
     HOSTS_NOT_USABLE = "HostsNotUsable", Phase.WAITING  # created, but some of its hosts never became usable
+    GANG_LET_GO = "GangLetGo", Phase.WAITING  # the slices of its gang were held for too long, and all are let go
 
     IMPOSSIBLE_SHAPE = "ImpossibleShape", Phase.REFUSED
     DOES_NOT_FIT = "DoesNotFit", Phase.REFUSED
@@ -82,6 +84,7 @@ class Reason(StrEnum):
     NOT_ALLOWED = "NotAllowed", Phase.REFUSED  # the settings do not allow its tenant such a slice
     PODS_NOT_PINNED = "PodsNotPinned", Phase.REFUSED  # its pods could come to several slices: nothing pins them
     CLUSTER_RETIRED = "ClusterRetired", Phase.REFUSED  # an operator ends all slices of the cluster
+    GANG_CANNOT_FIT = "GangCannotFit", Phase.REFUSED  # its gang needs more chips than a limit allows
     CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips
     PURCHASES_STOPPED = "PurchasesStopped", Phase.REFUSED  # releases are, and nothing is bought beyond what stands
     LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
@@ -156,6 +159,9 @@ class ReportReason(StrEnum):
     PROVISIONING = "SlicesProvisioning"  # the missing ones are being created
     WAITING = "SlicesWaiting"  # some cannot be created now, and are retried
     BLOCKED = "SlicesBlocked"  # an operator or a user must act
+    GANG_FORMING = "GangForming"  # its slices are being made, and its pods start together
+    GANG_HELD = "GangHeld"  # some stand, and others cannot be made now
+    GANG_REPAIRING = "GangRepairing"  # it ran, lost slices, and holds the others until these are replaced
     NOT_REQUESTED = "NoSlicesRequested"  # there is no demand for slices
     RELEASING = "SlicesReleasing"  # the JobSet ended or is suspended, and its slices are being deleted
     RELEASED = "SlicesReleased"
@@ -172,6 +178,7 @@ class OwnerReason(StrEnum):
 
     NOT_SERVED = "NotServed"  # nothing here makes slices for its kind, or for its templates
     AWAITING_POD_GROUP = "AwaitingPodGroup"  # the scheduler tries none of them before others exist
+    GANG_NOT_HELD = "GangNotHeld"  # of a gang, and nothing holds them until the slices of all stand
 
 
 class WorkloadReason(StrEnum):

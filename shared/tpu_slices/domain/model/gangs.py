@@ -1,0 +1,24 @@
+"""Gangs: claims of one workload whose pods start together, once the slices of all of them stand."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+GANG = "tpu-provisioner.cloud.google.com/gang"
+"""The annotation of a workload that asks for a gang, the label of pods that are of one, and the scheduling gate that
+holds them: the admission policy or a template sets it, and the relay takes it off."""
+
+
+class GangOf(StrEnum):
+    """Which claims of a workload are a gang, in the words of its annotation."""
+
+    ALL = "all"  # all, but for those of replicatedJobs that wait for others to complete
+    REPLICATED_JOB = "replicatedjob"  # those of each replicatedJob by themselves
+    NONE = "none"
+
+
+class Gangs(StrEnum):
+    """Which workloads are gangs that do not say so themselves, in the words of the setting `gangs`."""
+
+    NONE = "none"
+    MULTISLICE = "multislice"  # those of several slices
