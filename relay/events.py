@@ -62,7 +62,16 @@ _WARNINGS = frozenset(
 """Reasons whose Event is a Warning in every phase."""
 
 
-_TROUBLE = frozenset({ReportReason.WAITING, ReportReason.BLOCKED, ReportReason.NOT_RUNNING, ReportReason.IDLE})
+_TROUBLE = frozenset(
+    {
+        ReportReason.WAITING,
+        ReportReason.BLOCKED,
+        ReportReason.NOT_RUNNING,
+        ReportReason.IDLE,
+        ReportReason.GANG_HELD,
+        ReportReason.GANG_REPAIRING,
+    }
+)
 
 
 def reason_of(reason: Reason) -> str:

@@ -42,6 +42,7 @@ LEAVES: Mapping[Any, st.SearchStrategy[Any]] = {
 FIELDS: Mapping[str, st.SearchStrategy[Any]] = {
     "Owner.namespace": names,
     "Slot.namespace": names,
+    "InLine.namespace": names,
     "Owner.name": names,
     "Occupant.pod_uid": names,
     "RunsOn.pod_uid": names,

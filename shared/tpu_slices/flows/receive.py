@@ -28,6 +28,7 @@ from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, Cluster
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.flows.gangs import settle
 from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
@@ -141,7 +142,9 @@ def _slices_wanted(
     news = {claim for claim, record in records.items() if _is_news(record, now)}
     change = replace(change, workload=with_change_told(workload, change.workload, deps))
     _save(change, known, slices, deps)
-    deps.publisher.request_reconcile(cluster, sorted({*change.slices, *slices.unreadable, *news}), owner.uid)
+    settled = settle(cluster, owner.uid, deps) if change.workload.gangs else ()
+    told = sorted({*change.slices, *slices.unreadable, *news, *settled})
+    deps.publisher.request_reconcile(cluster, told, owner.uid)
 
 
 def _hearing(

@@ -29,6 +29,7 @@ from tpu_slices.flows import slots
 from tpu_slices.flows.budget import counted, tell_waiting
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
+from tpu_slices.flows.gangs import settle_line
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.lists import ask_for_lists, ask_under_new_settings
 from tpu_slices.flows.mirror.listing import list_mirror
@@ -107,6 +108,7 @@ def sweep(cluster: ClusterId, deps: ReconcileDeps) -> Swept:
 
     | before reports                                                 | after them                                   |
     |----------------------------------------------------------------|----------------------------------------------|
+    | settle gangs that do not stand                                 |                                              |
     | request reconciles of slices that are due                      | count slices and chips                       |
     | notice that the relay fell silent, or is heard again           | settle slots                                 |
     | call for reports of workloads that tell so                     | tell who waits for chips and fits            |
@@ -179,6 +181,10 @@ def _asks_for_demand(of: SweptCluster) -> Did:
 
 def _asks_for_lists(of: SweptCluster) -> Did:
     return Did(asked=ask_for_lists(of.cluster, of.deps))
+
+
+def _settles_gangs(of: SweptCluster) -> Did:
+    return Did(requested=settle_line(of.cluster, of.deps, of.failures))
 
 
 def _lists_mirror(of: SweptCluster) -> Did:
@@ -325,6 +331,7 @@ def _request_found(findings: InventoryFindings, cluster: ClusterId, deps: Reconc
 
 
 BEFORE_REPORTS = (
+    Duty("gangs", _settles_gangs),
     Duty("", _requests_due),
     Duty("relay", _listens),
     Duty("reports about the relay", _calls_for_reports, contended=True),

@@ -99,7 +99,9 @@ def _claim(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situatio
         return None
     own = found.get(uid)
     current = with_current_desire(record, own.value if own else None, looked.listed_at)
-    return Situation(current, Observed(Absent()), looked.at, looked.settings, looked.known)
+    workloads = {**looked.known.workloads, **({uid: own.value} if own else {})}
+    known = replace(looked.known, workloads=workloads)
+    return Situation(current, Observed(Absent()), looked.at, looked.settings, known)
 
 
 def _offered(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situation | None:

@@ -142,6 +142,10 @@ IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN})
 """The reasons of slices whose creation waits for a slot."""
 
 
+OF_WAITING_GANGS = frozenset({Reason.GANG_WAITS, Reason.GANG_LET_GO, Reason.GANG_CANNOT_FIT})
+"""The reasons of slices that are not made as their gang waits."""
+
+
 LIMITED = (Reason.CHIP_LIMIT_REACHED, Reason.PURCHASES_STOPPED)
 """The reasons of slices that are refused as long as others hold the chips."""
 

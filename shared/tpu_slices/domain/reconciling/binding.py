@@ -72,6 +72,7 @@ def bind(case: Situation) -> Bound:
     | another's pool has the name of its slice                  | none, says so; the next has another name            |
     | is refused, or not allowed; a limit of chips says so only | none: why                                           |
     | while its leader waits                                    |                                                     |
+    | is of a gang that waits                                   | none: GANG_WAITS, GANG_LET_GO, GANG_CANNOT_FIT      |
     | failed before, and may not be tried yet                   | none: as before                                     |
     | no leader was lately seen to wait for it                  | none: DEMAND_STALE                                  |
     | every name was used                                       | none: ATTEMPTS_EXHAUSTED                            |
@@ -175,6 +176,8 @@ def _made(case: Situation) -> Arm:
         return Arm(refusal.reason, refusal.message, {"retry_at": None, "blocked_settings_version": None})
     if case.run_given_up:
         return _rejected(Refusal(reason=Reason.PODS_DID_NOT_RUN, message=GIVEN_UP), case, "")
+    if (gang := case.gang) is not None and gang.waits:
+        return Arm(gang.reason, gang.message, {"retry_at": gang.back_at, "blocked_settings_version": None})
     if _has_to_wait(case):
         return Arm(record.reason, record.message)
     if not case.waiting or record.spec is None:

@@ -24,6 +24,7 @@ from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
 from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
 from tpu_slices.domain.records.awaited import Shortage
+from tpu_slices.domain.records.gangs import Gang, GangState
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeard
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.use import vacant_since
@@ -113,6 +114,25 @@ class Situation:
         return own is not None and own.gives_all_up
 
     @property
+    def gang(self) -> Gang | None:
+        """The gang that its claim is of."""
+        own = self.known.workloads.get(self.record.owner.uid)
+        return own.gang(self.record.replicated_job) if own is not None and not self.record.unclaimed else None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its slice is held, used or not, until the others of its gang stand."""
+        gang = self.gang
+        return gang is not None and gang.forms
+
+    @property
+    def vacant_since(self) -> datetime:
+        """Since when its Job may have used its slice, which stands, and nobody did."""
+        gang = self.gang
+        stood = gang.state_since if gang is not None and gang.state is GangState.STANDS else None
+        return max(vacant_since(self.record), stood or vacant_since(self.record))
+
+    @property
     def deprived(self) -> bool:
         """Whether its Job waits while only others are on the hosts of the current pool, and will be."""
         lent = self.record.lent and not self.record.owner.kind.declares
@@ -185,7 +205,7 @@ class Situation:
             return False
         if record.owner.kind.declares:
             return False
-        return record.claim.demand_confirmed_at > vacant_since(record) + self.limits.requeue_after
+        return record.claim.demand_confirmed_at > self.vacant_since + self.limits.requeue_after
 
     def order_may_arrive(self, requested_at: datetime | None) -> bool:
         """Return whether a request to create or to delete a pool may still take effect."""

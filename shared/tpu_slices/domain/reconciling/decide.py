@@ -71,6 +71,8 @@ def decide(
     | - others are on   | USED_BY_OTHERS                                                                          |
     |   it alone        |                                                                                         |
     | - other request   | SPEC_DRIFTED                                                                            |
+    | - held for its    | READY                                                                                   |
+    |   gang            |                                                                                         |
     | - vacant, and its | LEADER_STILL_WAITING                                                                    |
     |   leader waits    |                                                                                         |
     | - does not train  | PODS_NOT_RUNNING, PODS_APART or IDLE, by `use.unused`                                   |
@@ -180,11 +182,19 @@ class Case(Situation):
             return Arm(Reason.USED_BY_OTHERS, f"Its hosts are used by {user}, which cannot have them.", served)
         if not same_request(seen.fingerprint, record.spec):
             return Arm(Reason.SPEC_DRIFTED, messages.drifted(record), served)
-        if self.leader_should_be_here:
-            return Arm(Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING, served)
+        if (vacant := self._vacant()) is not None:
+            return Arm(*vacant, served)
         if (idle := unused(record, self.now, silent=self.known.relay.silent(self.now))) is not None:
             return Arm(*idle, served)
         return Arm(Reason.READY, messages.ready(record, spec, self.now), served)
+
+    def _vacant(self) -> tuple[Reason, str] | None:
+        """Return what a slice says that its leader should be on, or may not come to yet; None: neither is so."""
+        if self.is_held and not self.record.occupied:
+            return Reason.READY, messages.HELD_FOR_ITS_GANG
+        if self.leader_should_be_here:
+            return Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING
+        return None
 
     def _relabelled(self, lacking: str) -> Arm:
         return Arm(Reason.LABELS_REPLACED, self._labels_replaced(lacking), {"failures": 0, "retry_at": None})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from tpu_slices.domain.gangs.members import with_gangs_told
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
@@ -159,7 +160,8 @@ def wanted(asked: Asked, slices: Mapping[ClaimId, SliceRecord], now: datetime) -
     new = [id_ for id_ in updates if id_ not in slices]
     beyond = {id_: it for id_, it in reach.items() if it is not Reach.OWN}
     record = replace(record.with_recorded(new), demand=demand, reach=beyond, asked=planned)
-    return Demand(replace(record, sharing=sharing(fact.requests)), updates)
+    record = with_gangs_told(replace(record, sharing=sharing(fact.requests)), known, fact, settings.accelerators, now)
+    return Demand(record, updates)
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
@@ -363,6 +365,7 @@ def _updated(
         edited=before.edited_by(workload),
         resource_version=workload.resource_version,
         groups=workload.groups if workload.generation >= before.generation else before.groups,
+        gangs=before.gangs if state is WorkloadState.ACTIVE else {},
         state_since=before.state_since if same else now,
         last_seen_at=now,
         next_report_at=now + RELEASE_LASTS if state.ended and before.demand else now,

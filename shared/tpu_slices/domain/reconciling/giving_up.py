@@ -29,7 +29,7 @@ from tpu_slices.domain.reconciling.returning import AWAY, returning
 from tpu_slices.domain.reconciling.taking import changes_hands
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import SliceRecord
-from tpu_slices.domain.records.use import not_running_since, vacant_since
+from tpu_slices.domain.records.use import not_running_since
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
 BELIEVED = timedelta(minutes=5)
@@ -75,6 +75,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | `not_running_after`, or the run is given up (`wedged`)      |                                                   |
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
+    | of a gang that waits since its slices were let go, unused   | yes                                               |
     | made for another request, changed since, unused             | yes                                               |
     | of a TPUNodeGroup, in none of the cases above               | no                                                |
     | the vendor awaits its hosts, while no leader waits          | unneeded, after `restart_grace`; while one waits: |
@@ -84,6 +85,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | else unused and without some usable hosts                   | failed, after `hosts_timeout`                     |
     | changing hands for `restart_grace`, or pods of others there | yes                                               |
     | have more than a minute to end                              |                                                   |
+    | held for its gang                                           | no                                                |
     | ready and unused for `idle_after`                           | unneeded; while its leader waits: refused         |
     """
     match case.seen.pool:
@@ -163,6 +165,8 @@ def _not_to_be_made(case: Situation) -> bool:
 
 
 def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
+    if (let_go := _of_a_gang_let_go(case)) is not None and case.unused:
+        return let_go
     requested = case.record.current.create_requested_at
     if seen.operation_runs or requested is None or case.now - requested <= case.limits.create_timeout:
         return None
@@ -179,6 +183,8 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
     record = case.record
     if not case.unused:
         return None
+    if (let_go := _of_a_gang_let_go(case)) is not None:
+        return let_go
     drifted = isinstance(seen, Running) and record.spec and not same_request(seen.fingerprint, record.spec)
     if drifted and record.claim.rebuild_allowed:
         return GivingUp(why="its request has changed")
@@ -189,6 +195,12 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
     if changes_hands(case) is not None:
         return _never_its_own(case)
     return _idle(case) if case.whole else _hosts_missing(case)
+
+
+def _of_a_gang_let_go(case: Situation) -> GivingUp | None:
+    """Return how a slice ends that nobody uses, as its gang waits since its slices were let go."""
+    gang = case.gang
+    return GivingUp(why=gang.let_go, fits=True) if gang is not None and gang.waits and gang.let_go else None
 
 
 def _never_its_own(case: Situation) -> GivingUp | None:
@@ -218,9 +230,9 @@ def _hosts_missing(case: Situation) -> GivingUp | None:
 
 def _idle(case: Situation) -> GivingUp | None:
     record = case.record
-    if record.phase is not Phase.READY:
+    if record.phase is not Phase.READY or case.is_held:
         return None
-    since = vacant_since(record)
+    since = case.vacant_since
     if case.now - since < case.limits.idle_after:
         return None
     confirmed = record.claim.demand_confirmed_at

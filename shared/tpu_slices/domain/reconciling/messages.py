@@ -17,6 +17,7 @@ from tpu_slices.domain.records.returning import Returning
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.use import own_pods
 
+HELD_FOR_ITS_GANG = "All hosts are ready; they are held until the other slices of its gang stand."
 LEADER_STILL_WAITING = "All hosts are ready, but the leader is not scheduled: see its events. No other slice is bought."
 
 

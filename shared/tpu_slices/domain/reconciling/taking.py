@@ -175,7 +175,11 @@ def _serves(claim: SliceRecord, case: Situation) -> bool:
     """Return whether a slice that no claim has is what its claim waits for."""
     current, confirmed = case.record.current, claim.claim.demand_confirmed_at
     waits = confirmed is not None and case.now - confirmed <= case.limits.demand_ttl
+    own = case.known.workloads.get(claim.owner.uid)
+    gang = own.gang(claim.replicated_job) if own is not None else None
     if not waits or claim.current.create_requested_at is not None or claim.spec is None or case.record.made_as is None:
+        return False
+    if gang is not None and gang.waits:
         return False
     stands = current.seen is not None and isinstance(current.seen.pool, Running | Busy)
     whole = current.hosts.usable + current.hosts.closed >= case.record.made_as.hosts
@@ -215,7 +219,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     |-----------------------------------------------------------------------------|---------|
     | waits for another request, in another namespace or cluster, or for nothing  | no      |
     | had the slice itself, which it gets as `regained`                           | no      |
-    | has no leader that was lately seen to wait                                  | no      |
+    | has no leader that was lately seen to wait, or is of a gang that waits      | no      |
     | has no key for its hosts                                                    | no      |
     | asks for other values of what its request names, or at another place        | no      |
     | is refused, or not allowed; limits of chips do not count, as none is bought | no      |
@@ -227,6 +231,8 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     if slice_.last_claim == claim.record.claimed_by:
         return False
     if not claim.waiting or _values(spec) != _values(made_as) or not spec.key:
+        return False
+    if claim.gang is not None and claim.gang.waits:
         return False
     return refusal_of(claim.record, claim.settings, None) is None
 

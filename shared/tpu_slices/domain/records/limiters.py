@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType, Self
 
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
+from tpu_slices.domain.records.gangs import GangKey, InLine
 
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
 
@@ -90,11 +91,14 @@ class ConcurrencyLimiter:
 class Budget:
     """The document `budgets/{cluster}`: rewritten with each creation that was decided under a chip limit.
 
-    Its revision orders such creations, so that two at the same time cannot both take the last chips.
+    Its revision orders such creations, so that two at the same time cannot both take the last chips. It has the line of
+    gangs, too, and what is reserved for them.
     """
 
     cluster: ClusterId
     creations: int = 0
+    gangs: Mapping[GangKey, InLine] = field(default_factory=dict, hash=False)
+    """Those that do not stand; nothing of others."""
     changed_at: datetime
 
     @classmethod

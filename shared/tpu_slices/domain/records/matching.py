@@ -5,7 +5,7 @@ A claim that waits for a slice and a slice that goes find each other; an event f
 
 from __future__ import annotations
 
-from tpu_slices.domain.model.reasons import LIMITED, Phase, Reason
+from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceSpec, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -16,13 +16,15 @@ def wants(record: SliceRecord) -> str | None:
     | the claim                                                            | waits for            |
     |----------------------------------------------------------------------|----------------------|
     | is not needed, or not known to be possible; is held; is a node group | nothing              |
-    | has a slice, or one was requested for it                             | nothing              |
+    | has a slice, or one was requested for it; is of a gang that waits    | nothing              |
     | else                                                                 | one for its request  |
     """
     claim, spec = record.claim, record.spec
     if record.unclaimed or not record.wanted or record.hold or record.owner.kind.declares:
         return None
     if record.current.create_requested_at is not None or spec is None or claim.refusal is not None:
+        return None
+    if record.reason in OF_WAITING_GANGS:
         return None
     return _request(record.cluster, record.owner.namespace, spec)
 

@@ -15,6 +15,7 @@ from tpu_slices.domain.model.slices import OF_OTHERS
 from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report, WorkloadRecord
+from tpu_slices.domain.reporting.gangs import GATHERS
 
 LASTS = timedelta(minutes=5)
 """How long a report has said that pods do not run, or that slices are idle, when that is told: restarts pass by."""
@@ -25,7 +26,7 @@ LATE = timedelta(hours=1)
 LONGEST = 1_500
 """Characters of the text."""
 
-_UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
+_UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED, *GATHERS}
 _INTERRUPTED = {
     Reason.HOSTS_LOST,
     Reason.GKE_UPGRADES,

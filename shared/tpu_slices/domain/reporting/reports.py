@@ -18,6 +18,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import chips_held
 from tpu_slices.domain.records.use import pods_running
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
+from tpu_slices.domain.reporting.gangs import GATHERS, gangs_told, reason_of_gangs
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, as_of, relay_silence, run_ends
 from tpu_slices.domain.reporting.unread import (
     ALL_READ,
@@ -47,7 +48,7 @@ _LONGEST, _LONG = 700, 150  # characters of the first wait's text in the message
 _BLOCKED = {Phase.BLOCKED, Phase.REFUSED}
 _RELEASE = {Reason.READY, Reason.CLOSING_HOSTS, Reason.DELETION_QUEUED, Reason.DELETION_STARTED}
 """The reasons that every slice passes through when it is released."""
-_UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
+_UNSERVED = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED, *GATHERS}
 _ENDED: Mapping[WorkloadState, str] = {
     WorkloadState.COMPLETED: "completed",
     WorkloadState.FAILED: "failed",
@@ -74,9 +75,10 @@ def report(
     |           | refused for good                               |               |
     | active    | all others stand, but their pods do not run    | NOT_RUNNING   |
     | active    | all others stand, and nobody uses them         | IDLE          |
-    | active    | all others queued, being created, or joining   | PROVISIONING  |
-    | active    | one waits for anything else, or the relay is   | WAITING       |
-    |           | silent                                         |               |
+    | active    | all others queued, being created, or joining   | PROVISIONING, |
+    | active    | one waits for anything else, or the relay is   | WAITING;      |
+    |           | silent                                         | of a gang see |
+    |           |                                                | gangs.py      |
     | suspended | some not GONE                                  | RELEASING     |
     | suspended | all GONE                                       | NOT_REQUESTED |
     | ended     | some not GONE                                  | RELEASING     |
@@ -118,7 +120,9 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
     ready = sum(record.reason in SERVED for record in records)
     ready += sum(count for (_, reason), count in more.items() if reason in SERVED)
     return _Found(
-        reason=_reason(jobset, requested, groups, silence) if active else _idle(jobset, groups),
+        reason=reason_of_gangs(jobset, _reason(jobset, requested, groups, silence))
+        if active
+        else _idle(jobset, groups),
         requested=requested if active else max(requested, len(jobset.demand)),
         ready=ready if active else 0,
         waits=groups,
@@ -129,6 +133,7 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         costs=_costs(records, queue) if active else "",
         surplus=_surplus(jobset, slices.records, queue, now) if active else "",
         pods=None if more else pods_running(records),
+        gangs=gangs_told(jobset, records, queue.settings, now) if active and groups else "",
         waited=last_waited(records) if active and not groups else "",
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
@@ -184,6 +189,8 @@ class _Found:
     """What stands beside what is needed, or empty."""
     pods: tuple[int, int] | None
     """How many pods run on the slices, and how many should; None: of some that is not known."""
+    gangs: str
+    """What its gangs wait for, and until when, or empty."""
     waited: str
     """How long the last of them was waited for, and for what; empty: it was not, or others are."""
 
@@ -325,7 +332,8 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         if not found.requested:
             return f"The relay reports no leader pod of the {kind} that waits for a slice."
         first = (wait.remedy for wait in found.waits[:1])
-        remedies = dict.fromkeys([found.costs, *first, found.held, found.run_ends, _unpinned(found), found.as_of])
+        before = (found.gangs, found.costs)
+        remedies = dict.fromkeys([*before, *first, found.held, found.run_ends, _unpinned(found), found.as_of])
         remedy = "".join(f" {text}" for text in remedies if text)
         pods = f", {found.pods[0]} of {found.pods[1]} pods run" if found.pods else ""
         ready = f"{found.ready} of {found.requested} slices ready{pods}{', as last reported' if found.as_of else ''}"

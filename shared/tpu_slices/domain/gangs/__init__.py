@@ -1,0 +1,1 @@
+"""What is decided for all claims of a gang at once."""

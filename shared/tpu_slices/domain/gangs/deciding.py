@@ -1,0 +1,248 @@
+"""Whether slices of a gang are made, held or let go. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from tpu_slices.domain.gangs.members import Members, refused_for_good
+from tpu_slices.domain.model.clusters import Limits, Policy
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.texts import clock, duration
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine
+from tpu_slices.domain.records.slices import SliceRecord
+
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=1)
+"""How long a gang waits whose slices were held for too long: twice as long each time, a fifth more or less."""
+SPREAD = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A gang, its slices, and what is known beside them."""
+
+    workload: WorkloadUid
+    name: str
+    """Of the workload."""
+    namespace: str
+    key: GangKey
+    gang: Gang
+    members: Members
+    line: Mapping[GangKey, InLine]
+    now: datetime
+    limits: Limits
+    policy: Policy
+    held: Held | None
+    """The chips of slices of other workloads, and those that are reserved for their gangs; None: no limit counts."""
+    silent: bool = False
+    """Whether the relay is not heard: nothing is known of demand, and the clock of holding stands still."""
+
+
+def decided(case: Case) -> Gang:
+    """Return how a gang stands from now on. The first row that holds counts.
+
+    | the gang                                                       | then                                       |
+    |----------------------------------------------------------------|--------------------------------------------|
+    | each of its claims has a slice that stands or is used, or      | STANDS                                     |
+    | needs none                                                     |                                            |
+    | waits, and is to be tried again later                          | WAITS: as before                           |
+    | waits; one of its claims is refused as it is requested         | WAITS: which, and why                      |
+    | waits; it has more chips than a limit allows                   | WAITS: GANG_CANNOT_FIT                     |
+    | waits; its chips do not fit beside those of others             | WAITS: how many are free                   |
+    | waits; one before it in line lacks the same capacity           | WAITS: who                                 |
+    | waits                                                          | FORMS                                      |
+    | stood, or forms; some of its Jobs run                          | FORMS: nothing of it is let go             |
+    | forms, and never stood; one before it lacks the same capacity  | WAITS: at once if it has nothing, else     |
+    |                                                                | after `gang_yield_after`                   |
+    | stood, or forms; slices were held for `gang_hold_for` while    | WAITS, and is tried again after a pause,   |
+    | others could not be made, or for `gang_hold_at_most`           | behind those that wait then                |
+    | stood, or forms                                                | FORMS                                      |
+    """
+    gang, now = case.gang, case.now
+    if case.members.satisfied >= gang.claims:
+        return gang if gang.state is GangState.STANDS else _stands(gang, now)
+    if gang.waits:
+        why = next(_whys(case), None)
+        return replace(gang, reason=why[0], message=why[1]) if why is not None else _forms(gang, now)
+    gang = _timed(gang if gang.forms else _forms(gang, now), case)
+    if case.members.used:
+        return gang
+    if (before := _yields_to(gang, case)) is not None:
+        return _yielded(gang, before, case)
+    return _let_go(gang, case) if _is_held_too_long(gang, case) else gang
+
+
+def in_line(case: Case, gang: Gang) -> InLine | None:
+    """Return the place in line of a gang that was decided on so; None: it needs none, as it stands."""
+    if gang.state is GangState.STANDS:
+        return None
+    reserves = gang.forms and case.held is not None
+    return InLine(
+        workload=case.workload,
+        namespace=case.namespace,
+        workload_name=case.name,
+        since=gang.since,
+        chips=max(0, gang.chips - case.members.chips) if reserves else 0,
+        lacks=case.members.lacks if gang.forms else (),
+    )
+
+
+def _stands(gang: Gang, now: datetime) -> Gang:
+    return replace(
+        _untimed(gang), state=GangState.STANDS, state_since=now, ran=True, tries=0, let_go="", back_at=None, message=""
+    )
+
+
+def _forms(gang: Gang, now: datetime) -> Gang:
+    return replace(gang, state=GangState.FORMS, state_since=now, let_go="", back_at=None, message="")
+
+
+def _untimed(gang: Gang) -> Gang:
+    return replace(gang, held_since=None, stuck_since=None, stuck_for=timedelta(0))
+
+
+def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
+    """Yield why a gang waits, the first reason first."""
+    gang, most = case.gang, _limits(case)
+    if gang.back_at is not None and case.now < gang.back_at:
+        yield gang.reason, gang.message
+    if (refused := refused_for_good(case.members)) is not None:
+        message = refused.claim.refusal.message if refused.claim.refusal is not None else refused.message
+        why = f"{refused.job.job_name} is refused, so nothing is bought for the others either: {message}"
+        yield Reason.GANG_WAITS, why
+    needs = f"its {gang.claims} slices need {gang.chips} chips"
+    for setting, allowed, _ in most:
+        if gang.chips > allowed:
+            yield Reason.GANG_CANNOT_FIT, f"{setting}: {needs} together, and at most {allowed} are allowed"
+    for setting, allowed, held in most:
+        if held + gang.chips > allowed:
+            free = max(0, allowed - held)
+            yield (
+                Reason.GANG_WAITS,
+                f"{setting}: {needs} at once, and {free} of {allowed} are free. Nothing is bought until all fit",
+            )
+    if (before := _before(case, case.members.wants)) is not None:
+        yield Reason.GANG_WAITS, f"{_named(before, case)}, which is before it in line, lacks {_first_of(before, case)}"
+
+
+def _limits(case: Case) -> list[tuple[str, int, int]]:
+    """Return the limits of chips that count: the setting, how many it allows, and how many others hold."""
+    if case.held is None:
+        return []
+    in_namespace, in_cluster = case.policy.allowed(case.namespace).chips_per_namespace, case.policy.chips_per_cluster
+    found = (
+        ("policy.chips_per_namespace", in_namespace, case.held.in_namespace),
+        ("policy.chips_per_cluster", in_cluster, case.held.in_cluster),
+    )
+    return [(setting, most, held) for setting, most, held in found if most is not None]
+
+
+def _before(case: Case, pools: Collection[str]) -> InLine | None:
+    """Return the first gang before this in line that lacks capacity of these pools; None: there is none."""
+    own = (case.gang.since, case.key)
+    lacking = ((each.since, key, each) for key, each in case.line.items() if not set(pools).isdisjoint(each.lacks))
+    return next((each for since, key, each in sorted(lacking, key=lambda it: it[:2]) if (since, key) < own), None)
+
+
+def _named(other: InLine, case: Case) -> str:
+    """Return a gang's workload by its name, if that is of the same namespace."""
+    return other.workload_name if other.namespace == case.namespace else "a workload of another namespace"
+
+
+def _first_of(before: InLine, case: Case) -> str:
+    """Return the first capacity pool that one gang lacks and another is made of."""
+    return next(each for each in before.lacks if each in case.members.wants | case.members.holds)
+
+
+def _timed(gang: Gang, case: Case) -> Gang:
+    """Return the gang with its clock: how long what stands is held while others cannot be made."""
+    if case.members.used or not case.members.standing:
+        return _untimed(gang)
+    held_since = gang.held_since or case.now
+    runs = case.members.stuck and not case.silent and not _is_free(case)
+    if runs:
+        return replace(gang, held_since=held_since, stuck_since=gang.stuck_since or case.now)
+    return replace(gang, held_since=held_since, stuck_since=None, stuck_for=gang.held_for(case.now))
+
+
+def _is_free(case: Case) -> bool:
+    """Return whether holding what stands costs nothing, and keeps it from nobody."""
+    wanted = any(not case.members.holds.isdisjoint(each.lacks) for key, each in case.line.items() if key != case.key)
+    return case.members.costs_nothing and not wanted
+
+
+def _yields_to(gang: Gang, case: Case) -> InLine | None:
+    """Return the gang for which this one waits, as it is before it in line; None: it goes on."""
+    if gang.ran or case.silent:
+        return None
+    if gang.held_since is None:
+        return _before(case, case.members.wants) if case.members.chips == 0 else None
+    return _before(case, case.members.holds) if case.now - gang.held_since >= case.limits.gang_yield_after else None
+
+
+def _yielded(gang: Gang, before: InLine, case: Case) -> Gang:
+    who, pool = _named(before, case), _first_of(before, case)
+    message = f"{who}, which is before it in line, lacks {pool}"
+    let_go = f"{who}, which waits longer, lacks such" if case.members.standing else ""
+    told = f"{message}: its {len(case.members.standing)} slices went back" if let_go else message
+    return replace(
+        _untimed(gang),
+        state=GangState.WAITS,
+        state_since=case.now,
+        reason=Reason.GANG_WAITS,
+        message=told,
+        let_go=let_go,
+    )
+
+
+def _is_held_too_long(gang: Gang, case: Case) -> bool:
+    if gang.held_since is None or case.silent or _is_free(case):
+        return False
+    too_long = gang.held_for(case.now) >= case.limits.gang_hold_for
+    return too_long or case.now - gang.held_since >= case.limits.gang_hold_at_most
+
+
+def _let_go(gang: Gang, case: Case) -> Gang:
+    """Return the gang whose slices were held for too long: they go, and it goes behind those that wait."""
+    now, tries, members = case.now, gang.tries + 1, case.members
+    back_at = now + pause_after(tries, case.key)
+    held = duration(now - (gang.held_since or now))
+    lacking = _lacking([*members.stuck, *members.made])
+    message = (
+        f"{members.satisfied} of {gang.claims} slices stood for {held}, and {lacking}. All were let go, and are tried "
+        f"again at {clock(back_at, now)}"
+    )
+    return replace(
+        _untimed(gang),
+        state=GangState.WAITS,
+        state_since=now,
+        since=now,
+        reason=Reason.GANG_LET_GO,
+        message=message,
+        let_go=f"its gang was held for {held}",
+        back_at=back_at,
+        tries=tries,
+    )
+
+
+def _lacking(others: list[SliceRecord]) -> str:
+    """Return what became of the slices that did not come: of the first of them, and how many others there are."""
+    if not others:
+        return "not all of the others came"
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    first = others[0]
+    return f"{first.job.job_name}{more} did not come ({first.reason}: {first.message.rstrip('.')})"
+
+
+def pause_after(tries: int, key: GangKey) -> timedelta:
+    """Return how long a gang waits whose slices were held for too long so often in succession.
+
+    It differs from gang to gang, so that those that gave up together do not come back together.
+    """
+    pause = min(FIRST_PAUSE * (1 << min(tries - 1, 10)), LONGEST_PAUSE)
+    drawn = int.from_bytes(hashlib.sha256(f"{key} {tries}".encode()).digest()[:4]) / (1 << 32)
+    return pause * (1 + SPREAD * (2 * drawn - 1))

@@ -1,0 +1,164 @@
+"""How the slices of a gang are, as far as the gang is concerned. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from tpu_slices.domain.catalogue.accelerators import Accelerators
+from tpu_slices.domain.model.facts import SlicesWanted, TemplateRequest, WorkloadState
+from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
+from tpu_slices.domain.planning.sharing import slices_of
+from tpu_slices.domain.planning.specs import chips_requested
+from tpu_slices.domain.records.gangs import Gang
+from tpu_slices.domain.records.queues import capacity_pool_of
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
+
+RAN_OUT = frozenset(
+    {
+        Reason.STOCKOUT,
+        Reason.RESOURCES_EXHAUSTED,
+        Reason.RESERVATION_UNAVAILABLE,
+        Reason.RESERVATION_AWAITED,
+        Reason.AWAITING_CAPACITY,
+        Reason.AWAITING_TURN,
+    }
+)
+"""The reasons of slices whose capacity pool cannot provide hosts now, whoever tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """The slices of a gang's claims, by how they are."""
+
+    standing: Sequence[SliceRecord] = ()
+    """All hosts are usable, whether or not somebody is on them."""
+    used: Sequence[SliceRecord] = ()
+    """The Job is on the hosts."""
+    stuck: Sequence[SliceRecord] = ()
+    """They cannot be made now."""
+    made: Sequence[SliceRecord] = ()
+    """They are being made, or wait for nothing but an operation."""
+    over: int = 0
+    """How many claims need none: their Jobs are over."""
+
+    @property
+    def satisfied(self) -> int:
+        """How many claims need nothing more."""
+        return len({each.last_claim for each in (*self.standing, *self.used)}) + self.over
+
+    @property
+    def chips(self) -> int:
+        """The chips of what stands or is being made."""
+        return sum({each.id: each.chips_bought for each in self._all}.values())
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The capacity pools that cannot provide slices of it."""
+        pools = {capacity_pool_of(each.spec) for each in self.stuck if each.reason in RAN_OUT and each.spec}
+        return tuple(sorted(pools))
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """The capacity pools of its slices that stand."""
+        return frozenset(capacity_pool_of(each.made_as) for each in self.standing if each.made_as)
+
+    @property
+    def wants(self) -> frozenset[str]:
+        """The capacity pools of all of its claims."""
+        return frozenset(capacity_pool_of(each.spec) for each in self._all if each.spec)
+
+    @property
+    def costs_nothing(self) -> bool:
+        """Whether holding what stands costs nothing beyond what is paid anyway: it is of reservations."""
+        return all(each.made_as is not None and each.made_as.capacity.reservation for each in self.standing)
+
+    @property
+    def _all(self) -> Sequence[SliceRecord]:
+        return (*self.standing, *self.used, *self.stuck, *self.made)
+
+
+def members_of(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord]) -> Members:
+    """Return the slices of a gang, each in the first row that holds.
+
+    | the claim                                                        | its slice is  |
+    |------------------------------------------------------------------|---------------|
+    | was scaled away, or shares another's slice                       | none of it    |
+    | has a slice that its Job is on                                   | used          |
+    | has a slice that is READY, and does not go                       | standing      |
+    | no leader waits for it: its Job is over, or has not come         | over          |
+    | waits, is blocked or refused, or for its turn or for capacity    | stuck         |
+    | was not looked at since its gang waited                          | being made    |
+    | else                                                             | being made    |
+    """
+    standing, used, stuck, made, over = [], [], [], [], 0
+    for record in slices:
+        in_gang = workload.gang_of.get(record.replicated_job) == name
+        if not in_gang or record.unclaimed or not workload.has(record.replicated_job, record.job_index):
+            continue
+        if record.occupied:
+            used.append(record)
+        elif record.phase is Phase.READY and not record.goes:
+            standing.append(record)
+        elif workload.demand.get(record.last_claim) is None:
+            over += 1
+        elif _is_stuck(record):
+            stuck.append(record)
+        else:
+            made.append(record)
+    return Members(standing, used, stuck, made, over)
+
+
+def _is_stuck(record: SliceRecord) -> bool:
+    if record.reason in OF_WAITING_GANGS:
+        return False
+    return record.phase in {Phase.WAITING, Phase.BLOCKED, Phase.REFUSED} or record.reason in RAN_OUT
+
+
+def refused_for_good(members: Members) -> SliceRecord | None:
+    """Return a slice that is refused as it is requested, whatever others hold; None: none is."""
+    refused = (
+        each
+        for each in (*members.stuck, *members.made)
+        if each.claim.refusal is not None or (each.phase is Phase.REFUSED and each.reason not in _RETRIED)
+    )
+    return next(refused, None)
+
+
+_RETRIED = frozenset({*LIMITED, *OF_WAITING_GANGS})
+
+
+def with_gangs_told(
+    workload: WorkloadRecord,
+    known: WorkloadRecord | None,
+    fact: SlicesWanted,
+    accelerators: Accelerators,
+    now: datetime,
+) -> WorkloadRecord:
+    """Return the record of a workload with the gangs that a fact tells of.
+
+    | a gang                                                      | is                            |
+    |-------------------------------------------------------------|-------------------------------|
+    | that is new, or of which the workload was suspended since   | new: it waits                 |
+    | that is known                                               | as it was, of its new size    |
+    | that nothing tells of any more                              | forgotten                     |
+    """
+    before = known.gangs if known is not None and known.state is WorkloadState.ACTIVE else {}
+    by_name: dict[str, list[TemplateRequest]] = {}
+    for request in fact.requests:
+        if request.gang:
+            by_name.setdefault(request.gang, []).append(request)
+    gangs = {
+        name: _sized(before.get(name), sum(map(slices_of, requests)), chips_requested(requests, accelerators), now)
+        for name, requests in by_name.items()
+    }
+    of = {request.replicated_job: request.gang for request in fact.requests if request.gang}
+    return replace(workload, gang_of=of, gangs=gangs)
+
+
+def _sized(known: Gang | None, claims: int, chips: int, now: datetime) -> Gang:
+    if known is None:
+        return Gang(claims=claims, chips=chips, since=now, state_since=now)
+    return known if (known.claims, known.chips) == (claims, chips) else replace(known, claims=claims, chips=chips)

@@ -1,0 +1,161 @@
+"""Decides for all claims of a gang at once: whether their slices are made, held or let go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+
+from tpu_slices.domain.gangs.deciding import Case, decided, in_line
+from tpu_slices.domain.gangs.members import members_of
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.records.gangs import Gang, GangKey, InLine, gang_key, reserved
+from tpu_slices.domain.records.heartbeats import NEVER_HEARD
+from tpu_slices.domain.records.limiters import Budget
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.flows.failures import Failures
+from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.ports.deps import IntakeDeps
+from tpu_slices.ports.store import Change, Names, Stored, Together
+
+MOST_SETTLED = 100
+"""The most workloads that one sweep settles: those that wait longest."""
+
+
+def settle_line(cluster: ClusterId, deps: IntakeDeps, failures: Failures) -> int:
+    """Settle the gangs of a cluster that do not stand; return how many slices are to be reconciled for that.
+
+    That of one workload fails by itself: its gangs are settled a minute later.
+    """
+    stored = deps.store.budget(cluster)
+    line = sorted(stored.value.gangs.values(), key=lambda each: each.since) if stored is not None else ()
+    told = 0
+    for uid in islice(dict.fromkeys(each.workload for each in line), MOST_SETTLED):
+        claims = failures.attempt(cluster, partial(settle, cluster, uid, deps), (), "a gang is settled in a minute")
+        if claims:
+            deps.publisher.request_reconcile(cluster, sorted(claims))
+        told += len(claims)
+    return told
+
+
+def settle(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[ClaimId]:
+    """Decide on the gangs of a workload, and save that; return the claims that are to be reconciled for it."""
+    return retry_on_conflict(lambda: _once(cluster, uid, deps), deps.clock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """The gangs of a workload, and the line of its cluster, as they are from now on."""
+
+    gangs: Mapping[str, Gang]
+    line: Mapping[GangKey, InLine]
+
+
+def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[ClaimId]:
+    budget = deps.store.budget(cluster)
+    read = deps.store.together(cluster, Names(settings=True, workloads=[uid], heartbeat=True))
+    stored = read.workloads.get(uid)
+    before = budget.value.gangs if budget is not None else {}
+    if read.settings is None:
+        return ()
+    if stored is None or not stored.value.gangs:
+        settled = _Settled({}, {key: each for key, each in before.items() if each.workload != uid})
+    else:
+        slices = deps.store.having(cluster, stored.value.demand)
+        if slices.unreadable:
+            return ()
+        settled = _settled(stored.value, [each.value for each in slices.values()], before, read, deps)
+    return _saved(cluster, stored, budget, settled, deps)
+
+
+def _settled(
+    workload: WorkloadRecord,
+    slices: Sequence[SliceRecord],
+    line: Mapping[GangKey, InLine],
+    read: Together,
+    deps: IntakeDeps,
+) -> _Settled:
+    settings, uid = read.settings, workload.owner.uid
+    assert settings is not None
+    relay, now = read.heartbeat.value.relay if read.heartbeat else NEVER_HEARD, deps.clock.now()
+    held = _held(workload, slices, line, settings, deps)
+    places = {key: each for key, each in line.items() if each.workload != uid}
+    own = {key: each for key, each in line.items() if each.workload == uid}
+    members = {name: members_of(workload, name, slices) for name in workload.gangs}
+    gangs: dict[str, Gang] = {}
+    for name, gang in sorted(workload.gangs.items()):
+        beside = sum(each.chips for other, each in members.items() if other != name)
+        beside += sum(each.chips for key, each in own.items() if key != gang_key(uid, name))
+        case = Case(
+            workload=uid,
+            name=workload.owner.name,
+            namespace=workload.owner.namespace,
+            key=gang_key(uid, name),
+            gang=gang,
+            members=members[name],
+            line=places,
+            now=now,
+            limits=settings.limits,
+            policy=settings.policy,
+            held=held.plus(beside) if held is not None else None,
+            silent=relay.silent(now),
+        )
+        gangs[name] = decided(case)
+        own.pop(case.key, None)
+        if (place := in_line(case, gangs[name])) is not None:
+            own[case.key] = place
+    return _Settled(gangs, {**places, **own})
+
+
+def _held(
+    workload: WorkloadRecord,
+    slices: Sequence[SliceRecord],
+    line: Mapping[GangKey, InLine],
+    settings: ClusterSettings,
+    deps: IntakeDeps,
+) -> Held | None:
+    """Return the chips that others hold, and that are reserved for them; None: no limit counts."""
+    cluster, namespace, uid = workload.cluster, workload.owner.namespace, workload.owner.uid
+    if not settings.policy.counts(namespace):
+        return None
+    own = sum({each.id: each.chips_bought for each in slices}.values())
+    return Held(
+        in_namespace=deps.store.chips_bought(cluster, namespace) - own + reserved(line, namespace, but=uid),
+        in_cluster=deps.store.chips_bought(cluster) - own + reserved(line, but=uid),
+    )
+
+
+def _saved(
+    cluster: ClusterId,
+    stored: Stored[WorkloadRecord] | None,
+    budget: Stored[Budget] | None,
+    settled: _Settled,
+    deps: IntakeDeps,
+) -> Sequence[ClaimId]:
+    """Save what was decided, both or neither; return the claims that it concerns."""
+    now = deps.clock.now()
+    known = budget.value if budget is not None else Budget.of(cluster, now)
+    changes = []
+    if settled.line != known.gangs:
+        changes.append(Change(budget, replace(known, gangs=settled.line, changed_at=now)))
+    if stored is None or settled.gangs == stored.value.gangs:
+        if changes:
+            deps.store.commit(*changes)
+        return ()
+    told = {*_told(stored.value.gangs, settled.gangs)}
+    after = replace(stored.value, gangs=settled.gangs, next_report_at=now if told else stored.value.next_report_at)
+    deps.store.commit(Change(stored, after), *changes)
+    claims = deps.store.having(cluster, after.demand)
+    return [claim for claim, each in claims.items() if after.gang_of.get(each.value.replicated_job) in told]
+
+
+def _told(before: Mapping[str, Gang], after: Mapping[str, Gang]) -> Iterator[str]:
+    """Yield the gangs whose claims say something else from now on."""
+    for name, gang in after.items():
+        last = before.get(name)
+        if last is None or (gang.state, gang.reason, gang.message) != (last.state, last.reason, last.message):
+            yield name
