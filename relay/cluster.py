@@ -16,8 +16,8 @@ from urllib3.exceptions import HTTPError
 from relay import translate
 from relay.connection import in_words
 from relay.hosts.occupants import HostPod
-from relay.notices.unserved_pod import unserved
-from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, UnservedPod, Workload, WorkloadName
+from relay.notices.unserved_pod import UnservedPod, unserved
+from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, Workload, WorkloadName
 from relay.pods.reading import pod_of_a_group, pod_of_a_job
 from relay.watch import Response, Source
 from tpu_slices.domain.model.clusters import PodsOf

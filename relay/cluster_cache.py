@@ -10,6 +10,7 @@ from enum import Enum, auto
 from itertools import chain, groupby
 from operator import attrgetter
 
+from relay.gangs.claims import claims_of, gangs_of
 from relay.hosts.followers import Followers
 from relay.hosts.index import HostIndex
 from relay.hosts.leader_index import LeaderIndex
@@ -30,12 +31,11 @@ from relay.objects import (
     Workload,
     WorkloadName,
 )
-from tpu_slices.domain.model.facts import Occupant, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.facts import Occupant, WorkloadState
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.domain.records.hosts import job_of, jobs
-from tpu_slices.wire.workloads import beyond_template
 
 _INDEX = attrgetter("asks.job_index")
 
@@ -194,11 +194,23 @@ class ClusterCache:
                 return own
         return ()
 
-    def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader]:
-        """Return one waiting leader per claim of a workload; none unless it is active, parseable and served by us."""
+    def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader | None]:
+        """Return one waiting leader per claim of a workload; none unless it is active, parseable and served by us.
+
+        The claims of a gang wait as soon as one leader of it does: None stands for those that have no pod yet.
+        """
         workload = self._workloads.get(uid)
-        waiting = sorted(self._waiting(workload), key=lambda leader: leader.pod_uid) if workload else ()
-        return {workload.claimed(leader.place): leader for leader in waiting} if workload else {}
+        if workload is None:
+            return {}
+        waiting = sorted(self._waiting(workload), key=lambda leader: leader.pod_uid)
+        led = {workload.claimed(leader.place): leader for leader in waiting}
+        gangs = gangs_of(workload, led)
+        return {**dict.fromkeys(place for gang in gangs for place in self._without_pods(workload, gang)), **led}
+
+    def _without_pods(self, workload: Workload, gang: str) -> Iterator[Place]:
+        """Yield the claims of a gang that have no leader pod, unless that may be as their Jobs are over."""
+        places = (place for _, place in claims_of(workload, gang) if place.replicated_job not in workload.succeeded)
+        return (place for place in places if next(self.pods_of(workload, place), None) is None)
 
     def awaits(self, workload: Workload) -> Awaited:
         """Return how many of a workload's leaders wait; counts no further than needed, as there may be thousands."""
@@ -262,7 +274,7 @@ class ClusterCache:
     def leader_waits(self, occupant: Occupant) -> bool:
         """Return whether a Job has a leader that waits for hosts."""
         waiting = self.waiting(occupant.owner.uid)
-        return Place(occupant.replicated_job, occupant.job_index) in waiting
+        return waiting.get(Place(occupant.replicated_job, occupant.job_index)) is not None
 
     def lacks_hosts(self, pool: Pool) -> bool:
         """Return whether a pool has fewer hosts that are Ready than its slice should."""
@@ -347,22 +359,6 @@ class ClusterCache:
         if known is not None:
             return known
         return None if any(may_be_of(pool, key.slice_id, self._cluster) for pool in legacy) else key
-
-
-def leaders_in_demand(workload: Workload, waiting: Mapping[Place, Leader]) -> Iterator[WaitingLeader]:
-    """Yield the leaders that wait, in the order of their Jobs, without the labels that their templates have."""
-    requests = {request.replicated_job: request for request in workload.requests}
-    leaders = ((place, replace(waiting[place].asks, job_index=place.job_index)) for place in sorted(waiting))
-    return (beyond_template(leader, requests[place.replicated_job]) for place, leader in leaders)
-
-
-def mounted_volumes(waiting: Mapping[Place, Leader]) -> Mapping[str, tuple[str, ...]]:
-    """Return the PersistentVolumeClaims that leaders mount, by replicatedJob; none of them is empty."""
-    mounted: defaultdict[str, set[str]] = defaultdict(set)
-    for place, leader in waiting.items():
-        if leader.volumes:
-            mounted[place.replicated_job].update(leader.volumes)
-    return {replicated_job: tuple(sorted(names)) for replicated_job, names in mounted.items()}
 
 
 def may_be_of(pool: LegacyPool, slice_: ClaimId, cluster: ClusterId) -> bool:

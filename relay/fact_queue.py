@@ -3,10 +3,11 @@
 | fact            | published                                                         | a lost one is made up for by |
 |-----------------|-------------------------------------------------------------------|------------------------------|
 | SlicesWanted    | within `gather` of the first leader that waits; at once if all    | the digest of demand         |
-|                 | do, of a pod by itself `succeeds` after one ended in its          |                              |
-|                 | namespace; with those leaders that were not told as they are; all |                              |
-|                 | of them on request, and every `repeat` if volumes are part of it; |                              |
-|                 | what was told before is held back (`relay.telling.pacing`)        |                              |
+|                 | do and none is of a gang, of a pod by itself `succeeds` after one |                              |
+|                 | ended in its namespace; with those leaders that were not told as  |                              |
+|                 | they are; all of them on request, and every `repeat` if volumes   |                              |
+|                 | are part of it; what was told before is held back                 |                              |
+|                 | (`relay.telling.pacing`)                                          |                              |
 | WorkloadChanged | if a workload changes its state or is not there; within `introduce` | the digest of workloads, and |
 |                 | if it is new, unless its demand tells as much; on request; every  | repetition where hosts, or   |
 |                 | `repeat` while hosts of an ended one exist and are not closing,   | the object of a TPUNodeGroup,|

@@ -116,6 +116,8 @@ class Workload:
     """When, by the API server that took it; None: that is not said."""
     leader: Leader | None = None
     """Of a pod by itself: what it is as its own leader."""
+    succeeded: frozenset[str] = frozenset()
+    """Of a JobSet: the replicatedJobs of which Jobs have succeeded since it was last started."""
     sharing: frozenset[str] = field(init=False, repr=False, compare=False)
     """The replicatedJobs whose Jobs share a slice: it follows from `requests`, and is asked for with each event."""
 
@@ -206,6 +208,8 @@ class JobPod:
     status: PodStatus
     created: datetime | None = None
     """As of a Workload."""
+    gated: bool = False
+    """Whether it has the scheduling gate that holds pods of gangs."""
 
     def may_be_of(self, workload: Workload) -> bool:
         """Return whether it is a pod of this workload, as far as its UID and its age tell, and not of one before it.
@@ -233,7 +237,8 @@ class Leader(JobPod):
     volumes: tuple[str, ...]
     """The PersistentVolumeClaims that it mounts."""
     waiting: bool
-    """Whether it cannot be scheduled, and requests chips of this provisioner, even if no slice can serve it."""
+    """Whether it cannot be scheduled, or is held for its gang, and requests chips of this provisioner, even if no slice
+    can serve it."""
     ended: bool = False
     """Whether its containers have ended for good."""
     indexed: bool = True
@@ -309,19 +314,6 @@ class Reference:
     namespace: str
     name: str
     uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnservedPod:
-    """A pod that is not scheduled, and requests TPU chips of nobody who is known to provision them."""
-
-    identity: str
-    owner: Reference
-    """What controls it, or its JobSet or LeaderWorkerSet; itself if nothing does."""
-    unserved: Unserved | None = None
-    """Why it gets no slice or does not ask for one, whatever its owner is; None: its owner says it."""
-    replicated_job: str = ""
-    """That of its JobSet which it is of."""
 
 
 Known = Workload | Leader | Follower | Host

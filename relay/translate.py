@@ -15,6 +15,7 @@ from typing import Any
 from relay.hosts.closing import closed_for
 from relay.hosts.job_pods import created_at, fields_of_pod, has_ended
 from relay.hosts.occupants import HostPod
+from relay.hosts.waiting import asks_us, unserved, waits
 from relay.objects import (
     Hardware,
     Host,
@@ -22,15 +23,12 @@ from relay.objects import (
     Pool,
     PoolKey,
     Reference,
-    Unserved,
     Workload,
 )
-from relay.pod_groups import awaited_group, is_untried, why_untried
 from relay.pod_status import status_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import (
     ClaimId,
     Owner,
@@ -44,7 +42,6 @@ from tpu_slices.domain.model.texts import shortened
 from tpu_slices.domain.planning.host_labels import (
     ACCELERATOR,
     COUNT,
-    GROUP_KEYS,
     JOBSET_TAINT,
     NAMESPACED_JOB,
     NODE_POOL,
@@ -63,7 +60,7 @@ from tpu_slices.domain.planning.pool_labels import (
 from tpu_slices.domain.planning.tpu_operator import operator_names
 from tpu_slices.wire import leader_worker_sets
 from tpu_slices.wire.bounds import ERROR_CHARACTERS, VOLUMES_PER_FACT
-from tpu_slices.wire.device_claims import claimed_chips, why_not_by_claims
+from tpu_slices.wire.gangs import gates_of
 from tpu_slices.wire.jobs import JOB_NAME
 from tpu_slices.wire.jobsets import condition, notify_of, strings
 from tpu_slices.wire.leaders import (
@@ -82,7 +79,6 @@ from tpu_slices.wire.workloads import (
     Json,
     chips_of,
     is_count,
-    opted_out,
     shape_of_pod,
     volumes_of,
 )
@@ -153,6 +149,7 @@ def owner_of_pods(reader: Reader, obj: Json) -> Workload:
         group=group,
         finalizers=tuple(obj["metadata"].get("finalizers") or ()) if reader.kind.declares else (),
         created=created_at(obj),
+        succeeded=reader.succeeded(obj),
     )
 
 
@@ -189,7 +186,7 @@ def _leader(obj: Json, leads: LeaderOf | None) -> Leader | None:
         indexed=COMPLETION_INDEX in strings(obj["metadata"], "labels"),
         hardware=_hardware(obj),
         volumes=volumes_of(obj)[:VOLUMES_PER_FACT],
-        waiting=cannot_be_scheduled(obj) and asks_us(obj),
+        waiting=waits(obj) and asks_us(obj),
         ended=has_ended(obj),
         unserved=unserved(obj),
     )
@@ -226,7 +223,7 @@ def told_by_pod(obj: Json) -> Hashable:
         *(each["uid"] for each in metadata.get("ownerReferences") or ()),
         "deletionTimestamp" in metadata,
         tuple(strings(spec, "nodeSelector").items()),
-        bool(spec.get("schedulingGates")),
+        gates_of(obj),
         spec.get("nodeName"),
         status.get("phase"),
         scheduled.get("status"),
@@ -312,33 +309,6 @@ def _pool(labels: Mapping[str, str]) -> Pool | None:
     if slice_id is None:
         return legacy_pool(labels.get(NODE_POOL, ""), labels)
     return PoolKey(ClaimId(slice_id), int(attempt)) if is_count(attempt) and is_claim_id(slice_id) else None
-
-
-def cannot_be_scheduled(pod: Json) -> bool:
-    scheduled = condition(pod, "PodScheduled")
-    return (
-        pod.get("status", {}).get("phase") == "Pending"
-        and (scheduled.get("status"), scheduled.get("reason")) == ("False", "Unschedulable")
-        and not pod["spec"].get("schedulingGates")
-        and not pod["spec"].get("nodeName")
-        and "deletionTimestamp" not in pod["metadata"]
-    )
-
-
-def asks_us(pod: Json) -> bool:
-    """Return whether a pod requests chips of hosts that nobody has said it waits for, as of a TPUNodeGroup."""
-    waits_for_a_group = not GROUP_KEYS.isdisjoint(strings(pod["spec"], "nodeSelector"))
-    return chips_of(pod) > 0 and not opted_out(pod) and not waits_for_a_group
-
-
-def unserved(pod: Json) -> Unserved | None:
-    """Return why a v1 Pod gets no slice or does not ask for one, whatever its workload is; None: that says it."""
-    claims = claimed_chips(pod) if pod["spec"].get("resourceClaims") and not opted_out(pod) else ()
-    if claims and (cannot_be_scheduled(pod) or is_untried(pod)):
-        return Unserved(OwnerReason.NOT_SERVED, why_not_by_claims(claims))
-    if (group := awaited_group(pod)) and asks_us(pod):
-        return Unserved(OwnerReason.AWAITING_POD_GROUP, why_untried(pod, group))
-    return None
 
 
 def _is_ready(node: Json) -> bool:

@@ -8,7 +8,9 @@ from typing import Any
 
 from relay.objects import WorkloadName
 from relay.pod_status import status_of
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.wire.gangs import gates_of
 from tpu_slices.wire.leaders import LeaderOf
 
 Json = Mapping[str, Any]
@@ -26,6 +28,7 @@ def fields_of_pod(obj: Json, member: LeaderOf) -> dict[str, Any]:
         "node": None if has_ended(obj) else obj["spec"].get("nodeName"),
         "status": status_of(obj),
         "created": created_at(obj),
+        "gated": GANG in gates_of(obj),
     }
 
 

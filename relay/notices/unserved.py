@@ -30,7 +30,7 @@ import structlog
 
 from relay.events import unserved
 from relay.health import Health
-from relay.notices.unserved_pod import unserved_leader
+from relay.notices.unserved_pod import UnservedPod, unserved_leader
 from relay.objects import (
     Aside,
     Bookmarked,
@@ -42,7 +42,6 @@ from relay.objects import (
     Reference,
     Saw,
     Ticked,
-    UnservedPod,
 )
 from relay.translate import controller_of
 from tpu_slices.domain.model.reasons import OwnerReason

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
-from relay import translate
-from relay.objects import Leader, Reference, Unserved, UnservedPod
-from relay.translate import asks_us, cannot_be_scheduled, controller_of
+from relay.hosts import waiting
+from relay.hosts.waiting import asks_us, cannot_be_scheduled
+from relay.objects import Leader, Reference, Unserved
+from relay.translate import controller_of
 from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
 from tpu_slices.domain.model.reasons import OwnerReason
@@ -18,6 +20,19 @@ from tpu_slices.wire.tpu_objects import provisioned_by_gke
 from tpu_slices.wire.workloads import JOBSET_NAME, Json
 
 
+@dataclass(frozen=True, slots=True)
+class UnservedPod:
+    """A pod that is not scheduled, and requests TPU chips of nobody who is known to provision them."""
+
+    identity: str
+    owner: Reference
+    """What controls it, or its JobSet or LeaderWorkerSet; itself if nothing does."""
+    unserved: Unserved | None = None
+    """Why it gets no slice or does not ask for one, whatever its owner is; None: its owner says it."""
+    replicated_job: str = ""
+    """That of its JobSet which it is of."""
+
+
 def unserved(obj: Json, vendor: Vendor = GKE, serve: Collection[PodsOf] = ()) -> UnservedPod | None:
     """Return a v1 Pod as an UnservedPod; None if it is no such pod, one of a JobSet, or GKE provisions its node.
 
@@ -26,7 +41,7 @@ def unserved(obj: Json, vendor: Vendor = GKE, serve: Collection[PodsOf] = ()) ->
     metadata = obj["metadata"]
     if JOBSET_NAME in strings(metadata, "labels"):
         return None
-    why = translate.unserved(obj)
+    why = waiting.unserved(obj)
     waits = cannot_be_scheduled(obj) and asks_us(obj) if why is None else True
     claims = why is not None and why.reason is OwnerReason.NOT_SERVED
     if not waits or (vendor is GKE and not claims and _is_for_gke(obj)):

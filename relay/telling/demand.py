@@ -4,6 +4,8 @@
 |-----------------------------------------------------------|-------------|
 | was told as it is: at this generation, with these         | told        |
 | requests, and has waited since                            |             |
+| has no pod, of a gang, and was told likewise, as its pod  | told        |
+| asked or as its template does                             |             |
 | is of a Job of which nothing was ever told                | new         |
 | is of one that was told, but not since the last renewal   | to join it  |
 | is of one that the last renewal told, or of none that the | a renewal   |
@@ -75,7 +77,7 @@ class DemandTold:
         for leader in leaders:
             place = place_of(leader)
             known, last = told.waiting.get(place), told.renewals.get(place)
-            if known == (leader, basis) and place not in told.over:
+            if known is not None and place not in told.over and _says(known, leader, basis):
                 continue
             if last is None:
                 kind = found.new if place.job_index < slices.get(place.replicated_job, 0) else found.renewed
@@ -118,6 +120,11 @@ class DemandTold:
         """Record that no leader of a Job waits any more, and none came to hosts."""
         if (told := self._told.get(uid)) is not None and place in told.waiting:
             told.over.add(place)
+
+    def ended_but(self, uid: WorkloadUid, waiting: Collection[Place]) -> None:
+        """Record that none but these Jobs wait: those of a gang without pods do no longer than its leaders."""
+        if (told := self._told.get(uid)) is not None:
+            told.over |= told.waiting.keys() - waiting
 
     def listed(self, waiting: Callable[[WorkloadUid], Collection[Place]]) -> None:
         """Record that demand is listed: the functions forget what is not in the list."""
@@ -166,6 +173,11 @@ def _basis(workload: Workload, told: _Told) -> _Basis:
     """Return what leaders are told with: the same object as before if it is alike, as they may be thousands."""
     basis = _Basis(workload.ref.generation, workload.requests)
     return told.basis if told.basis == basis else basis
+
+
+def _says(known: _As, leader: WaitingLeader, basis: _Basis) -> bool:
+    """Return whether what was told of a Job says all of its leader: one without a pod adds nothing to one that has."""
+    return known.basis == basis and (leader.node_selector is None or known.leader == leader)
 
 
 def place_of(leader: WaitingLeader) -> Place:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from relay.agenda import Agenda, Demand, State, StillEnded, Timing
-from relay.cluster_cache import Awaited, ClusterCache, leaders_in_demand, mounted_volumes
+from relay.cluster_cache import Awaited, ClusterCache
+from relay.gangs.claims import has_gangs
 from relay.lookups.threads import Due, Mounted
 from relay.messages import parts_of, state_of
 from relay.objects import Leader, Pool, Workload
 from relay.telling.demand import DemandTold
+from relay.telling.leaders import leaders_in_demand, mounted_volumes
 from relay.telling.pacing import Pace
 from relay.telling.states import StatesTold, ToTell
 from tpu_slices.domain.model.facts import Fact, Family, SlicesWanted, WaitingLeader, WorkloadState
@@ -81,12 +83,14 @@ class Telling:
         """Record that a leader does not wait any more; `after`: as it is now, None: it is gone."""
         workload = self._cache.workload_of(before)
         place = workload.claimed(before.place) if workload is not None else before.place
-        if workload is None or place in self._cache.waiting(uid := workload.ref.owner.uid):
+        if workload is None or place in (waiting := self._cache.waiting(uid := workload.ref.owner.uid)):
             return
         if after is not None and self._cache.pools_at(after.node) and self._cache.on_hosts(after) is not None:
             self._demand.came(uid, place)
         else:
             self._demand.ended(uid, place)
+        if has_gangs(workload):
+            self._demand.ended_but(uid, waiting)
 
     def ended(self, leader: Leader, now: datetime) -> None:
         """Schedule what is to be told of the leader that leads a shared slice since another has ended, or is gone."""
@@ -179,13 +183,16 @@ class Telling:
         return self._paces.get(uid) or Pace(self._timing)
 
     def _gather(self, workload: Workload, now: datetime) -> None:
-        """Schedule a workload's demand: after `gather`, so that more leaders can join, or at once if all wait."""
+        """Schedule a workload's demand: after `gather`, so that more leaders can join, or at once if all wait.
+
+        Those of a gang whose slices stand are let go meanwhile, and nothing is told.
+        """
         demand = Demand(workload.ref.owner.uid)
         if (scheduled := self._agenda.get(demand)) is not None and scheduled <= now:
             return
         awaited = self._cache.awaits(workload)
         if awaited is not Awaited.NONE:
-            first = now if awaited is Awaited.ALL else now + self._timing.gather
+            first = now if awaited is Awaited.ALL and not has_gangs(workload) else now + self._timing.gather
             self._agenda.schedule(demand, max(first, self._succeeds_at(workload.ref.owner, now)))
 
     def _may_be_succeeded(self, owner: Owner, now: datetime) -> None:

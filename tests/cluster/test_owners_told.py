@@ -16,7 +16,8 @@ from relay.cluster_cache import ClusterCache
 from relay.connection import Connection
 from relay.health import Health
 from relay.notices.unserved import TOLD_AFTER, OwnersTold, PodEvent
-from relay.objects import Aside, Kind, Leader, Listed, Saw, Unparseable, UnservedPod, WatchEvent
+from relay.notices.unserved_pod import UnservedPod
+from relay.objects import Aside, Kind, Leader, Listed, Saw, Unparseable, WatchEvent
 from relay.watch import Patience, Watch
 from tests.builders import CLUSTER
 from tests.cluster.asking import LIVE, Json, done, path

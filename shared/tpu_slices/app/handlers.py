@@ -16,6 +16,7 @@ from datetime import datetime
 
 import structlog
 
+from tpu_slices.app.secrets import redacted
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
@@ -49,7 +50,6 @@ from tpu_slices.wire.messages import (
     decode_reconcile_request,
 )
 from tpu_slices.wire.operations import EndedOperation, ended_operation
-from tpu_slices.wire.secrets import redacted
 from tpu_slices.wire.topics import OPERATIONS, PROJECT_TICKS, Topic
 
 log = structlog.stdlib.get_logger()

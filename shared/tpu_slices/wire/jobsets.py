@@ -42,6 +42,12 @@ def is_served(obj: Json) -> bool:
     return bool(controller == JOBSET_CONTROLLER) and not opted_out(obj)
 
 
+def succeeded_of(obj: Json) -> frozenset[str]:
+    """Return the replicatedJobs of a JobSet of which Jobs have succeeded since it was last started."""
+    statuses: Iterable[Json] = (obj.get("status") or {}).get("replicatedJobsStatus") or ()
+    return frozenset(each["name"] for each in statuses if each.get("succeeded"))
+
+
 def is_of_a_job(pod: Json) -> bool:
     """Return whether the labels of a pod name its Job in a JobSet."""
     labels = strings(pod["metadata"], "labels")

@@ -9,7 +9,7 @@ from tpu_slices.domain.model.facts import TemplateRequest, WorkloadRef, Workload
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.planning.sharing import slices_of
-from tpu_slices.wire import jobs, jobsets, leader_worker_sets, node_groups, pods, workloads
+from tpu_slices.wire import gangs, jobs, jobsets, leader_worker_sets, node_groups, pods, workloads
 from tpu_slices.wire.workloads import OPTED_OUT, Json, opted_out
 
 OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
@@ -38,6 +38,8 @@ class Reader:
     may_have_asked: Callable[[Json], bool] = lambda _: False
     """Whether one that asks for no slice may have asked for some, before it was edited under its pods."""
     groups: Callable[[Json], int | None] = lambda _: None
+    succeeded: Callable[[Json], frozenset[str]] = lambda _: frozenset()
+    """The replicatedJobs of which Jobs have succeeded."""
     declared: Callable[[Json], NodeGroup | None] = lambda _: None
     """What an object declares that is the demand for a slice itself; None: pods are."""
 
@@ -104,15 +106,16 @@ READERS: Mapping[OwnerKind, Reader] = {
         Reader(
             OwnerKind.JOBSET,
             workloads.asks_for_tpu,
-            workloads.requests_of,
+            gangs.of_a_jobset(workloads.requests_of),
             jobsets.jobset_state,
             workloads.request_of_pod,
             jobsets.is_served,
+            succeeded=jobsets.succeeded_of,
         ),
         Reader(
             OwnerKind.JOB,
             jobs.asks_for_tpu,
-            jobs.requests_of,
+            gangs.of_a_job(jobs.requests_of),
             jobs.state_of,
             jobs.request_of_pod,
             jobs.is_served,
@@ -122,7 +125,7 @@ READERS: Mapping[OwnerKind, Reader] = {
         Reader(
             OwnerKind.LEADER_WORKER_SET,
             leader_worker_sets.asks_for_tpu,
-            leader_worker_sets.requests_of,
+            gangs.of_groups(leader_worker_sets.requests_of),
             leader_worker_sets.state_of,
             leader_worker_sets.request_of_pod,
             leader_worker_sets.is_served,

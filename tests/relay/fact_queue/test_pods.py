@@ -8,8 +8,8 @@ import pytest
 
 from relay import translate
 from relay.hosts.occupants import HostPod
-from relay.notices.unserved_pod import unserved
-from relay.objects import Kind, UnservedPod
+from relay.notices.unserved_pod import UnservedPod, unserved
+from relay.objects import Kind
 from tests.relay.closing import Site
 from tests.relay.objects import TOPOLOGY, Json, container, group_pod, job_pod, node, pod, single_pod
 from tests.relay.watched import Watched, demand, occupants, states

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpu_slices.wire.secrets import redacted
+from tpu_slices.app.secrets import redacted
 
 TOKEN = "abcdef.0123456789abcdef"
 tokens = st.from_regex(r"[a-z0-9]{6}\.[a-z0-9]{16}", fullmatch=True)

@@ -1,0 +1,119 @@
+"""Reads which gangs the claims of workloads are of, and what holds their pods, from Kubernetes' JSON. Pure.
+
+| a workload's annotation GANG | a pod template with chips is of the gang                                              |
+|------------------------------|---------------------------------------------------------------------------------------|
+| `all`, `true`                | `all`, with the others                                                                |
+| `replicatedjob`              | of its replicatedJob's name; of a Job or LeaderWorkerSet `all`                        |
+| `none`, `false`              | none                                                                                  |
+| is empty, or is not there    | `all` if the template has the label GANG: `true` or the scheduling gate GANG, or none |
+| is anything else             | it is refused, by a ValueError                                                        |
+
+What comes to be only after another replicatedJob is complete (`dependsOn`, however indirectly) cannot stand together
+with that: instead of `all` it is of `all after NAME`, of the last of these in the order of the spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.gangs import GANG, GangOf
+from tpu_slices.wire.workloads import Json, annotations_of, reading
+
+ALL = "all"
+"""The gang of all claims of a workload."""
+_VALUES: Mapping[str, GangOf | None] = {
+    **{each.value: each for each in GangOf},
+    "true": GangOf.ALL,
+    "false": GangOf.NONE,
+    "": None,
+}
+_SHOWN = 63
+"""Characters of what a tenant wrote."""
+
+Requests = Callable[[Json], tuple[TemplateRequest, ...]]
+
+
+def of_a_jobset(requests_of: Requests) -> Requests:
+    """Return what reads a JobSet's requests with the gangs that they are of."""
+
+    def requests(obj: Json) -> tuple[TemplateRequest, ...]:
+        found, asked = requests_of(obj), _asked(obj)
+        with reading("spec.replicatedJobs"):
+            jobs = obj["spec"].get("replicatedJobs") or ()
+            together = _together(jobs)
+            match asked:
+                case GangOf.ALL:
+                    gangs = together
+                case GangOf.REPLICATED_JOB:
+                    gangs = {name: name for name in together}
+                case GangOf.NONE:
+                    gangs = {}
+                case None:
+                    gangs = {job["name"]: together[job["name"]] for job in jobs if _asks(_template(job))}
+        return tuple(replace(each, gang=gangs.get(each.replicated_job, "")) for each in found)
+
+    return requests
+
+
+def of_a_job(requests_of: Requests) -> Requests:
+    """Return what reads a Job's request with the gang that it is of."""
+    return _of_one(requests_of, lambda obj: (obj["spec"]["template"],))
+
+
+def of_groups(requests_of: Requests) -> Requests:
+    """Return what reads a LeaderWorkerSet's request with the gang that it is of."""
+
+    def templates(obj: Json) -> tuple[Json, ...]:
+        template = obj["spec"]["leaderWorkerTemplate"]
+        return tuple(each for each in (template.get("leaderTemplate"), template["workerTemplate"]) if each is not None)
+
+    return _of_one(requests_of, templates)
+
+
+def _of_one(requests_of: Requests, templates: Callable[[Json], tuple[Json, ...]]) -> Requests:
+    def requests(obj: Json) -> tuple[TemplateRequest, ...]:
+        found, asked = requests_of(obj), _asked(obj)
+        with reading("spec"):
+            is_one = asked is not GangOf.NONE if asked else any(map(_asks, templates(obj)))
+        return tuple(replace(each, gang=ALL if is_one else "") for each in found)
+
+    return requests
+
+
+def gates_of(pod: Json) -> tuple[str, ...]:
+    """Return the names of the scheduling gates of a v1 Pod, or of a template."""
+    return tuple(str(each.get("name")) for each in pod["spec"].get("schedulingGates") or ())
+
+
+def _asked(obj: Json) -> GangOf | None:
+    """Return what a workload's annotation says; None: nothing."""
+    with reading("metadata"):
+        value = annotations_of(obj).get(GANG, "")
+    if value not in _VALUES:
+        wrong = f'metadata.annotations[{GANG}]: "{value[:_SHOWN]}" is not supported'
+        raise ValueError(f"{wrong}: set it to all (or true), replicatedjob, or none (or false)")
+    return _VALUES[value]
+
+
+def _asks(template: Json) -> bool:
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    return labels.get(GANG) == "true" or GANG in gates_of(template)
+
+
+def _template(replicated_job: Json) -> Json:
+    template: Json = replicated_job["template"]["spec"]["template"]
+    return template
+
+
+def _together(jobs: tuple[Json, ...]) -> Mapping[str, str]:
+    """Return the gang of each replicatedJob if all that can stand together do."""
+    names: list[str] = [job["name"] for job in jobs]
+    place = {name: index for index, name in enumerate(names)}
+    after: dict[str, int] = {}
+    for job in jobs:
+        known = [each for each in job.get("dependsOn") or () if each["name"] in after]
+        last = (place[each["name"]] if each["status"] == "Complete" else after[each["name"]] for each in known)
+        after[job["name"]] = max(last, default=-1)
+    return {name: ALL if last < 0 else f"{ALL} after {names[last][:_SHOWN]}" for name, last in after.items()}
