@@ -10,6 +10,7 @@ from tests.builders import a_request
 from tests.relay.objects import container
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, TemplateRequest
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.workloads import Json
 
@@ -40,7 +41,8 @@ def a_manifest(
         OwnerKind.POD: template["spec"],
     }
     exclusive = {_EXCLUSIVE[kind]: asked.exclusive_topology} if asked.exclusive_topology and kind in _EXCLUSIVE else {}
-    metadata = {"annotations": exclusive} if exclusive else {}
+    annotations = {**exclusive, **({GANG: asked.gang} if asked.gang else {})}
+    metadata = {"annotations": annotations} if annotations else {}
     return {"apiVersion": kind.api_version, "kind": kind.value, "metadata": metadata, "spec": specs[kind]}
 
 

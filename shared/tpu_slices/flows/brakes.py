@@ -88,7 +88,7 @@ def limited(
     brake, namespace = stored.value if stored else None, record.owner.namespace
     if brake is None or record.spec is None or not brake.stops(namespace):
         return None
-    chips = count(record, None, settings, deps, always=True)
+    chips = count(record, settings, deps, always=True)
     return Limited(why_not_bought(brake, namespace, record.spec.chips, chips.held) if chips.held else None, chips)
 
 

@@ -17,7 +17,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.planning.policy import Held, Room
-from tpu_slices.domain.records.gangs import bought, gang_key, reserved
+from tpu_slices.domain.records.gangs import reserved
 from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -44,38 +44,24 @@ class Counted:
     guards: tuple[Change, ...] = ()
 
 
-def count(
-    record: SliceRecord,
-    own: WorkloadRecord | None,
-    settings: ClusterSettings,
-    deps: ReconcileDeps,
-    *,
-    always: bool = False,
-) -> Counted:
+def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, *, always: bool = False) -> Counted:
     """Return the chips that all other pools hold, earlier ones of the slice too, if a limit applies, or always.
 
-    With those that are reserved for gangs of other workloads; what is bought for a gang is not reserved any more.
-    `own`: the slice's workload. The budget is read before the chips, so that a creation saved in between makes the
-    next one's save stale.
+    With those that are reserved for gangs of other workloads. The budget is read before the chips, so that a creation
+    saved in between makes the next one's save stale.
     """
-    cluster, namespace = settings.cluster, record.owner.namespace
+    cluster, namespace, uid = settings.cluster, record.owner.namespace, record.owner.uid
     if not (always or (record.wanted and settings.policy.counts(namespace))):
         return Counted()
     stored = deps.store.budget(cluster)
     now = deps.clock.now()
     before = stored.value if stored else Budget.of(cluster, now)
-    uid, bought_before = record.owner.uid, record.chips_bought
+    line, own = before.gangs, record.chips_bought
     held = Held(
-        in_namespace=deps.store.chips_bought(cluster, namespace)
-        - bought_before
-        + reserved(before.gangs, namespace, but=uid),
-        in_cluster=deps.store.chips_bought(cluster) - bought_before + reserved(before.gangs, but=uid),
+        in_namespace=deps.store.chips_bought(cluster, namespace) - own + reserved(line, namespace, but=uid),
+        in_cluster=deps.store.chips_bought(cluster) - own + reserved(line, but=uid),
     )
-    name = own.gang_of.get(record.replicated_job) if own is not None else None
-    chips = record.spec.chips if record.spec is not None else 0
-    line = bought(before.gangs, gang_key(uid, name), chips) if name is not None else before.gangs
-    after = replace(before, creations=before.creations + 1, gangs=line, changed_at=now)
-    return Counted(held, (Change(stored, after),))
+    return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))
 
 
 def counted(cluster: ClusterId, deps: ReconcileDeps) -> ClusterCount:

@@ -109,7 +109,7 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
     listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
     record = with_current_desire(counted, own.value if own else None, listed_at)
     record, why_stopped = stopped(record, workloads.get(record.owner.uid), deps)
-    chips, now = count(record, own.value if own else None, settings, deps), deps.clock.now()
+    chips, now = count(record, settings, deps), deps.clock.now()
     beside_it = Known(
         workloads=workloads,
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,

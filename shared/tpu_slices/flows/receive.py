@@ -28,7 +28,7 @@ from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, Cluster
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows.gangs import settle
+from tpu_slices.flows.gangs.settling import settle
 from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told

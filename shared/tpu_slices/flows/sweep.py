@@ -29,7 +29,7 @@ from tpu_slices.flows import slots
 from tpu_slices.flows.budget import counted, tell_waiting
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
-from tpu_slices.flows.gangs import settle_line
+from tpu_slices.flows.gangs.settling import settle_line
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.lists import ask_for_lists, ask_under_new_settings
 from tpu_slices.flows.mirror.listing import list_mirror

@@ -44,6 +44,7 @@ from tpu_slices.domain.model.slices import (
 from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.claims import Claim
+from tpu_slices.domain.records.gangs import Gang
 from tpu_slices.domain.records.hosts import MOST_BELIEVED, Asked, Hosts
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter
 from tpu_slices.domain.records.slices import SliceRecord
@@ -189,6 +190,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (WorkloadRecord, "announced_count"): _COUNT,
     (ConcurrencyLimiter, "limit"): _number(1_000),
     (Budget, "creations"): _number(_MOST // 2),
+    (Gang, "stuck_for"): Bound(lambda value: timedelta(0) <= value <= _MOST_TIME, f"at most {_MOST_TIME.days} days"),
 }
 
 

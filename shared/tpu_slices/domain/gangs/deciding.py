@@ -67,7 +67,7 @@ def decided(case: Case) -> Gang:
         return gang if gang.state is GangState.STANDS else _stands(gang, now)
     if gang.waits:
         why = next(_whys(case), None)
-        return replace(gang, reason=why[0], message=why[1]) if why is not None else _forms(gang, now)
+        return replace(gang, reason=why[0], message=why[1]) if why is not None else _timed(_forms(_untimed(gang), now), case)
     gang = _timed(gang if gang.forms else _forms(gang, now), case)
     if case.members.used:
         return gang
@@ -126,7 +126,7 @@ def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
                 f"{setting}: {needs} at once, and {free} of {allowed} are free. Nothing is bought until all fit",
             )
     if (before := _before(case, case.members.wants)) is not None:
-        yield Reason.GANG_WAITS, f"{_named(before, case)}, which is before it in line, lacks {_first_of(before, case)}"
+        yield Reason.GANG_WAITS, _behind(before, case, went_back=bool(gang.let_go))
 
 
 def _limits(case: Case) -> list[tuple[str, int, int]]:
@@ -158,6 +158,12 @@ def _first_of(before: InLine, case: Case) -> str:
     return next(each for each in before.lacks if each in case.members.wants | case.members.holds)
 
 
+def _behind(before: InLine, case: Case, *, went_back: bool) -> str:
+    """Return that a gang waits as another is before it in line; `went_back`: slices of it were let go for that."""
+    first = f"{_named(before, case)}, which is before it in line, lacks {_first_of(before, case)}"
+    return f"{first}: its slices that stood went back" if went_back else first
+
+
 def _timed(gang: Gang, case: Case) -> Gang:
     """Return the gang with its clock: how long what stands is held while others cannot be made."""
     if case.members.used or not case.members.standing:
@@ -185,16 +191,13 @@ def _yields_to(gang: Gang, case: Case) -> InLine | None:
 
 
 def _yielded(gang: Gang, before: InLine, case: Case) -> Gang:
-    who, pool = _named(before, case), _first_of(before, case)
-    message = f"{who}, which is before it in line, lacks {pool}"
-    let_go = f"{who}, which waits longer, lacks such" if case.members.standing else ""
-    told = f"{message}: its {len(case.members.standing)} slices went back" if let_go else message
+    let_go = f"{_named(before, case)}, which waits longer, lacks such" if case.members.standing else ""
     return replace(
         _untimed(gang),
         state=GangState.WAITS,
         state_since=case.now,
         reason=Reason.GANG_WAITS,
-        message=told,
+        message=_behind(before, case, went_back=bool(let_go)),
         let_go=let_go,
     )
 

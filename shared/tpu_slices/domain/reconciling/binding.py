@@ -16,7 +16,7 @@ from tpu_slices.domain.model.observations import (
     Running,
     Witness,
 )
-from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.reasons import LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
@@ -70,9 +70,9 @@ def bind(case: Situation) -> Bound:
     | is not needed any more, or not now                        | none                                                |
     | its slice has just failed, or was not used though ready   | none: why, and when the next is tried               |
     | another's pool has the name of its slice                  | none, says so; the next has another name            |
-    | is refused, or not allowed; a limit of chips says so only | none: why                                           |
-    | while its leader waits                                    |                                                     |
+    | is refused, or not allowed                                | none: why                                           |
     | is of a gang that waits                                   | none: GANG_WAITS, GANG_LET_GO, GANG_CANNOT_FIT      |
+    | exceeds a limit of chips, and its leader waits            | none: CHIP_LIMIT_REACHED                            |
     | failed before, and may not be tried yet                   | none: as before                                     |
     | no leader was lately seen to wait for it                  | none: DEMAND_STALE                                  |
     | every name was used                                       | none: ATTEMPTS_EXHAUSTED                            |
@@ -172,12 +172,13 @@ def _made(case: Situation) -> Arm:
     """Return what a claim without a slice says, however its last one ended: why it waits, or that a slice is made."""
     record = case.record
     refusal = refusal_of(record, case.settings, case.known.held, case.known.limited)
+    gang = case.gang if refusal is None or refusal.reason in LIMITED else None
+    if gang is not None and gang.waits and not case.run_given_up:
+        return Arm(gang.reason, gang.message, {"retry_at": gang.back_at, "blocked_settings_version": None})
     if refusal is not None and (refusal.reason is not Reason.CHIP_LIMIT_REACHED or not case.unawaited):
         return Arm(refusal.reason, refusal.message, {"retry_at": None, "blocked_settings_version": None})
     if case.run_given_up:
         return _rejected(Refusal(reason=Reason.PODS_DID_NOT_RUN, message=GIVEN_UP), case, "")
-    if (gang := case.gang) is not None and gang.waits:
-        return Arm(gang.reason, gang.message, {"retry_at": gang.back_at, "blocked_settings_version": None})
     if _has_to_wait(case):
         return Arm(record.reason, record.message)
     if not case.waiting or record.spec is None:

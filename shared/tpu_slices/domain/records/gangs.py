@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
@@ -75,7 +75,7 @@ class InLine:
     since: datetime
     """Its `Gang.since`."""
     chips: int
-    """Those that are reserved for it: it may buy them, and has not yet."""
+    """Those that are reserved for it: it may buy them, and had not when it was settled last, a minute ago."""
     lacks: tuple[str, ...] = ()
     """The capacity pools that could not provide slices of it."""
 
@@ -87,9 +87,3 @@ def gang_key(workload: WorkloadUid, name: str) -> GangKey:
 def reserved(line: Mapping[GangKey, InLine], namespace: str | None = None, but: WorkloadUid | None = None) -> int:
     """Return the chips that are reserved in a namespace, or in all of them, for gangs of other workloads than one."""
     return sum(each.chips for each in line.values() if each.workload != but and namespace in {None, each.namespace})
-
-
-def bought(line: Mapping[GangKey, InLine], key: GangKey, chips: int) -> Mapping[GangKey, InLine]:
-    """Return the line once chips are being bought that were reserved for a gang."""
-    own = line.get(key)
-    return line if own is None else {**line, key: replace(own, chips=max(0, own.chips - chips))}

@@ -99,7 +99,6 @@ def report(
 def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datetime) -> _Found:
     active, unreadable = jobset.state is WorkloadState.ACTIVE, slices.not_read.unreadable
     silence = relay_silence(queue.silent_since, now) if active and queue.silent_since else ""
-    heard_at = queue.silent_since or queue.heard_at
     records = sorted(slices.records, key=lambda record: (record.replicated_job, record.job_index))
     if active:
         records = [
@@ -107,8 +106,8 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
             for record in records
             if jobset.has(record.replicated_job, record.job_index) and _in_demand(record, jobset, queue, now)
         ]
-    told = {(record.phase, record.reason) for record in records}
     more = of_leaders(jobset, slices, queue, now) if active else slices.not_read.alike
+    told = {(record.phase, record.reason) for record in records}
     more = of_groups(jobset, len(records), {why: it for why, it in more.items() if why in told})
     waiting = [record for record in records if _is_waited_for(record, active=active)]
     groups = waits_of(waiting, queue, now, more)
@@ -117,17 +116,15 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
     if unreadable:
         groups = (unreadable_wait(unreadable, jobset.state_since), *groups)
     requested = len(records) + sum(more.values()) + len(unreadable)
-    ready = sum(record.reason in SERVED for record in records)
-    ready += sum(count for (_, reason), count in more.items() if reason in SERVED)
     return _Found(
         reason=reason_of_gangs(jobset, _reason(jobset, requested, groups, silence))
         if active
         else _idle(jobset, groups),
         requested=requested if active else max(requested, len(jobset.demand)),
-        ready=ready if active else 0,
+        ready=_ready(records, more) if active else 0,
         waits=groups,
         silence=silence,
-        as_of=as_of(heard_at, now) if active and heard_at else "",
+        as_of=as_of(heard_at, now) if active and (heard_at := queue.silent_since or queue.heard_at) else "",
         run_ends=run_ends(records) if active else "",
         served_since=None if more else max((record.since for record in records), default=None),
         costs=_costs(records, queue) if active else "",
@@ -139,6 +136,12 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
+
+
+def _ready(records: Iterable[SliceRecord], more: Mapping[tuple[Phase, Reason], int]) -> int:
+    """Return how many slices serve, of those that were read, and of the others."""
+    others = sum(count for (_, reason), count in more.items() if reason in SERVED)
+    return others + sum(record.reason in SERVED for record in records)
 
 
 def _surplus(jobset: WorkloadRecord, records: Sequence[SliceRecord], queue: QueueState, now: datetime) -> str:

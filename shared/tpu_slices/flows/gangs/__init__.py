@@ -1,0 +1,1 @@
+"""Gangs: what is decided for all of their claims at once, and saved."""
