@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import structlog
+from kubernetes.client import ApiClient
 from kubernetes.config import ConfigException
 
 from relay import cluster
@@ -25,6 +26,7 @@ from relay.agenda import SteadyClock, rising_pause
 from relay.connection import connect
 from relay.ending import end
 from relay.fact_queue import FactQueue
+from relay.gangs.opener import Opener
 from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
 from relay.lookups.threads import Lookups, VolumeLookups
@@ -37,6 +39,7 @@ from relay.node_groups.evictor import Evictor
 from relay.node_groups.keeper import NodeGroupKeeper
 from relay.node_groups.labeler import NodeLabeler
 from relay.node_patcher import NodePatcher
+from relay.notices.gangs import GangsTold
 from relay.notices.held_back import HeldBackTold
 from relay.notices.legacy_provisioner import TPU_OPERATOR, TPU_PROVISIONER, LegacyProvisionerCheck
 from relay.notices.pinning import PinningCheck
@@ -79,13 +82,10 @@ class Process:
         self._relay = Relay(queue, now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
         self._held_back = HeldBackTold(self._relay.held_back, calls, now)
-        patience = Patience(settings.watch_silence, time.monotonic)
-        sources = cluster.sources(api, hosts_in=settings.hosts_in, serves_pods=bool(settings.serve))
+        self._opener, self._gangs = Opener(calls, now, self._health), GangsTold(calls, now)
+        self._relay.gates.open, self._relay.gates.tell = self._opener.want, self._gangs.tell
         self._owners = OwnersTold(calls, now, self._health, self._relay.unserved, settings.vendor)
-        self._watches: list[Watch[Any, Any]] = [
-            *(Watch(source, self._relay.put, patience, chance) for source in sources),
-            Watch(cluster.unscheduled(api, settings.vendor, settings.serve), self._owners.put, patience, chance),
-        ]
+        self._watches = self._watches_of(settings, api, chance)
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._keeper = NodeGroupKeeper(self._relay.groups_not_held, calls, now)
         self._evictor = Evictor(self._relay.needed_evictions, calls, self._relay.evicted)
@@ -104,6 +104,15 @@ class Process:
         self._over = threading.Event()
         self._broken = False
 
+    def _watches_of(self, settings: Settings, api: ApiClient, chance: random.Random) -> list[Watch[Any, Any]]:
+        patience = Patience(settings.watch_silence, time.monotonic)
+        sources = cluster.sources(api, hosts_in=settings.hosts_in, serves_pods=bool(settings.serve))
+        unscheduled = cluster.unscheduled(api, settings.vendor, settings.serve)
+        return [
+            *(Watch(source, self._relay.put, patience, chance) for source in sources),
+            Watch(unscheduled, self._owners.put, patience, chance),
+        ]
+
     def run(self) -> int:
         """Run until a signal or until a part fails; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -111,7 +120,7 @@ class Process:
         parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_looks]
         parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
         parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run, self._pinning.run]
-        parts += [self._held_back.run, self._mirror.run]
+        parts += [self._held_back.run, self._mirror.run, self._opener.run, self._gangs.run]
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -153,6 +162,8 @@ class Process:
             self._legacy_check.stop,
             self._pinning.stop,
             self._held_back.stop,
+            self._opener.stop,
+            self._gangs.stop,
             self._mirror.stop,
             self._owners.stop,
             *(watch.stop for watch in self._watches),

@@ -21,6 +21,7 @@ from relay.objects import WORKLOADS, Aside, Kind, Known, Pool, Workload, Workloa
 from relay.pods.reading import pod_of_a_group, pod_of_a_job
 from relay.watch import Response, Source
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.ports.errors import Permanent, Temporary
@@ -267,6 +268,22 @@ class Cluster:
                 if error.status != NOT_FOUND:
                     raise
                 self.post(event)
+
+    def open_pod(self, namespace: str, name: str, uid: str) -> None:
+        """Remove the scheduling gate of gangs from a pod; that it has none, or is gone, is ignored.
+
+        With another UID it is another pod, of which the API server refuses the patch.
+        """
+        gates = [{"$patch": "delete", "name": GANG}]
+        with converted_errors(NOT_FOUND, CONFLICT):
+            self._core.patch_namespaced_pod(
+                name,
+                namespace,
+                {"metadata": {"uid": uid}, "spec": {"schedulingGates": gates}},
+                _content_type="application/strategic-merge-patch+json",
+                _request_timeout=TIMEOUTS,
+                _preload_content=False,
+            )
 
     def patch_node(self, node: str, patch: Mapping[str, Any]) -> None:
         """Send a JSON merge patch of a Node. A conflict or a missing Node is ignored: the watch of nodes shows both."""

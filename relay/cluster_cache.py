@@ -10,8 +10,9 @@ from enum import Enum, auto
 from itertools import chain, groupby
 from operator import attrgetter
 
-from relay.gangs.claims import claims_of, gangs_of
+from relay.hosts.claims import claims_of, gangs_of
 from relay.hosts.followers import Followers
+from relay.hosts.held import HeldPods
 from relay.hosts.index import HostIndex
 from relay.hosts.leader_index import LeaderIndex
 from relay.hosts.occupants import is_controlled, is_live, occupant_of
@@ -20,6 +21,7 @@ from relay.objects import (
     WORKLOADS,
     Follower,
     Host,
+    JobPod,
     Kind,
     Known,
     Leader,
@@ -52,12 +54,13 @@ class ClusterCache:
     """Objects by identity, with indexes from one kind to another."""
 
     def __init__(self, cluster: ClusterId) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._workloads: dict[str, Workload] = {}
         self._aside: dict[str, Workload] = {}
         """Those that request no TPU, and were never seen to; nothing is told of them."""
         self.leaders = LeaderIndex()
         self.followers = Followers()
+        self.held = HeldPods()
         self.lacking_since: dict[str, datetime | None] = {}
         """Since when some pods of a Job whose pods all ran do not, by the pod of its occupant; None: all do."""
         self.hosts = HostIndex()
@@ -92,8 +95,10 @@ class ClusterCache:
                 self._unparseable.pop(seen.ref.owner.uid, None)
             case Leader():
                 before = self.leaders.put(seen)
+                self.held.saw(seen)
             case Follower():
                 before = self.followers.put(seen)
+                self.held.saw(seen)
             case Host():
                 before = self.hosts.put(seen)
             case Unparseable():
@@ -135,7 +140,10 @@ class ClusterCache:
                 return workload
             case Kind.LEADERS | Kind.UNINDEXED | Kind.GROUP_LEADERS:
                 self.lacking_since.pop(identity, None)
-                return self.leaders.drop(identity) or self.followers.drop(identity)
+                pod = self.leaders.drop(identity) or self.followers.drop(identity)
+                if pod is not None:
+                    self.held.lost(pod)
+                return pod
             case Kind.HOSTS:
                 return self.hosts.drop(identity)
 
@@ -152,6 +160,15 @@ class ClusterCache:
 
     def workload(self, uid: WorkloadUid) -> Workload | None:
         return self._workloads.get(uid)
+
+    def named(self, name: WorkloadName) -> Workload | None:
+        """Return the workload that has a name."""
+        return self._workloads.get(self._uids.get(name, ""))
+
+    def is_unparseable(self, pod: JobPod) -> bool:
+        """Return whether the object of a pod's workload may be one that could never be parsed."""
+        uid, kind = pod.workload_uid, pod.workload.kind
+        return uid in self._unparseable if uid else kind in {WORKLOADS[each] for each in self._unparseable.values()}
 
     def workload_of(self, leader: Leader) -> Workload | None:
         """Return a leader's workload, by name; None for a pod that is left over from an earlier one of that name."""
@@ -346,7 +363,7 @@ class ClusterCache:
         if isinstance(pool, PoolKey):
             return pool
         workload = self.maker(pool)
-        job = job_named(pool.job, self._cluster, workload.ref, workload.requests) if workload else None
+        job = job_named(pool.job, self.cluster, workload.ref, workload.requests) if workload else None
         return PoolKey(claim_id(job), 0) if job else None
 
     def legacy_pool(self, key: PoolKey) -> Pool | None:
@@ -358,7 +375,7 @@ class ClusterCache:
         known = next((pool for pool in legacy if self.key_of(pool) == key), None)
         if known is not None:
             return known
-        return None if any(may_be_of(pool, key.slice_id, self._cluster) for pool in legacy) else key
+        return None if any(may_be_of(pool, key.slice_id, self.cluster) for pool in legacy) else key
 
 
 def may_be_of(pool: LegacyPool, slice_: ClaimId, cluster: ClusterId) -> bool:

@@ -42,7 +42,12 @@ _AS_TPU_PROVISIONER: Mapping[Reason, str] = MappingProxyType(
 """Reasons for which TPU Provisioner has a name, so that existing alerts still match; others keep their own."""
 
 _UNSERVED: Mapping[OwnerReason, str] = MappingProxyType(
-    {OwnerReason.NOT_SERVED: "not-served", OwnerReason.AWAITING_POD_GROUP: "pod-group"}
+    {
+        OwnerReason.NOT_SERVED: "not-served",
+        OwnerReason.AWAITING_POD_GROUP: "pod-group",
+        OwnerReason.GANG_NOT_HELD: "gang-not-held",
+        OwnerReason.NOT_IN_GANG: "not-in-gang",
+    }
 )
 """How the names of these Events end."""
 

@@ -94,6 +94,11 @@ class FactQueue:
     def complete(self) -> bool:
         return self._watches.complete
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether a list is lacking, or a watch failed and was not resumed yet."""
+        return self._watches.interrupted or not self._watches.complete
+
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str, now: datetime) -> None:
         """Record a whole list: objects that it lacks are gone."""
         present = {each.identity for each in seen}

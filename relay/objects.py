@@ -116,8 +116,8 @@ class Workload:
     """When, by the API server that took it; None: that is not said."""
     leader: Leader | None = None
     """Of a pod by itself: what it is as its own leader."""
-    succeeded: frozenset[str] = frozenset()
-    """Of a JobSet: the replicatedJobs of which Jobs have succeeded since it was last started."""
+    succeeded: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Of a JobSet: how many Jobs have succeeded since it was last started, by replicatedJob, where some have."""
     sharing: frozenset[str] = field(init=False, repr=False, compare=False)
     """The replicatedJobs whose Jobs share a slice: it follows from `requests`, and is asked for with each event."""
 

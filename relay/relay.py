@@ -26,6 +26,7 @@ import structlog
 
 from relay.agenda import Subject
 from relay.fact_queue import FactQueue
+from relay.gangs.gates import Gates
 from relay.health import Health
 from relay.lookups.threads import VOLUMES_AGAIN_AFTER, Done, Due, LookedUp, lacks_volumes, without_unknown
 from relay.lookups.users import PodsOn
@@ -110,6 +111,8 @@ class Relay:
         self._post = post
         self.nodes_expected: Callable[[NodesExpected], None] = lambda _: None
         """Called about nodes that are expected, by any thread."""
+        self.gates = Gates(queue)
+        """Owned as the fact queue is, but for what is set once at the start."""
         self._unknown: dict[Subject, Due] = {}
         self._complete = threading.Event()
         self._stopping = threading.Event()
@@ -176,6 +179,7 @@ class Relay:
         """Handle the events that wait, for the first at most so many seconds, and post the facts that are due."""
         self._take_events(at_most)
         self._publish(self._queue.due(self._now()))
+        self.gates.turn(self._now())
 
     def _end(self) -> None:
         """Post what is left; what is still unknown after a while is left out."""
@@ -241,10 +245,14 @@ class Relay:
                 for each in listed:
                     _log_parse_error(each)
                 self._queue.listed(kind, listed, version, now)
+                for each in listed:
+                    self.gates.saw(each, now)
             case Saw(kind, seen, version):
                 _log_parse_error(seen)
                 self._queue.bookmarked(kind, version, now)
+                new = isinstance(seen, Leader) and self._queue.cache.leaders.get(seen.identity) is None
                 self._queue.saw(seen, now)
+                self.gates.saw(seen, now, new=new)
             case Lost(kind, identity, version, last, deleted):
                 self._queue.bookmarked(kind, version, now)
                 final = last if isinstance(last, Workload) else None
@@ -253,7 +261,7 @@ class Relay:
                 self._queue.bookmarked(kind, version, now)
 
     def _pause(self) -> float:
-        due = self._queue.next_due()
+        due = min(filter(None, (self._queue.next_due(), self.gates.next_due())), default=None)
         return LONGEST if due is None else min(LONGEST, max(SHORTEST, (due - self._now()).total_seconds()))
 
 

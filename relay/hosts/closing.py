@@ -252,6 +252,11 @@ class Closing:
                 if not lacks or self.cordons.is_closed(host, now):
                     yield host, _patch(host, None, asked.host_key if lacks else "")
 
+    def withholds(self, pool: Pool, host: Host) -> bool:
+        """Return whether the latest question about a pool keeps new pods off a host: it is closed, or gets a key."""
+        asked = self._asked.get(pool)
+        return asked is not None and asked.progress is not Progress.DECLINED and asked.closes(host)
+
     def closes(self, pool: Pool) -> bool:
         """Return whether the latest question closes the hosts of a pool."""
         asked = self._asked.get(pool)

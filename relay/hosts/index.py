@@ -22,6 +22,7 @@ class HostIndex:
         self._hosts: dict[str, Host] = {}
         self._nodes: defaultdict[Pool, set[str]] = defaultdict(set)
         self._made_for: defaultdict[Maker, set[str]] = defaultdict(set)
+        self._keyed: defaultdict[str, set[str]] = defaultdict(set)
         self._unlabeled: set[str] = set()
 
     def put(self, host: Host) -> Host | None:
@@ -30,6 +31,7 @@ class HostIndex:
         self._hosts[host.node] = host
         self._nodes[host.pool].add(host.node)
         self._made_for[_maker(host)].add(host.node)
+        self._keyed[host.key].add(host.node)
         if host.unlabeled is not None:
             self._unlabeled.add(host.node)
         return before
@@ -40,6 +42,7 @@ class HostIndex:
         if host is not None:
             discard(self._nodes, host.pool, node)
             discard(self._made_for, _maker(host), node)
+            discard(self._keyed, host.key, node)
             self._unlabeled.discard(node)
         return host
 
@@ -62,6 +65,10 @@ class HostIndex:
         """Return the pools with hosts that were made for a workload."""
         nodes = (*self._made_for.get(uid, ()), *self._made_for.get(name, ()))
         return frozenset(self._hosts[node].pool for node in nodes)
+
+    def keyed(self, key: str) -> frozenset[Pool]:
+        """Return the pools with hosts that carry a key."""
+        return frozenset(self._hosts[node].pool for node in self._keyed.get(key, ()) if key)
 
     def legacy_pools(self, name: WorkloadName) -> frozenset[Pool]:
         """Return the legacy pools with hosts that were made for a JobSet of this name."""

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from relay.agenda import Agenda, Demand, State, StillEnded, Timing
 from relay.cluster_cache import Awaited, ClusterCache
-from relay.gangs.claims import has_gangs
+from relay.hosts.claims import has_gangs
 from relay.lookups.threads import Due, Mounted
 from relay.messages import parts_of, state_of
 from relay.objects import Leader, Pool, Workload

@@ -79,6 +79,7 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "nodes_of": lambda calls: calls.nodes_of(PoolKey(ClaimId("tpu-llama-0-aaaaaaaaaaaaa"), 1)),
     "workload_named": lambda calls: calls.workload_named(WorkloadName("default", "llama")),
     "chip_pods_on": lambda calls: calls.chip_pods_on("host", exactly=True),
+    "open_pod": lambda calls: calls.open_pod("default", "llama-0", "u-1"),
     "patch_node": lambda calls: calls.patch_node("host", {"metadata": {"labels": {"marked": "true"}}}),
 }
 """One of each kind of the relay's calls."""

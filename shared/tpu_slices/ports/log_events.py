@@ -75,6 +75,10 @@ class LogEvent(StrEnum):
     OWNER_UNKNOWN = "owner.unknown"
     HELD_BACK_TOLD = "held_back.told"  # that a workload changes too often, and waits for that
     HELD_BACK_FAILED = "held_back.failed"
+    GANG_OPENED = "gang.opened"  # the slices of a gang stand, and its pods are let go
+    GANG_OPEN_FAILED = "gang.open_failed"  # they could not be let go; tried again
+    GANG_TOLD = "gang.told"  # that pods are of no gang, or that nothing holds those of one
+    GANG_TELL_FAILED = "gang.tell_failed"
     PINNING_UNKNOWN = "pinning.unknown"  # by what pods are kept to the hosts that are meant for them
     MIRROR_LISTED = "mirror.listed"
     MIRROR_OFF = "mirror.off"  # its kinds are not installed, or may not be written

@@ -19,6 +19,8 @@ from tpu_slices.wire.workloads import (
 )
 
 JOBSET_CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
+RESTART_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+"""The label of pods that says how often all of their JobSet had been started anew when they were made."""
 
 
 def jobset_state(obj: Json) -> WorkloadState:
@@ -42,10 +44,10 @@ def is_served(obj: Json) -> bool:
     return bool(controller == JOBSET_CONTROLLER) and not opted_out(obj)
 
 
-def succeeded_of(obj: Json) -> frozenset[str]:
-    """Return the replicatedJobs of a JobSet of which Jobs have succeeded since it was last started."""
+def succeeded_of(obj: Json) -> Mapping[str, int]:
+    """Return how many Jobs have succeeded since a JobSet was last started, by replicatedJob, where some have."""
     statuses: Iterable[Json] = (obj.get("status") or {}).get("replicatedJobsStatus") or ()
-    return frozenset(each["name"] for each in statuses if each.get("succeeded"))
+    return {each["name"]: each["succeeded"] for each in statuses if each.get("succeeded")}
 
 
 def is_of_a_job(pod: Json) -> bool:

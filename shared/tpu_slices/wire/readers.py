@@ -38,8 +38,8 @@ class Reader:
     may_have_asked: Callable[[Json], bool] = lambda _: False
     """Whether one that asks for no slice may have asked for some, before it was edited under its pods."""
     groups: Callable[[Json], int | None] = lambda _: None
-    succeeded: Callable[[Json], frozenset[str]] = lambda _: frozenset()
-    """The replicatedJobs of which Jobs have succeeded."""
+    succeeded: Callable[[Json], Mapping[str, int]] = lambda _: {}
+    """How many Jobs have succeeded, by replicatedJob, where some have."""
     declared: Callable[[Json], NodeGroup | None] = lambda _: None
     """What an object declares that is the demand for a slice itself; None: pods are."""
 

@@ -183,6 +183,7 @@ class OwnerReason(StrEnum):
     NOT_SERVED = "NotServed"  # nothing here makes slices for its kind, or for its templates
     AWAITING_POD_GROUP = "AwaitingPodGroup"  # the scheduler tries none of them before others exist
     GANG_NOT_HELD = "GangNotHeld"  # of a gang, and nothing holds them until the slices of all stand
+    NOT_IN_GANG = "NotInGang"  # of no gang, and the scheduling gate of gangs held them until it was taken off
 
 
 class WorkloadReason(StrEnum):

@@ -1,36 +1,12 @@
 """Claims of a gang wait as soon as one leader of it does, whether or not they have pods."""
 
-from typing import Any
-
 import pytest
 
-from tests.relay.objects import Json, bound_pod, jobset, pod, replicated_job
+from tests.relay.gangs.objects import gang, gated, opened
+from tests.relay.objects import bound_pod, jobset, replicated_job
 from tests.relay.watched import Watched, demand
 from tpu_slices.domain.model.facts import Family, Reach, SlicesWanted, WaitingLeader
 from tpu_slices.domain.model.gangs import GANG
-
-ALL = {"annotations": {GANG: "all"}}
-GATED: Json = {
-    "phase": "Pending",
-    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}],
-}
-
-
-def gated(index: int = 0, *gates: str, **parts: Any) -> Json:
-    """Return a leader pod that gates hold, by default that of gangs."""
-    held = {"schedulingGates": [{"name": each} for each in gates or (GANG,)]}
-    return pod(index, **{**parts, "spec": held | parts.get("spec", {})}, status=GATED)
-
-
-def opened(index: int = 0, **parts: Any) -> Json:
-    """Return such a pod without gates, which the scheduler has not tried yet."""
-    return pod(index, **parts, status=GATED)
-
-
-def gang(replicas: int = 3, **parts: Any) -> Json:
-    return jobset(
-        metadata=ALL, spec={"replicatedJobs": [replicated_job(replicas=replicas)], **parts.pop("spec", {})}, **parts
-    )
 
 
 def wanted(watched: Watched) -> list[WaitingLeader]:
