@@ -1,3 +1,4 @@
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,6 +114,12 @@ def test_groups_are_a_gang_whichever_template_is_held() -> None:
     obj = leader_worker_set()
     obj["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"] |= GATE
     assert [each.gang for each in READERS[OwnerKind.LEADER_WORKER_SET].requests(obj)] == ["all"]
+
+
+def test_an_annotation_that_would_say_more_of_a_gang_is_refused_with_its_field() -> None:
+    more = f"{GANG}-min"
+    with pytest.raises(ValueError, match=re.escape(f"metadata.annotations[{more}] is not supported: remove it")):
+        gangs(of_one(), annotations={GANG: "all", more: "3"})
 
 
 def test_another_value_of_the_annotation_is_refused_with_the_field_and_the_values() -> None:

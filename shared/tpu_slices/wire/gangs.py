@@ -7,6 +7,7 @@
 | `none`, `false`              | none                                                                                  |
 | is empty, or is not there    | `all` if the template has the label GANG: `true` or the scheduling gate GANG, or none |
 | is anything else             | it is refused, by a ValueError                                                        |
+| is beside one like `GANG-…`  | the same: none says more of a gang, as how many of its slices are enough              |
 
 What comes to be only after another replicatedJob is complete (`dependsOn`, however indirectly) cannot stand together
 with that: instead of `all` it is of `all after NAME`, of the last of these in the order of the spec.
@@ -90,7 +91,10 @@ def gates_of(pod: Json) -> tuple[str, ...]:
 def _asked(obj: Json) -> GangOf | None:
     """Return what a workload's annotation says; None: nothing."""
     with reading("metadata"):
-        value = annotations_of(obj).get(GANG, "")
+        annotations = annotations_of(obj)
+    value, more = annotations.get(GANG, ""), sorted(key for key in annotations if key.startswith(f"{GANG}-"))
+    if more:
+        raise ValueError(f"metadata.annotations[{more[0][: 2 * _SHOWN]}] is not supported: remove it")
     if value not in _VALUES:
         wrong = f'metadata.annotations[{GANG}]: "{value[:_SHOWN]}" is not supported'
         raise ValueError(f"{wrong}: set it to all (or true), replicatedjob, or none (or false)")
