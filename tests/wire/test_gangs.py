@@ -71,6 +71,14 @@ def test_what_has_no_chips_is_of_no_gang() -> None:
     assert gangs(of_one("a"), replicated_job("cpu", containers=[container(0)]), **asking("all")) == {"a": "all"}
 
 
+@pytest.mark.parametrize("pods", [2, 1])
+def test_what_nobody_leads_is_of_no_gang_as_no_slice_is_made_for_it(pods: int) -> None:
+    apart = of_one("b")
+    apart["template"]["spec"] |= {"completionMode": "NonIndexed", "parallelism": pods, "completions": pods}
+    assert gangs(of_one("a"), apart, **asking("all")) == {"a": "all", "b": ""}
+    assert gangs(of_one("a"), apart, **asking("replicatedjob")) == {"a": "a", "b": ""}
+
+
 def test_what_comes_after_another_is_ready_stands_with_that() -> None:
     assert gangs(of_one("a"), after("b", "a", "Ready"), **asking("all")) == {"a": "all", "b": "all"}
 
