@@ -51,5 +51,5 @@ def why_untried(pod: Json, group: str) -> str:
     return (
         f"no scheduler has tried its pods: they are of PodGroup {group}, and none is tried before the PodGroup exists "
         "and as many of its pods as its spec.schedulingPolicy.gang.minCount: set that to the number of pods that exist "
-        f"before one of them is scheduled{instead}"
+        f"before one of them is scheduled{instead}, or have no PodGroup made for them (feature gate WorkloadWithJob)"
     )

@@ -4,7 +4,7 @@
 |---------------------------------------------------------------------|-----------------------------------------------|
 | has opted out, or selects hosts that GKE provisions                 | never (`unserved_pod.unserved`)               |
 | claims chips as devices (DRA), of whatever kind                     | that no slice is made for claims              |
-| is kept by a PodGroup from being tried                              | what it waits for (`relay.pod_groups`)        |
+| is kept by a PodGroup from being tried, for a minute                | what it waits for (`relay.pod_groups`)        |
 | else is of a workload that is served                                | in the reports of that workload               |
 | is one for which the cluster autoscaler adds nodes                  | not before it had `HELP_WITHIN` to do so      |
 | every other                                                         | after `TOLD_AFTER`, by an Event on its owner  |
@@ -57,6 +57,8 @@ Json = Mapping[str, Any]
 PodEvent = Delivery[Aside, UnservedPod]
 
 TOLD_AFTER = timedelta(minutes=5)
+UNTRIED_FOR = timedelta(minutes=1)
+"""How long a pod of a PodGroup has to be untried until that is told: nobody makes nodes for it meanwhile."""
 AGAIN_AFTER = timedelta(minutes=30)
 """The API server keeps an Event for an hour after its last change, by default."""
 HELP_WITHIN = timedelta(minutes=30)
@@ -68,6 +70,8 @@ _REPLICA_SET = ("apps/v1", "ReplicaSet")
 _SERVED = {(kind.api_version, kind.value): kind for kind in set(OwnerKind) - {OwnerKind.TPU_NODE_GROUP, OwnerKind.POD}}
 """The kinds of which an object itself says whether it is served: a pod has said so when its owner is told."""
 _WHAT = {OwnerReason.NOT_SERVED: "gets no slice", OwnerReason.AWAITING_POD_GROUP: "waits"}
+_PATIENCE = {OwnerReason.AWAITING_POD_GROUP: UNTRIED_FOR}
+"""How long pods have to wait until their owner is told, by the reason; `TOLD_AFTER` else."""
 _Told = tuple[Reference, OwnerReason]
 
 
@@ -126,7 +130,7 @@ class UnservedPods:
             found[pod.owner, pod.unserved.reason if pod.unserved else OwnerReason.NOT_SERVED].append((pod, since))
         self._not_before = {told: time for told, time in self._not_before.items() if told in found}
         waiting = (_waiting(*told, pods) for told, pods in found.items() if self._not_before.get(told, now) <= now)
-        return [each for each in waiting if each.since + TOLD_AFTER <= now]
+        return [each for each in waiting if each.since + _PATIENCE.get(each.reason, TOLD_AFTER) <= now]
 
 
 def _waiting(owner: Reference, reason: OwnerReason, pods: Sequence[tuple[UnservedPod, datetime]]) -> Waiting:

@@ -66,6 +66,7 @@ def answers(plan: dict[str, Any]) -> Iterator[str]:
         yield ", ".join([*(f"{count} {each}{'s' * (count != 1)}" for each, count in counts.items()), *price])
     yield from (f"{reason}: {message}" for reason, message in reasons(plan))
     yield from (f"invalid: {each['message']}" for each in plan["invalid"])
+    yield from (each["message"] for each in plan["gangs"])
     yield from plan["notifications"]
     yield from (f"warning: {each}" for each in plan["warnings"])
 

@@ -10,7 +10,7 @@ from tests.examples.answers import EXAMPLES, PLANNED, REFUSED, answers, planned,
 from tests.examples.texts import has, texts_of
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices_cli import placeholders
-from tpu_slices_cli.applied import caveats, creation, queues, waits
+from tpu_slices_cli.applied import caveats, creation, gangs, queues, waits
 from tpu_slices_cli.plan import INVALID
 from tpu_slices_cli.plan import REFUSED as A_JOB_REFUSED
 from tpu_slices_cli.skipping import SkipReason
@@ -18,7 +18,6 @@ from tpu_slices_cli.skipping import SkipReason
 NO_MANIFEST = {
     Reason.PURCHASES_STOPPED: "an operator has to confirm what is missing",
     Reason.CHIP_LIMIT_REACHED: "others hold the chips",
-    Reason.GANG_CANNOT_FIT: "the policy limits chips",
     Reason.PODS_NOT_PINNED: "the cluster pins no pods",
     Reason.CLUSTER_RETIRED: "the cluster buys nothing any more",
     Reason.LEADER_UNSCHEDULABLE: "the slice was ready first",
@@ -27,9 +26,13 @@ NO_MANIFEST = {
     SkipReason.REQUESTS_NO_TPU: "nothing is refused",
 }
 """Reasons that no manifest has by itself, and why."""
-TELLING = (creation, queues, waits, caveats, placeholders)
+TELLING = (creation, queues, waits, caveats, gangs, placeholders)
 """What warns of manifests, or finds them invalid."""
 NO_EXAMPLE = {
+    "… … of its … slices … refused, so that none is made": "an example is planned or refused as a whole",
+    "…: nothing holds its pods until all of its slices stand, as neither the admission policy nor the webhook is in "
+    "force: they start as slices come (GangNotHeld). Have the operator of the cluster apply one, or add … to its pod "
+    "templates": "that neither is in force is known of clusters that have a relay",
     "no zone": "each accelerator that has rows of zones is offered in one",
     "LocalQueue …, or what it leads to": "Kueue's webhook would not take such a queue",
     "line … has the placeholder …: fill it in first…": "the file is no YAML before",

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -70,6 +71,14 @@ def test_what_has_no_chips_is_of_no_gang() -> None:
     assert gangs(of_one("a"), replicated_job("cpu", containers=[container(0)]), **asking("all")) == {"a": "all"}
 
 
+@pytest.mark.parametrize("pods", [2, 1])
+def test_what_nobody_leads_is_of_no_gang_as_no_slice_is_made_for_it(pods: int) -> None:
+    apart = of_one("b")
+    apart["template"]["spec"] |= {"completionMode": "NonIndexed", "parallelism": pods, "completions": pods}
+    assert gangs(of_one("a"), apart, **asking("all")) == {"a": "all", "b": ""}
+    assert gangs(of_one("a"), apart, **asking("replicatedjob")) == {"a": "a", "b": ""}
+
+
 def test_what_comes_after_another_is_ready_stands_with_that() -> None:
     assert gangs(of_one("a"), after("b", "a", "Ready"), **asking("all")) == {"a": "all", "b": "all"}
 
@@ -113,6 +122,12 @@ def test_groups_are_a_gang_whichever_template_is_held() -> None:
     obj = leader_worker_set()
     obj["spec"]["leaderWorkerTemplate"]["workerTemplate"]["spec"] |= GATE
     assert [each.gang for each in READERS[OwnerKind.LEADER_WORKER_SET].requests(obj)] == ["all"]
+
+
+def test_an_annotation_that_would_say_more_of_a_gang_is_refused_with_its_field() -> None:
+    more = f"{GANG}-min"
+    with pytest.raises(ValueError, match=re.escape(f"metadata.annotations[{more}] is not supported: remove it")):
+        gangs(of_one(), annotations={GANG: "all", more: "3"})
 
 
 def test_another_value_of_the_annotation_is_refused_with_the_field_and_the_values() -> None:

@@ -95,6 +95,8 @@ def _show(planned: Plan, cluster: PlannedCluster, notified: Sequence[str]) -> No
         echo(BY_DEFAULT, err=True)
     if planned.slices:
         _show_slices(planned, cluster)
+        for gang in planned.gangs:
+            echo(f"{gang['message']}.")
         for line in notified:
             echo(line)
     elif planned.skipped:

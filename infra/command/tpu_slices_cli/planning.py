@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,10 +14,11 @@ from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.costs import Price, price_of
+from tpu_slices.domain.planning.gangs import GangSize
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.reach import unjudged
 from tpu_slices.domain.planning.sharing import slices_of
-from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, scatters, spec_for
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, gangs_of, scatters, spec_for
 from tpu_slices.domain.reconciling.refusals import not_together
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.ports.backend import PoolOrder
@@ -24,11 +26,12 @@ from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import READERS, Reader, reader_of
 from tpu_slices.wire.tpu_objects import name_of, provisioned_by_gke, requests_chips
 from tpu_slices_cli.applied.caveats import caveats, ends, scattering, unoffered
-from tpu_slices_cli.applied.creation import refused_on_creation
+from tpu_slices_cli.applied.creation import check_creation
+from tpu_slices_cli.applied.gangs import as_meant, gangs_in, go_wrong, never_together
 from tpu_slices_cli.applied.pods import ByThemselves, by_themselves, changes
 from tpu_slices_cli.applied.queues import admitted
 from tpu_slices_cli.applied.waits import Workload, hangs
-from tpu_slices_cli.applied.world import World, named, world_of
+from tpu_slices_cli.applied.world import World, check_form, named, world_of
 from tpu_slices_cli.manifests import Invalid, Manifest
 from tpu_slices_cli.placeholders import unfilled
 from tpu_slices_cli.prices import Total
@@ -98,6 +101,8 @@ class Plan:
     invalid: tuple[Invalid, ...] = ()
     warnings: tuple[str, ...] = ()
     """What may go wrong although there are slices, each with the remedy."""
+    gangs: tuple[Mapping[str, Any], ...] = ()
+    """The gangs, in JSON."""
 
     @property
     def specs(self) -> tuple[SliceSpec, ...]:
@@ -129,6 +134,7 @@ class Plan:
             "skipped": [each.as_json() for each in self.skipped],
             "invalid": [{"where": each.where, "message": each.message} for each in self.invalid],
             "warnings": [*self.warnings],
+            "gangs": [*self.gangs],
             "catalogue": self.catalogue,
             "price": self.total.as_json(),
         }
@@ -151,6 +157,7 @@ def plan(
         skipped=tuple(each for part in plans for each in part.skipped),
         invalid=tuple(each for part in plans for each in part.invalid),
         warnings=tuple(each for part in plans for each in part.warnings),
+        gangs=tuple(each for part in plans for each in part.gangs),
     )
 
 
@@ -190,25 +197,16 @@ def _checked(manifest: Manifest, where: _Where) -> Plan:
     body = manifest.body
     reader = reader_of(body)
     if reader is not None:
-        _check_workload(body)
+        check_form(body)
         started = admitted(body, reader.kind, where.world)
         manifest, body = replace(manifest, body=started.body), started.body
         open_ = (*_left_open(body, declares=reader.kind.declares), *started.warnings)
         why = skip_workload(body, reader, where.world.claims_of(body))
         if why is not None:
             return Plan(skipped=(Skipped(manifest, *why),))
-        _check_creation(manifest, reader)
-        if reader.kind.declares:
-            declared = (_of_group(manifest, reader, where),)
-            return Plan(declared, warnings=(*_warnings_of(declared), *open_))
-        templates = skipped_templates(body, reader, where.world.claims_of(body))
-        skipped = tuple(Skipped(manifest, *each) for each in templates)
-        served = reader.is_served(body)
-        slices = tuple(_of_workload(manifest, reader, where)) if served else ()
-        made = {each.job.replicated_job: each.outcome for each in slices if isinstance(each.outcome, SliceSpec)}
-        hang = hangs(Workload(body, reader.kind, made), where.world) if made else ()
-        of_jobset = caveats(body) if made and reader.kind is OwnerKind.JOBSET else ()
-        return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *hang, *open_))
+        check_creation(body, reader.kind, _text(manifest.metadata, "name", name_of(manifest.metadata)))
+        whole = (_of_group if reader.kind.declares else _of_workload)(manifest, reader, where)
+        return replace(whole, warnings=(*whole.warnings, *open_))
     if (pods := _served(body, where)) is not None:
         return _of_pods(manifest, pods, where)
     why = skip_other(body, where.vendor, where.world.claims_of(body))
@@ -268,23 +266,6 @@ def _left_open(body: Mapping[str, Any], *, declares: bool = False) -> tuple[str,
     return (f"{named(body)}: {found.warning}",) if found.others else ()
 
 
-def _check_workload(body: Mapping[str, Any]) -> None:
-    found = body.get("spec")
-    spec = found if isinstance(found, Mapping) else {}
-    needed = "replicatedJobs" if body["kind"] == "JobSet" else ""
-    if not (spec.get(needed) if needed else spec):
-        raise ValueError(f"spec.{needed} is missing" if needed else "spec is missing")
-
-
-def _check_creation(manifest: Manifest, reader: Reader) -> None:
-    """Raise ValueError for what would be refused when it is created; what exists was accepted."""
-    if "uid" in manifest.metadata:
-        return
-    name = _text(manifest.metadata, "name", name_of(manifest.metadata))
-    if refused := list(dict.fromkeys(refused_on_creation(manifest.body, reader.kind, name))):
-        raise ValueError("; ".join(refused))
-
-
 @dataclass(frozen=True, slots=True)
 class _Owner:
     """The workload whose slices are planned."""
@@ -297,6 +278,7 @@ class _Owner:
     """None: it is not created yet."""
     chips: int = 0
     """The sum over all slices that its templates request."""
+    gangs: Mapping[str, GangSize] = field(default_factory=dict)
 
     @property
     def owner(self) -> Owner:
@@ -316,6 +298,8 @@ class _Owner:
         outcome = spec_for(asked, settings)
         if isinstance(outcome, SliceSpec) and outcome.scatters:
             outcome = not_together(self.kind, outcome)
+        if isinstance(outcome, SliceSpec) and (gang := self.gangs.get(request.gang)):
+            outcome = never_together(gang, self.namespace, settings.policy) or outcome
         planned = self._planned(job, outcome, settings)
         if self.where.pinning is not None or isinstance(outcome, Refusal):
             return planned
@@ -341,17 +325,31 @@ class _Owner:
         return Planned(job, outcome, order, settings, created=self.uid is not None)
 
 
-def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[Planned]:
-    requests = reader.requests(manifest.body)
-    metadata = manifest.metadata
-    owner = _Owner(
-        where=where,
-        kind=reader.kind,
-        namespace=_text(metadata, "namespace", where.world.namespace),
-        name=_text(metadata, "name", name_of(metadata)),
-        uid=metadata.get("uid"),
-        chips=sum(where.chips(request) for request in requests),
-    )
+def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Plan:
+    body, kind = manifest.body, reader.kind
+    skipped = tuple(Skipped(manifest, *each) for each in skipped_templates(body, reader, where.world.claims_of(body)))
+    requests = reader.requests(body) if reader.is_served(body) else ()
+    if not requests:
+        return Plan(skipped=skipped)
+    settings = where.settings_for(requests[0])
+    if where.pinning is not Pinning.NOTHING and (meant := as_meant(body, kind, requests, settings)) is not body:
+        body, requests = meant, reader.requests(meant)
+    slices = tuple(_slices(manifest, reader, where, requests))
+    made = {each.job.replicated_job: each.outcome for each in slices if isinstance(each.outcome, SliceSpec)}
+    gangs = [each for each in gangs_in(body, kind, requests, settings, where.pinning) if each.has_any(made)]
+    more = [*hangs(Workload(body, kind, made), where.world), *go_wrong(gangs)] if made else []
+    of_jobset = caveats(body) if made and kind is OwnerKind.JOBSET else ()
+    refused = Counter(each.job.replicated_job for each in slices if isinstance(each.outcome, Refusal))
+    told = tuple(each.as_json(refused, where.world.namespace_of(body)) for each in gangs)
+    return Plan(slices, skipped, warnings=(*_warnings_of(slices), *of_jobset, *more), gangs=told)
+
+
+def _slices(
+    manifest: Manifest, reader: Reader, where: _Where, requests: Sequence[TemplateRequest]
+) -> Iterator[Planned]:
+    chips = sum(where.chips(request) for request in requests)
+    gangs = gangs_of(requests, where.settings_for(requests[0]).accelerators)
+    owner = replace(_owner(manifest, reader, where), chips=chips, gangs=gangs)
     for request in requests:
         if request.replicated_job in leaderless(manifest.body):
             continue
@@ -360,17 +358,22 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Iterator[
             yield owner.asks(request, where.leader(leader, request))
 
 
-def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Planned:
-    group = reader.declared(manifest.body)
-    assert group is not None
-    owner = _Owner(
+def _owner(manifest: Manifest, reader: Reader, where: _Where) -> _Owner:
+    metadata = manifest.metadata
+    return _Owner(
         where=where,
         kind=reader.kind,
-        namespace=_text(manifest.metadata, "namespace", where.world.namespace),
-        name=_text(manifest.metadata, "name", name_of(manifest.metadata)),
-        uid=manifest.metadata.get("uid"),
+        namespace=_text(metadata, "namespace", where.world.namespace),
+        name=_text(metadata, "name", name_of(metadata)),
+        uid=metadata.get("uid"),
     )
-    return owner.declares(group)
+
+
+def _of_group(manifest: Manifest, reader: Reader, where: _Where) -> Plan:
+    group = reader.declared(manifest.body)
+    assert group is not None
+    declared = (_owner(manifest, reader, where).declares(group),)
+    return Plan(declared, warnings=_warnings_of(declared))
 
 
 def _of_pod(manifest: Manifest, where: _Where) -> Iterator[Planned]:

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tpu_slices.domain.model.facts import EXCLUSIVE, WorkloadState
+from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.wire import pods
 from tpu_slices.wire.device_claims import Find, claimed_chips, nothing_known, why_not_by_claims
-from tpu_slices.wire.jobs import NOBODY_LEADS, is_of_one_pod
+from tpu_slices.wire.jobs import why_nobody_leads
 from tpu_slices.wire.leaders import leader_of_a_group, leader_of_a_job
 from tpu_slices.wire.readers import OUT, Reader, elsewhere
 from tpu_slices.wire.tpu_objects import controller_of, of_tpu_nodes, requests_chips, why_not_served
-from tpu_slices.wire.workloads import BY_NODE_SELECTOR, CHIPS, Json, annotations_of, opted_out
+from tpu_slices.wire.workloads import CHIPS, Json, opted_out
 from tpu_slices_cli.applied.pods import ByThemselves
 from tpu_slices_cli.applied.world import named
 from tpu_slices_cli.manifests import Manifest
@@ -117,22 +117,7 @@ def _claiming_templates(jobset: Json, find: Find) -> Iterator[Why]:
 def leaderless(jobset: Json) -> Mapping[str, str]:
     """Return the replicatedJobs of a JobSet without a pod that leads, each with why, as a clause with the remedy."""
     jobs: Iterable[Json] = jobset["spec"].get("replicatedJobs") or ()
-    return {str(job["name"]): why for job in jobs if (why := _why_nobody_leads(jobset, job))}
-
-
-def _why_nobody_leads(jobset: Json, job: Json) -> str:
-    spec = job["template"]["spec"]
-    if spec.get("completionMode") in {None, "Indexed"}:
-        return ""
-    if not is_of_one_pod(spec):
-        return NOBODY_LEADS
-    both = {**annotations_of(jobset), **annotations_of(job["template"])}
-    if EXCLUSIVE in both and BY_NODE_SELECTOR not in both:
-        return (
-            f"with the annotation {EXCLUSIVE} JobSet's webhook refuses its pod, which has no completion index: set "
-            "completionMode to Indexed, or remove the annotation"
-        )
-    return ""
+    return {str(job["name"]): why for job in jobs if (why := why_nobody_leads(jobset, job))}
 
 
 def skip_other(obj: Json, vendor: Vendor, find: Find = nothing_known) -> Why | None:

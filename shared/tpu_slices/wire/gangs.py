@@ -7,9 +7,11 @@
 | `none`, `false`              | none                                                                                  |
 | is empty, or is not there    | `all` if the template has the label GANG: `true` or the scheduling gate GANG, or none |
 | is anything else             | it is refused, by a ValueError                                                        |
+| is beside one like `GANG-…`  | the same: none says more of a gang, as how many of its slices are enough              |
 
 What comes to be only after another replicatedJob is complete (`dependsOn`, however indirectly) cannot stand together
-with that: instead of `all` it is of `all after NAME`, of the last of these in the order of the spec.
+with that: instead of `all` it is of `all after NAME`, of the last of these in the order of the spec. Jobs that no pod
+leads get no slices, and are of no gang.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from dataclasses import replace
 
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.gangs import GANG, GangOf
+from tpu_slices.wire.jobs import why_nobody_leads
 from tpu_slices.wire.workloads import Json, annotations_of, reading
 
 ALL = "all"
@@ -43,6 +46,7 @@ def of_a_jobset(requests_of: Requests) -> Requests:
         with reading("spec.replicatedJobs"):
             jobs = obj["spec"].get("replicatedJobs") or ()
             together = _together(jobs)
+            led = {job["name"] for job in jobs if not why_nobody_leads(obj, job)}
             match asked:
                 case GangOf.ALL:
                     gangs = together
@@ -52,6 +56,7 @@ def of_a_jobset(requests_of: Requests) -> Requests:
                     gangs = {}
                 case None:
                     gangs = {job["name"]: together[job["name"]] for job in jobs if _asks(_template(job))}
+        gangs = {name: gang for name, gang in gangs.items() if name in led}
         return tuple(replace(each, gang=gangs.get(each.replicated_job, "")) for each in found)
 
     return requests
@@ -90,7 +95,10 @@ def gates_of(pod: Json) -> tuple[str, ...]:
 def _asked(obj: Json) -> GangOf | None:
     """Return what a workload's annotation says; None: nothing."""
     with reading("metadata"):
-        value = annotations_of(obj).get(GANG, "")
+        annotations = annotations_of(obj)
+    value, more = annotations.get(GANG, ""), sorted(key for key in annotations if key.startswith(f"{GANG}-"))
+    if more:
+        raise ValueError(f"metadata.annotations[{more[0][: 2 * _SHOWN]}] is not supported: remove it")
     if value not in _VALUES:
         wrong = f'metadata.annotations[{GANG}]: "{value[:_SHOWN]}" is not supported'
         raise ValueError(f"{wrong}: set it to all (or true), replicatedjob, or none (or false)")

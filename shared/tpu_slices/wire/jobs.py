@@ -18,14 +18,16 @@ import re
 from collections.abc import Iterable, Mapping
 from math import prod
 
-from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadState
+from tpu_slices.domain.model.facts import EXCLUSIVE, TemplateRequest, WaitingLeader, WorkloadState
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.planning.host_labels import TOPOLOGY
 from tpu_slices.wire.jobsets import condition, strings
 from tpu_slices.wire.workloads import (
+    BY_NODE_SELECTOR,
     CHIPS,
     COMPLETION_INDEX,
     Json,
+    annotations_of,
     chips_of,
     fields_of_job,
     leader_with,
@@ -56,6 +58,25 @@ def not_ours(obj: Json) -> str:
     if _is_of_a_jobset(obj):
         return "its JobSet is served"
     return "" if obj["spec"].get("completionMode") == "Indexed" or is_of_one_pod(obj["spec"]) else NOBODY_LEADS
+
+
+def why_nobody_leads(jobset: Json, job: Json) -> str:
+    """Return why no pod of the Jobs of a replicatedJob leads, as a clause with the remedy; empty: one does.
+
+    Raise ValueError like `workloads.requests_of`.
+    """
+    spec = job["template"]["spec"]
+    if spec.get("completionMode") in {None, "Indexed"}:
+        return ""
+    if not is_of_one_pod(spec):
+        return NOBODY_LEADS
+    both = {**annotations_of(jobset), **annotations_of(job["template"])}
+    if EXCLUSIVE in both and BY_NODE_SELECTOR not in both:
+        return (
+            f"with the annotation {EXCLUSIVE} JobSet's webhook refuses its pod, which has no completion index: set "
+            "completionMode to Indexed, or remove the annotation"
+        )
+    return ""
 
 
 def may_have_asked(obj: Json) -> bool:

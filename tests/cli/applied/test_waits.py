@@ -116,6 +116,51 @@ def test_a_pod_group_of_pods_that_are_there_at_once_waits_for_nothing(slices: Sl
     assert about("PodGroup", slices, jobset, group) == []
 
 
+def pod_groups_of(jobset: str, least: int) -> Any:
+    """Return the Workload of which the Job controller makes a PodGroup for each Job of a JobSet."""
+    template = {"name": "workers", "schedulingPolicy": {"gang": {"minCount": least}}}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "Workload",
+        "metadata": {"name": "whole"},
+        "spec": {
+            "controllerRef": {"apiGroup": "jobset.x-k8s.io", "kind": "JobSet", "name": jobset},
+            "podGroupTemplates": [template],
+        },
+    }
+
+
+def delegated(*, exclusive: bool = True) -> Any:
+    jobset = grouped(exclusive=exclusive)
+    del pod_of(jobset)["schedulingGroup"]
+    annotations = {"scheduling.k8s.io/group-template-name": "workers"}
+    jobset["spec"]["replicatedJobs"][0]["template"]["metadata"] = {"annotations": annotations}
+    return jobset
+
+
+def test_a_pod_group_that_the_job_controller_makes_of_a_whole_job_waits_for_ever_too(slices: Slices) -> None:
+    (warning,) = about("minCount", slices, delegated(), pod_groups_of("v5e", 4))
+    assert warning == (
+        "JobSet v5e, replicatedJob workers: Workload whole, podGroupTemplate workers: schedulingPolicy.gang.minCount "
+        "is 4, and only the leader of each Job is there before it is scheduled: it waits for ever, and no slice is "
+        "made: remove the annotation scheduling.k8s.io/group-template-name, or what has the other pods wait for their "
+        f"leaders ({EXCLUSIVE})"
+    )
+
+
+@pytest.mark.parametrize(
+    ("jobset", "workload"),
+    [
+        pytest.param(delegated(), pod_groups_of("v5e", 1), id="of the leader alone"),
+        pytest.param(delegated(exclusive=False), pod_groups_of("v5e", 4), id="no leader comes first"),
+        pytest.param(delegated(), pod_groups_of("another", 4), id="of another JobSet"),
+        pytest.param(grouped(), pod_groups_of("v5e", 4), id="no Job asks for one"),
+    ],
+)
+def test_no_other_pod_group_that_it_makes_does(slices: Slices, jobset: Any, workload: Any) -> None:
+    assert about("minCount", slices, jobset, workload) == []
+
+
 @pytest.mark.parametrize("first", ["exclusive", "startup"])
 def test_leaders_of_groups_come_first_too(slices: Slices, first: str) -> None:
     whole = groups()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from relay.notices.unserved import TOLD_AFTER
+from relay.notices.unserved import TOLD_AFTER, UNTRIED_FOR
 from relay.objects import Kind
 from tests.relay.notices.owners import SECOND, Told, claiming
 from tests.relay.objects import OPTED_OUT, Json, bound_pod, group_pod, job, job_pod, jobset, leader_worker_set, pod
@@ -94,10 +94,19 @@ def test_a_jobset_whose_leaders_a_pod_group_keeps_from_being_tried_is_told_what_
         "PodGroup gang, and none is tried before the PodGroup exists and as many of its pods as its "
         "spec.schedulingPolicy.gang.minCount: set that to the number of pods that exist before one of them is "
         "scheduled, or remove what has the other pods wait for their leaders "
-        "(alpha.jobset.sigs.k8s.io/exclusive-topology)"
+        "(alpha.jobset.sigs.k8s.io/exclusive-topology), or have no PodGroup made for them (feature gate "
+        "WorkloadWithJob)"
     }
     (event,) = told.cluster.events.values()
     assert (event["type"], event["reason"]) == ("Warning", "AwaitingPodGroup")
+
+
+def test_it_is_told_of_a_pod_group_within_a_minute(told: Told) -> None:
+    told.cluster.workloads["llama"] = jobset(uid="u-1")
+    told.watched.see(jobset(uid="u-1"), in_group(pod(0)))
+    told.after(SECOND)
+    assert told.after(UNTRIED_FOR - SECOND) == {}
+    assert [*told.after(SECOND)] == ["JobSet llama"]
 
 
 def test_so_are_a_job_and_a_leader_worker_set(told: Told) -> None:

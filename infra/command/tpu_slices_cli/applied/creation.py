@@ -58,6 +58,13 @@ def refused_on_creation(body: Json, kind: OwnerKind, name: str) -> Iterator[str]
             return
 
 
+def check_creation(body: Json, kind: OwnerKind, name: str) -> None:
+    """Raise ValueError for what would be refused when it is created; what exists was accepted."""
+    refused = () if "uid" in body["metadata"] else refused_on_creation(body, kind, name)
+    if reasons := list(dict.fromkeys(refused)):
+        raise ValueError("; ".join(reasons))
+
+
 def is_indexed(job_spec: Json, otherwise: str | None) -> bool:
     """Return whether the pods of a Job have an index; `otherwise`: its mode if it says none."""
     return (job_spec.get("completionMode") or otherwise) == "Indexed"

@@ -22,6 +22,12 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 _DEFAULT = "default"
 """The LocalQueue of workloads that name none, if their namespace has it."""
 
+_MERGED = (
+    ", and a JobSet up to 0.12 that is admitted once more, and to another flavor, has pods with the nodeLabels and "
+    "tolerations of both, which may fit no host"
+)
+"""JobSet adds to the templates of Jobs that it resumes, and removes nothing of them (0.12, resumeJob)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
@@ -42,10 +48,11 @@ def admitted(body: Json, kind: OwnerKind, world: World) -> Admitted:
     if not offers:
         return Admitted(body)
     admitted_body, warnings = deepcopy(body), dict[str, None]()
+    later = _MERGED if kind is OwnerKind.JOBSET else ""
     for path, template in templates_of(admitted_body, kind):
         for offer in offers:
             covers = not offer.covered.isdisjoint(_requested(template))
-            if covers and (warning := offer.give(template["spec"])):
+            if covers and (warning := offer.give(template["spec"], later)):
                 warnings[f"{named(body)}: {path}: {warning}"] = None
     return Admitted(admitted_body, tuple(warnings))
 
@@ -108,9 +115,10 @@ class _Offer:
     covered: frozenset[str]
     flavors: tuple[_Flavor, ...]
 
-    def give(self, spec: dict[str, Any]) -> str:
+    def give(self, spec: dict[str, Any], later: str) -> str:
         """Add to a pod's spec what the first flavor that suits has; return what may go otherwise, or nothing.
 
+        `later`: what else happens when it is admitted again, and to another flavor.
         If none tolerates, and it is sure that Kueue admits none, the pods are planned as if the first were tolerated.
         """
         alike = [each for each in self.flavors if each.known and self._agrees(each, spec)]
@@ -119,16 +127,16 @@ class _Offer:
             return ""
         if given := suit or alike:
             given[0].add_to(spec)
-        return self._otherwise(*suit) if suit else self._why_never(spec, alike)
+        return self._otherwise(later, *suit) if suit else self._why_never(spec, alike)
 
-    def _otherwise(self, first: _Flavor, *others: _Flavor) -> str:
+    def _otherwise(self, later: str, first: _Flavor, *others: _Flavor) -> str:
         """Return that Kueue may take a flavor after the first, which gives pods something else, or nothing."""
         different = [each.name for each in others if not first.gives(each)]
         if not different:
             return ""
         return (
             f"planned for the flavor {first.name}: ClusterQueue {self.queue} may admit it to {' or '.join(different)}, "
-            f"too, when {first.name} has no quota left: to be sure, select the nodeLabels of one of them"
+            f"too, when {first.name} has no quota left{later}: to be sure, select the nodeLabels of one of them"
         )
 
     def _agrees(self, flavor: _Flavor, spec: Json) -> bool:

@@ -4,6 +4,7 @@
 |--------------------------------------------------|-------------------------------------------------------------------|
 | pods of several hosts without names              | they do not find each other, on hosts that are billed             |
 | a PodGroup of pods that come after their leader  | no leader is scheduled, so that they never come                   |
+| - that the Job controller makes for each Job     | the same                                                          |
 | spot hosts, and nothing that restarts            | the first preemption ends the workload                            |
 | a JobSet without what its webhook adds           | a second `kubectl apply` of its file is refused                   |
 | groups beyond replicas in a rollout (maxSurge)   | they get no slice, and the rollout waits for them                 |
@@ -11,6 +12,7 @@
 JobSet's webhook refuses the other pods of exclusively placed Jobs until their leader is scheduled (pkg/webhooks);
 LeaderWorkerSet makes the workers of such groups then, and of startupPolicy LeaderReady later still
 (pkg/controllers/pod_controller.go). No pod of a PodGroup is tried before minCount of them are there (Kubernetes 1.36).
+From 1.37 on the Job controller makes one for each Job of a JobSet whose annotation names a template of a Workload.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from tpu_slices_cli.applied.world import World, named, templates_of
 _ADDED = {"completionMode": "Indexed", "restartPolicy": "OnFailure"}
 """What JobSet's webhook adds to a Job and to its pods."""
 _JOB_NAME = ("batch.kubernetes.io/job-name", "job-name")
+_GROUP_TEMPLATE = "scheduling.k8s.io/group-template-name"
+"""The annotation of a JobSet's Job that names the template of its PodGroup, in the Workload of the JobSet."""
 _NAMELESS = "its pods have no names by which they find each other, and they hang on hosts that are billed"
 
 
@@ -48,7 +52,8 @@ class Workload:
 def hangs(workload: Workload, world: World) -> Iterator[str]:
     """Yield what may go wrong with a workload that gets slices."""
     yield from _nameless(workload, world)
-    yield from _gangs(workload, world)
+    yield from _pod_groups(workload, world)
+    yield from _made_pod_groups(workload, world)
     yield from _without_restarts(workload)
     yield from _surges(workload)
     metadata = workload.body["metadata"]
@@ -96,7 +101,7 @@ def _why_nameless(workload: Workload, world: World) -> str:
     return ""
 
 
-def _gangs(workload: Workload, world: World) -> Iterator[str]:
+def _pod_groups(workload: Workload, world: World) -> Iterator[str]:
     there: dict[str, int] = {}
     for group, pods in _at_once(workload):
         there[group] = there.get(group, 0) + pods
@@ -112,6 +117,38 @@ def _gangs(workload: Workload, world: World) -> Iterator[str]:
                 f"it waits for ever, and no slice is made: set it to {pods} at most, or remove what has the other pods "
                 f"wait for their leaders ({_first(workload.kind)})"
             )
+
+
+def _made_pod_groups(workload: Workload, world: World) -> Iterator[str]:
+    """Yield which Jobs have PodGroups of more pods than their leaders, which have to be scheduled first."""
+    if workload.kind is not OwnerKind.JOBSET:
+        return
+    body = workload.body
+    for job in body["spec"]["replicatedJobs"]:
+        template = annotations_of(job["template"]).get(_GROUP_TEMPLATE)
+        if template is None or not _leads(body, job):
+            continue
+        for made in world.of_kind("scheduling.k8s.io/Workload", world.namespace_of(body)):
+            if _least_of(made, body, template) > 1:
+                where = f"Workload {made['metadata'].get('name')}, podGroupTemplate {template}"
+                yield (
+                    f"{workload.name}, replicatedJob {job['name']}: {where}: schedulingPolicy.gang.minCount is "
+                    f"{_least_of(made, body, template)}, and only the leader of each Job is there before it is "
+                    f"scheduled: it waits for ever, and no slice is made: remove the annotation {_GROUP_TEMPLATE}, or "
+                    f"what has the other pods wait for their leaders ({EXCLUSIVE})"
+                )
+
+
+def _least_of(made: Json, jobset: Json, template: str) -> int:
+    """Return how many pods have to be there by a template of a Workload; 0: it is not that of the JobSet."""
+    spec = made.get("spec") or {}
+    whose = spec.get("controllerRef") or {}
+    if (whose.get("kind"), whose.get("name")) != (jobset["kind"], jobset["metadata"].get("name")):
+        return 0
+    found = (each for each in spec.get("podGroupTemplates") or () if each.get("name") == template)
+    named_so: Json = next(found, {})
+    policy = named_so.get("schedulingPolicy") or {}
+    return count_of(policy.get("gang") or {}, "minCount", 0)
 
 
 def _first(kind: OwnerKind) -> str:
@@ -132,9 +169,7 @@ def _there(body: Json, kind: OwnerKind) -> Iterator[int]:
     spec = body["spec"]
     if kind is OwnerKind.JOBSET:
         for job in spec["replicatedJobs"]:
-            both = {**annotations_of(body), **annotations_of(job["template"])}
-            leads = EXCLUSIVE in both and BY_NODE_SELECTOR not in both
-            yield count_of(job, "replicas", 1) * (1 if leads else _pods(job["template"]["spec"]))
+            yield count_of(job, "replicas", 1) * (1 if _leads(body, job) else _pods(job["template"]["spec"]))
     elif kind is OwnerKind.JOB:
         yield _pods(spec)
     elif kind is OwnerKind.LEADER_WORKER_SET:
@@ -142,6 +177,12 @@ def _there(body: Json, kind: OwnerKind) -> Iterator[int]:
         leads = GROUP_EXCLUSIVE in annotations_of(body) or spec.get("startupPolicy") == "LeaderReady"
         workers = 0 if leads else count_of(whole, "size", 1) - 1
         yield from (groups, groups * workers) if whole.get("leaderTemplate") else (groups * (1 + workers),)
+
+
+def _leads(jobset: Json, job: Json) -> bool:
+    """Return whether the other pods of the Jobs of a replicatedJob come after their leader is scheduled."""
+    both = {**annotations_of(jobset), **annotations_of(job["template"])}
+    return EXCLUSIVE in both and BY_NODE_SELECTOR not in both
 
 
 def _pods(job_spec: Json) -> int:

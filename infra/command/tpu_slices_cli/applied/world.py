@@ -57,6 +57,15 @@ def _key(body: Json, world: World) -> _Key:
     return group if slash else "", kind, str(body["metadata"].get("name")), namespace
 
 
+def check_form(body: Json) -> None:
+    """Raise ValueError for a workload without what says what it is."""
+    found = body.get("spec")
+    spec = found if isinstance(found, Mapping) else {}
+    needed = "replicatedJobs" if body["kind"] == "JobSet" else ""
+    if not (spec.get(needed) if needed else spec):
+        raise ValueError(f"spec.{needed} is missing" if needed else "spec is missing")
+
+
 def templates_of(body: Json, kind: OwnerKind) -> Iterator[tuple[str, Any]]:
     """Yield the pod templates of a workload, each with the path of its spec's parent."""
     spec = body["spec"]

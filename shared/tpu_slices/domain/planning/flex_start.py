@@ -13,6 +13,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import MAX_RUN_DURATION, TemplateRequest
 from tpu_slices.domain.model.slices import Capacity, CapacityKind
 from tpu_slices.domain.model.texts import duration
+from tpu_slices.domain.planning.gangs import not_by_flex_start
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, FLEX_START, NAMESPACED_JOB
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, does_not_fit
 
@@ -34,6 +35,7 @@ def flex_start_fits(request: TemplateRequest, settings: ClusterSettings) -> Iter
             f'{FLEX_START}: the pod selects "true", and GKE has no flex-start for {accelerator.label}: remove the '
             f"selector, or select another {ACCELERATOR}"
         )
+    yield from not_by_flex_start(request)
     if request.exclusive_nodes:
         yield does_not_fit(
             f'{FLEX_START}: the pod selects "true", and GKE adds hosts only for pods that fit them: placement by '

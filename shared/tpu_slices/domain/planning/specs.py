@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tpu_slices.domain.catalogue.accelerators import (
@@ -39,6 +39,7 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 from tpu_slices.domain.planning.flex_start import flex_start, flex_start_fits, is_flex_start, no_run_duration
+from tpu_slices.domain.planning.gangs import GangSize
 from tpu_slices.domain.planning.host_labels import (
     ACCELERATOR,
     CAPACITY_KEYS,
@@ -145,6 +146,13 @@ def chips_requested(requests: Iterable[TemplateRequest], known: Accelerators = C
     """Return the chips of all slices that a JobSet requests; impossible ones do not count."""
     shapes = ((request, _shape(request, Obstacles(), known)) for request in requests)
     return sum(shape.hosts.chips * slices_of(request) for request, shape in shapes if shape.hosts)
+
+
+def gangs_of(requests: Sequence[TemplateRequest], known: Accelerators = CATALOGUE) -> Mapping[str, GangSize]:
+    """Return the size of each gang of a workload by its name."""
+    names = dict.fromkeys(each.gang for each in requests if each.gang)
+    members = {name: [each for each in requests if each.gang == name] for name in names}
+    return {name: GangSize(sum(map(slices_of, some)), chips_requested(some, known)) for name, some in members.items()}
 
 
 @dataclass(frozen=True, slots=True)
