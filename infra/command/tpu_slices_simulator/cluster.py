@@ -88,6 +88,14 @@ class FakeCluster:
                 if node is not None and needed.patch["metadata"]["resourceVersion"] == node.seen.version:
                     self.changes_node(node, needed.patch)
 
+    def opens_pods(self) -> None:
+        """Take the gate off the pods that relays let go."""
+        for relay in self.relays:
+            for uid in relay.opens():
+                if (pod := self.pods.get(uid)) is not None and pod.gated:
+                    pod.gated, pod.since = False, self._clock.now()
+                    self.saw(pod)
+
     def is_made_again(self) -> None:
         """Let another cluster be in its place, with nothing in it; the relays in it know nothing of this one."""
         self.workloads, self.pods, self.followers, self.nodes, self.strangers = {}, {}, {}, {}, {}
@@ -185,6 +193,7 @@ class FakeCluster:
         uid = str(owner.uid) if owner.kind is OwnerKind.POD else f"pod-{self._pod_numbers:05}"
         pod = Pod(uid, jobset, index, created=now, since=now)
         pod.key = jobset.key_of(index, self._cluster) if self.pinning and self.pinning.pins else ""
+        pod.gated = bool(pod.key) and bool(jobset.gang_of(index))
         pod.template = next(
             (each.template for each in beside(pod, self.followers) if each.ends_by is None), pod.template
         )

@@ -76,6 +76,10 @@ class LiveWorkload:
         """Return whether the pods on the hosts of a Job's slice are of Jobs of their own."""
         return share_slice(self._request_of(index))
 
+    def gang_of(self, index: int) -> str:
+        """Return the gang that a Job is of; empty: of none."""
+        return self._request_of(index).gang
+
     def _request_of(self, index: int) -> TemplateRequest:
         return next(each for each in self.requests if each.replicated_job == self.jobs[index][0])
 
@@ -120,6 +124,8 @@ class Pod:
     """What it is made of; left out: that which its workload has now, which may be edited later."""
     key: str = ""
     """The key that its hosts must carry; empty: nothing pins it."""
+    gated: bool = False
+    """The scheduling gate of gangs holds it."""
     since: datetime | None = None
     """When its conditions changed last; None: nobody asks."""
     status: Json = field(default_factory=dict)
@@ -147,6 +153,8 @@ class Pod:
         place = (name, rank, 0) if self.jobset.shares_slice(self.index) else (name, index, rank)
         made = objects.pod_of(self.template, self.jobset.ref.owner, place, self.uid, self.node)
         made = objects.pinned(objects.aged(made, self.created), self.key)
+        if self.gated:
+            made = objects.gated(made)
         if not self._indexed:
             made = objects.unindexed(made)
         if self.ended:

@@ -11,6 +11,7 @@ from typing import Any
 
 from relay.translate import MAINTENANCE, TAINT
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import Owner, OwnerKind
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, COUNT, NODE_POOL, TOPOLOGY, host_labels
@@ -158,6 +159,13 @@ def changed(pod: Json, at: datetime | None) -> Json:
         return pod
     conditions = [{**each, "lastTransitionTime": f"{at:%Y-%m-%dT%H:%M:%SZ}"} for each in pod["status"]["conditions"]]
     return patched(pod, {"status": {"conditions": conditions}})
+
+
+def gated(pod: Json) -> dict[str, Any]:
+    """Return a pod that the scheduling gate of gangs holds, as the admission policy gives it to those of a gang."""
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    held = {"spec": {"schedulingGates": [{"name": GANG}]}, "status": {"conditions": [scheduled]}}
+    return patched(pod, {"metadata": {"labels": {GANG: "true"}}, **held})
 
 
 def unindexed(pod: Json) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from relay.answers import answers
 from relay.fact_queue import FactQueue
+from relay.gangs.gates import Gates
 from relay.hosts.occupants import HostPod
 from relay.joining.tokens import Bootstrap, Tokens
 from relay.lookups.threads import Due, LookedUp
@@ -16,7 +17,7 @@ from relay.node_groups import keeper
 from relay.node_groups.evictor import Evictor, Pods, evictions
 from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import NodePatch, needed_patches
-from relay.objects import Kind, Known, Pool, Workload, WorkloadName
+from relay.objects import JobPod, Kind, Known, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion, Question
@@ -60,6 +61,9 @@ class FakeRelay:
     def __init__(self, cluster: ClusterId, server: ApiServer, clock: Clock) -> None:
         self.queue = FactQueue(cluster, pinning=lambda: server.pinning)
         self.queue.mirrored = lambda: server.mirrored
+        self._gates = Gates(self.queue)
+        self._gates.open = self._let_go
+        self._opening: dict[WorkloadName, Sequence[JobPod]] = {}
         self._server, self._clock = server, clock
         self._tokens = Tokens(server.bootstrap, clock.now)
         self._looks = Looks(server, clock.now, in_turn)
@@ -76,6 +80,7 @@ class FakeRelay:
     def saw(self, kind: Kind, seen: Known) -> None:
         if kind not in self._hanging:
             self.queue.saw(seen, self._clock.now())
+            self._gates.saw(seen, self._clock.now())
 
     def lost(self, kind: Kind, identity: str, last: Workload | None = None) -> None:
         """Show that an object was deleted at the version that is the cluster's now."""
@@ -116,6 +121,14 @@ class FakeRelay:
     def needed_patches(self) -> tuple[NodePatch, ...]:
         return needed_patches(self.queue.cache, self.queue.closing, self._clock.now())
 
+    def opens(self) -> list[str]:
+        """Return the UIDs of the pods of gangs that may start now."""
+        self._gates.turn(self._clock.now())
+        return [each.pod_uid for pods in self._opening.values() for each in pods]
+
+    def _let_go(self, name: WorkloadName, pods: Sequence[JobPod]) -> None:
+        self._opening[name] = pods
+
     def tends(self, groups: Groups) -> None:
         """Hold TPUNodeGroups, and evict pods, as the threads of `relay.node_groups` do."""
         queue, now = self.queue, self._clock.now
@@ -123,7 +136,10 @@ class FakeRelay:
         Evictor(lambda: evictions(queue.cache, queue.closing), groups, lambda pool: queue.evicted(pool, now())).look()
 
     def _lists(self, kind: Kind) -> None:
-        self.queue.listed(kind, self._server.listed(kind), self._server.version, self._clock.now())
+        listed, now = self._server.listed(kind), self._clock.now()
+        self.queue.listed(kind, listed, self._server.version, now)
+        for each in listed:
+            self._gates.saw(each, now)
 
 
 def due_facts(queue: FactQueue, now: datetime) -> list[Fact]:

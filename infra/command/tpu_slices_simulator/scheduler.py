@@ -36,7 +36,7 @@ class Scheduler:
 
         Each is to be bound, with its followers, before the next one is asked for.
         """
-        waiting = [pod for pod in leaders.values() if pod.node is None and not pod.ended]
+        waiting = [pod for pod in leaders.values() if pod.node is None and not pod.ended and not pod.gated]
         before, self._waited = self._waited, {pod.uid for pod in waiting}
         free = _free_pools(leaders, followers, nodes) if waiting else {}
         for pod in sorted(waiting, key=lambda pod: pod.uid):

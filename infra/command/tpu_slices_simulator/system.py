@@ -235,6 +235,7 @@ class System:
         self.cluster.pods_end()
         self._nodes_are_relabelled()
         self.cluster.creates_pods()
+        self.cluster.opens_pods()
         self.cluster.schedules_pods()
         self._relay_answers()
         self.relay_publishes()

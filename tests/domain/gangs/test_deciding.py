@@ -32,7 +32,16 @@ HELD = {**FORMING, "held_since": NOW - 10 * MINUTE}
 
 
 def a_gang(**changes: Any) -> Gang:
-    return Gang(**{"claims": 3, "chips": 48, "since": NOW - HOUR, "state_since": NOW - HOUR, **changes})
+    return Gang(
+        **{
+            "replicated_jobs": ("slice",),
+            "claims": 3,
+            "chips": 48,
+            "since": NOW - HOUR,
+            "state_since": NOW - HOUR,
+            **changes,
+        }
+    )
 
 
 def slices(count: int, first: int = 0, **changes: Any) -> tuple[SliceRecord, ...]:

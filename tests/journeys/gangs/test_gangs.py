@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, MINUTE, a_request, settings
+from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.records.gangs import Gang
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.backend import Verb
@@ -39,7 +42,7 @@ def report(world: World, jobset: LiveWorkload) -> tuple[ReportReason, str]:
 
 def has_capacity_for(world: World, most: int) -> None:
     """Let the zone have so many slices from now on: any other creation is refused."""
-    create = world.backend._create
+    create = partial(type(world.backend)._create, world.backend)
 
     def refused(order: PoolOrder) -> Outcome:
         return create(order) if len(world.backend.pools) < most else Refused(STOCKOUT)
@@ -111,8 +114,7 @@ def test_a_gang_that_no_limit_lets_in_is_refused_with_the_numbers() -> None:
 
 
 def held(world: World, slices: int = 4, capacity: int = 3) -> LiveWorkload:
-    """Return a gang of which some slices stand, and no others come; its pods wait."""
-    world.cluster.schedules = False
+    """Return a gang of which some slices stand, and no others come."""
     has_capacity_for(world, capacity)
     gang = a_gang(world, slices=slices)
     world.settle(minutes=20, until=lambda: gang_of(world, gang).held_since is not None)
@@ -150,9 +152,7 @@ def test_slices_that_are_held_for_too_long_go_and_are_tried_again_after_pauses(w
 def test_a_gang_that_was_let_go_gets_all_slices_once_they_can_be_had(world: World) -> None:
     gang = held(world)
     world.settle(minutes=75, until=lambda: gang_of(world, gang).waits)
-    has_room = world.backend
-    has_room._create = type(has_room)._create.__get__(has_room)  # type: ignore[method-assign]
-    world.cluster.schedules = True
+    has_capacity_for(world, 4)
     world.settle(minutes=30, until=lambda: gang.served)
     assert (gang.served, gang_of(world, gang).tries) == (True, 1)
     world.settle(minutes=2)
@@ -160,7 +160,6 @@ def test_a_gang_that_was_let_go_gets_all_slices_once_they_can_be_had(world: Worl
 
 
 def test_of_two_gangs_that_hold_what_the_other_lacks_one_starts_and_the_other_holds_nothing(world: World) -> None:
-    world.cluster.schedules = False
     has_capacity_for(world, 4)
     first, second = a_gang(world, "llama", 3), a_gang(world, "gemma", 3)
     world.settle(minutes=12)
@@ -168,7 +167,6 @@ def test_of_two_gangs_that_hold_what_the_other_lacks_one_starts_and_the_other_ho
     world.settle(minutes=30, until=lambda: gang_of(world, first).ran or gang_of(world, second).ran)
     started, waits = (first, second) if gang_of(world, first).ran else (second, first)
     assert {world.record(started, index).pool for index in range(3)} < set(pools), "it was handed what the other had"
-    world.cluster.schedules = True
     world.settle(minutes=5, until=lambda: started.served)
     assert started.served
     assert not gang_of(world, waits).ran
@@ -178,7 +176,6 @@ def test_a_gang_that_lost_a_slice_after_its_start_holds_the_others_for_a_new_one
     gang = a_gang(world)
     world.settle(minutes=15, until=lambda: gang.served)
     pools = [world.record(gang, index).pool for index in range(4)]
-    world.cluster.schedules = False
     for index in range(4):
         world.cluster.evicts_leader(gang, index)
     world.cluster.creates_pods()
@@ -188,14 +185,12 @@ def test_a_gang_that_lost_a_slice_after_its_start_holds_the_others_for_a_new_one
     world.settle(minutes=25)
     assert set(pools[1:]) <= set(world.pools)
     assert gang_of(world, gang).ran
-    world.cluster.schedules = True
     world.settle(minutes=15, until=lambda: gang.served)
     assert gang.served
 
 
 def test_a_suspended_gang_reserves_nothing_and_begins_anew_when_it_is_resumed() -> None:
     world = at_most(4 * SLICE)
-    world.cluster.schedules = False
     has_capacity_for(world, 0)
     gang = a_gang(world)
     world.settle(minutes=3)
@@ -210,7 +205,6 @@ def test_a_suspended_gang_reserves_nothing_and_begins_anew_when_it_is_resumed() 
 
 
 def test_gangs_of_another_namespace_are_not_named(world: World) -> None:
-    world.cluster.schedules = False
     has_capacity_for(world, 1)
     first = a_gang(world, "secret", 2, namespace="others")
     world.settle(minutes=8)
@@ -220,3 +214,40 @@ def test_gangs_of_another_namespace_are_not_named(world: World) -> None:
     assert gang_of(world, second).waits
     assert "secret" not in report(world, second)[1]
     assert "a workload of another namespace, which is before it in line, lacks" in report(world, second)[1]
+
+
+def test_no_pod_of_a_gang_runs_before_all_of_its_slices_stand(world: World) -> None:
+    gang = held(world)
+    world.settle(minutes=30)
+    assert gang.bound == set()
+    has_capacity_for(world, 4)
+    world.settle(minutes=20, until=lambda: gang.served)
+    assert gang.served
+
+
+def test_a_gang_restarts_on_slices_that_stand_while_the_functions_are_down(world: World) -> None:
+    gang = a_gang(world)
+    world.settle(minutes=15, until=lambda: gang.served)
+    for index in range(4):
+        world.cluster.evicts_leader(gang, index)
+    for _ in range(3):
+        world.cluster_lives()
+    assert gang.served
+
+
+def test_a_relay_that_starts_opens_a_gang_that_stands(world: World) -> None:
+    gang = held(world)
+    world.relay_is_dead = True
+    has_capacity_for(world, 4)
+    world.settle(minutes=4)
+    assert gang.bound == set()
+    world.relay_is_dead = False
+    world.settle(minutes=25, until=lambda: gang.served)
+    assert gang.served
+
+
+def test_a_group_by_itself_and_a_job_may_be_gangs_too(world: World) -> None:
+    for kind in (OwnerKind.JOB, OwnerKind.LEADER_WORKER_SET):
+        workload = world.other_appears(kind, manifest=a_manifest(kind, 2, a_request(gang="all")))
+        world.settle(minutes=15, until=lambda: workload.served)  # noqa: B023 - it is called at once
+        assert workload.served

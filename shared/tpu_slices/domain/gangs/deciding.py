@@ -66,8 +66,9 @@ def decided(case: Case) -> Gang:
     if case.members.satisfied >= gang.claims:
         return gang if gang.state is GangState.STANDS else _stands(gang, now)
     if gang.waits:
-        why = next(_whys(case), None)
-        return replace(gang, reason=why[0], message=why[1]) if why is not None else _timed(_forms(_untimed(gang), now), case)
+        if (why := next(_whys(case), None)) is not None:
+            return replace(gang, reason=why[0], message=why[1])
+        return _timed(_forms(_untimed(gang), now), case)
     gang = _timed(gang if gang.forms else _forms(gang, now), case)
     if case.members.used:
         return gang

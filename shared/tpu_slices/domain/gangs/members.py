@@ -93,10 +93,11 @@ def members_of(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord
     | was not looked at since its gang waited                          | being made    |
     | else                                                             | being made    |
     """
+    jobs = workload.gangs[name].replicated_jobs
     standing, used, stuck, made, over = [], [], [], [], 0
     for record in slices:
-        in_gang = workload.gang_of.get(record.replicated_job) == name
-        if not in_gang or record.unclaimed or not workload.has(record.replicated_job, record.job_index):
+        has = not record.unclaimed and workload.has(record.replicated_job, record.job_index)
+        if record.replicated_job not in jobs or not has:
             continue
         if record.occupied:
             used.append(record)
@@ -150,15 +151,16 @@ def with_gangs_told(
     for request in fact.requests:
         if request.gang:
             by_name.setdefault(request.gang, []).append(request)
-    gangs = {
-        name: _sized(before.get(name), sum(map(slices_of, requests)), chips_requested(requests, accelerators), now)
-        for name, requests in by_name.items()
-    }
-    of = {request.replicated_job: request.gang for request in fact.requests if request.gang}
-    return replace(workload, gang_of=of, gangs=gangs)
+    gangs = {name: _as_told(before.get(name), requests, accelerators, now) for name, requests in by_name.items()}
+    return replace(workload, gangs=gangs)
 
 
-def _sized(known: Gang | None, claims: int, chips: int, now: datetime) -> Gang:
+def _as_told(
+    known: Gang | None, requests: Sequence[TemplateRequest], accelerators: Accelerators, now: datetime
+) -> Gang:
+    jobs, claims = tuple(each.replicated_job for each in requests), sum(map(slices_of, requests))
+    chips = chips_requested(requests, accelerators)
     if known is None:
-        return Gang(claims=claims, chips=chips, since=now, state_since=now)
-    return known if (known.claims, known.chips) == (claims, chips) else replace(known, claims=claims, chips=chips)
+        return Gang(replicated_jobs=jobs, claims=claims, chips=chips, since=now, state_since=now)
+    after = replace(known, replicated_jobs=jobs, claims=claims, chips=chips)
+    return known if after == known else after

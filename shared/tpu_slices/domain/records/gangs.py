@@ -26,6 +26,8 @@ class GangState(StrEnum):
 class Gang:
     """Claims of one workload whose pods start together."""
 
+    replicated_jobs: tuple[str, ...]
+    """Those whose claims are of it."""
     claims: int
     """How many slices it needs."""
     chips: int

@@ -103,10 +103,8 @@ class WorkloadRecord:
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     sharing: tuple[str, ...] = ()
     """The replicatedJobs whose Jobs share the first one's slice, as demand told last; slices of others are released."""
-    gang_of: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """By replicatedJob, the name of the gang that its claims are of, as demand told last; left out: of none."""
     gangs: Mapping[str, Gang] = field(default_factory=dict, hash=False)
-    """By name; none while it is not active."""
+    """By name, as demand told last; none while it is not active."""
     demand: Mapping[ClaimId, datetime | None]
     """Its slices, and when a leader was last told to wait for each; None: not since it came to hosts, or in doubt."""
     reach: Mapping[ClaimId, Reach] = field(default_factory=dict, hash=False)
@@ -186,8 +184,7 @@ class WorkloadRecord:
 
     def gang(self, replicated_job: str) -> Gang | None:
         """Return the gang that the claims of a replicatedJob are of; None: they are of none."""
-        name = self.gang_of.get(replicated_job)
-        return self.gangs.get(name) if name is not None else None
+        return next((gang for gang in self.gangs.values() if replicated_job in gang.replicated_jobs), None)
 
     def has(self, replicated_job: str, job_index: int) -> bool:
         """Return whether a slice is for this Job or group: that is not scaled away, and shares no other Job's slice."""

@@ -149,8 +149,9 @@ def _saved(
     told = {*_told(stored.value.gangs, settled.gangs)}
     after = replace(stored.value, gangs=settled.gangs, next_report_at=now if told else stored.value.next_report_at)
     deps.store.commit(Change(stored, after), *changes)
+    jobs = {job for name in told for job in after.gangs[name].replicated_jobs}
     claims = deps.store.having(cluster, after.demand)
-    return [claim for claim, each in claims.items() if after.gang_of.get(each.value.replicated_job) in told]
+    return [claim for claim, each in claims.items() if each.value.replicated_job in jobs]
 
 
 def _told(before: Mapping[str, Gang], after: Mapping[str, Gang]) -> Iterator[str]:
