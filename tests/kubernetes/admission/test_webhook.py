@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.infra.admission.cases import CASES, Case
+from tests.infra.admission.case import Case
+from tests.infra.admission.cases import CASES
 from tests.infra.admission.judges import options_of
 from tests.infra.admission.pods import IDLE, a_pod, of_jobset
 from tests.infra.admission.settings import ALL_SETTINGS
