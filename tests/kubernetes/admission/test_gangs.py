@@ -5,33 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.cluster.asking import Answer
+from tests.infra.admission.judges import options_of
 from tests.infra.admission.pods import IDLE, a_pod, gates_of, of_jobset
 from tests.infra.admission.settings import BINDING, DEFINED, GANGS, GANGS_BINDING, OFF
-from tests.infra.admission.workloads import ASKED, MULTISLICE, Asked, a_jobset, a_lone_job, a_set, a_template, labelled
+from tests.infra.admission.workloads import ASKED, MULTISLICE, a_jobset, a_lone_job, a_set, a_template, labelled
 from tests.kubernetes.admission.created import created
+from tests.kubernetes.admission.labelling import LISTS, create_the_old_ones, outcomes, stored
 from tests.kubernetes.cluster import Cluster, Json, with_controller
+from tests.relay.webhook.process import Site, site
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE
 from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.planning.host_labels import NODE_POOL
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.errors import ApiError
 from tpu_standins.controllers.catalogue import JOBSET, LWS
+from tpu_standins.ports import free_ports
 from tpu_standins.testing.parts import add_node, items, waited
 from tpu_standins.testing.places import namespace_for
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
-LISTS = {
-    "JobSet": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",
-    "Job": "/apis/batch/v1/namespaces/{}/jobs",
-    "LeaderWorkerSet": "/apis/leaderworkerset.x-k8s.io/v1/namespaces/{}/leaderworkersets",
-}
-REFUSED, CONFLICT = 300, 409
 
 
 def manifest(settings: Mapping[str, str] = OFF, **pods: str) -> str:
@@ -49,12 +47,6 @@ def apply(cluster: Cluster, settings: Mapping[str, str] = OFF, **pods: str) -> N
     by_default = {"job-0"} if settings == MULTISLICE else set[str]()
     waited(lambda: stored(cluster, a_jobset(replicas=2)) == by_default, "the settings of gangs to count")
     waited(lambda: stored(cluster, a_jobset(gang="all")) == {"job-0"}, "the policy of gangs to count")
-
-
-def stored(cluster: Cluster, workload: Json) -> set[str] | None:
-    """Return which templates of a new workload would have the label; None: it is refused."""
-    reply = cluster.post(f"{LISTS[workload['kind']].format('default')}?dryRun=All", workload)
-    return None if reply.object is None else labelled(reply.object)
 
 
 @pytest.fixture(scope="module")
@@ -88,50 +80,12 @@ def test_the_templates_that_the_table_says_get_the_label(cluster: Cluster, api: 
     """Those that exist are replaced, with nothing of what is there; JobSet's webhooks refuse what is immutable."""
     cluster.unpin()
     namespace = namespace_for(api, "gangs-as-the-table-says")
-    for number, case in enumerate(ASKED):
-        if case.old is not None:
-            made = cluster.post(_list(case, namespace), _named(case.old, namespace, number))
-            assert made.object, made.refused
+    create_the_old_ones(cluster, namespace)
     found: dict[str, set[str] | str] = {}
     for settings in (OFF, MULTISLICE):
         apply(cluster, settings)
-        of_these = ((number, case) for number, case in enumerate(ASKED) if case.settings == settings)
-        found |= {case.name: outcome(cluster, case, namespace, number) for number, case in of_these}
+        found |= outcomes(cluster, settings, namespace)
     assert found == {case.name: set(case.gets) for case in ASKED}
-
-
-def _list(case: Asked, namespace: str) -> str:
-    return LISTS[case.workload["kind"]].format(namespace)
-
-
-def _named(workload: Json, namespace: str, number: int) -> Json:
-    return {**workload, "metadata": {**workload["metadata"], "namespace": namespace, "name": f"case-{number}"}}
-
-
-def outcome(cluster: Cluster, case: Asked, namespace: str, number: int) -> set[str] | str:
-    """Return which templates of a workload would have the label, or why it is refused."""
-    where, wanted = _list(case, namespace), _named(case.workload, namespace, number)
-    if case.old is None:
-        answer = cluster.api.post(f"{where}?dryRun=All", wanted)
-    else:
-        answers = (_replaced(cluster, f"{where}/case-{number}", wanted) for _ in range(20))
-        answer = next(each for each in answers if each.code != CONFLICT)
-    return labelled(answer.body) if answer.code < REFUSED else str(answer.body["message"])
-
-
-def _replaced(cluster: Cluster, where: str, wanted: Json) -> Answer:
-    now = cluster.api.read(where)
-    metadata = {**wanted["metadata"], "resourceVersion": now["metadata"]["resourceVersion"]}
-    spec = _as_selected(wanted["spec"], now["spec"]) if wanted["kind"] == "Job" else wanted["spec"]
-    return cluster.api.put(f"{where}?dryRun=All", {**wanted, "metadata": metadata, "spec": spec})
-
-
-def _as_selected(spec: Json, now: Json) -> Json:
-    """Return the spec of a Job with its selector, and the labels that this asks for, which the API server made."""
-    own = {key: value for key, value in now["template"]["metadata"]["labels"].items() if key != GANG}
-    metadata = spec["template"].get("metadata", {})
-    metadata = {**metadata, "labels": {**metadata.get("labels", {}), **own}}
-    return {**spec, "selector": now["selector"], "template": {**spec["template"], "metadata": metadata}}
 
 
 @pytest.mark.parametrize("way", [("apply",), ("apply", "--server-side")], ids=" ".join)
@@ -281,3 +235,45 @@ def test_a_pod_of_a_tenant_gets_no_gate_that_is_no_claim_and_loses_it_only_where
     api.patch("pods", where, name, {"spec": {"schedulingGates": None}})
     with pytest.raises(ApiError, match="only deletion is allowed"):
         api.patch("pods", where, name, {"spec": {"schedulingGates": [{"name": GANG}]}})
+
+
+@pytest.fixture
+def webhook(cluster: Cluster, tmp_path: Path) -> Iterator[Site]:
+    """Where the webhook runs in place of the policies."""
+    cluster.unpin()
+    with site(cluster.plane.kubeconfig, tmp_path) as made:
+        yield made
+    waited(lambda: stored(cluster, a_jobset(gang="all")) == set(), "the webhook to be called no more")
+
+
+def test_the_webhook_labels_the_same(cluster: Cluster, api: Api, webhook: Site) -> None:
+    namespace = namespace_for(api, "gangs-as-the-webhook-says")
+    create_the_old_ones(cluster, namespace)
+    found: dict[str, set[str] | str] = {}
+    for settings in (OFF, MULTISLICE):
+        (port,) = free_ports(1)
+        with webhook.replica(port, GANGS=options_of(settings).gangs):
+            webhook.call(port, conditions=True)
+            waited(lambda: stored(cluster, a_jobset(gang="all")) == {"job-0"}, "the webhook to be called")
+            found |= outcomes(cluster, settings, namespace)
+            webhook.uncall()
+        waited(lambda: stored(cluster, a_jobset(gang="all")) == set(), "the webhook to be called no more")
+    assert found == {case.name: set(case.gets) for case in ASKED}
+
+
+def test_without_an_answer_of_the_webhook_gangs_are_refused_and_all_else_goes_on(
+    cluster: Cluster, api: Api, webhook: Site
+) -> None:
+    namespace = namespace_for(api, "gangs-without-the-webhook")
+    (port,) = free_ports(1)
+    with webhook.replica(port):
+        webhook.call(port, conditions=True)
+        waited(lambda: stored(cluster, a_jobset(gang="all")) == {"job-0"}, "the webhook to be called")
+        gang = api.create("jobsets", in_namespace(a_jobset(gang="all", suspend=True), namespace))["metadata"]["name"]
+    for refused in (a_jobset(gang="all"), a_jobset(replicas=2), a_lone_job(gang="all")):
+        waited(lambda: stored(cluster, refused) is None, "a refusal")  # noqa: B023 - at once
+    for allowed in (a_jobset(), a_jobset(gang="none", replicas=2), a_lone_job(), a_set(a_template())):
+        assert stored(cluster, allowed) == set()
+    api.patch("jobsets", namespace, gang, {"spec": {"suspend": False}})
+    api.delete("jobsets", namespace, gang)
+    webhook.uncall()

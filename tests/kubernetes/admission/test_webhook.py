@@ -39,6 +39,7 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
         "STRIP_SPOT_AND_RESERVATION": str(options.strips_capacity).lower(),
         "LOCATION_HINT": options.location_hint,
         "SERVE": ",".join(options.serve),
+        "GANGS": options.gangs,
     }
 
 
