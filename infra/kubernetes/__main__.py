@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             image=image,
             hosts_in=file.settings.path if file.settings.self_managed else "",
             serve=file.settings.serve,
+            gangs=file.settings.gangs,
         )
         write(relay, asked.into / file.cluster)
     return 0

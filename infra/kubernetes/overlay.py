@@ -11,6 +11,7 @@ from typing import Any, Self
 import yaml
 
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.slices import ClusterId
 
 BASE = Path(__file__).resolve().parent / "relay" / "base"
@@ -27,9 +28,10 @@ NAMESPACE, RELAY = "tpu-slice-provisioner", "relay"
 PLACEHOLDER = "overlay.invalid/relay"
 """The image of the base: there is none of that name."""
 POLICY = Path(__file__).resolve().parent / "admission.yaml"
-"""The admission policy, whose settings the webhook has, too."""
+"""The admission policies, whose settings the webhook has, too."""
 _SETTINGS = {"STRIP_SPOT_AND_RESERVATION": "stripSpotAndReservation", "LOCATION_HINT": "locationHint"}
 _SERVES_NONE = "    - name: serve\n      expression: '[]'\n"
+_NO_GANGS = "    - name: gangs\n      expression: '\"none\"'\n"
 _PULLED = {
     "apiVersion": "v1",
     "kind": "ServiceAccount",
@@ -68,11 +70,18 @@ class Relay:
     """`projects/P/locations/L` of a self-managed cluster's hosts; empty: the cluster is one of GKE."""
     serve: tuple[PodsOf, ...] = ()
     """Whose pods get a slice each, as the cluster's settings say."""
+    gangs: Gangs = Gangs.NONE
+    """Which workloads are gangs that do not say so, as the cluster's settings say."""
 
     @property
     def served(self) -> dict[str, str]:
         """The environment variable by which relay and webhook know it."""
         return {"SERVE": ",".join(self.serve)} if self.serve else {}
+
+    @property
+    def admission(self) -> dict[str, str]:
+        """The environment variables of the webhook, which has the settings of the policies."""
+        return {**pinning_settings(), **self.served, **({} if self.gangs is Gangs.NONE else {"GANGS": self.gangs})}
 
 
 def account_of(cluster: str) -> str:
@@ -102,7 +111,7 @@ def kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
 
 def webhook_kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
     """Return the overlay of the admission webhook, which runs from the relay's image, that is to be in a folder."""
-    env = {"GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version, **pinning_settings(), **relay.served}
+    env = {"GOOGLE_CLOUD_PROJECT": relay.project, "VERSION": relay.version, **relay.admission}
     patches = [_with_env(WEBHOOK.name, env), *([_PULLED] if relay.hosts_in else [])]
     return {
         **_begun(relay, WEBHOOK, folder),
@@ -112,7 +121,7 @@ def webhook_kustomization(relay: Relay, folder: Path) -> dict[str, Any]:
 
 def pinning_settings(policy: Path = POLICY) -> dict[str, str]:
     """Return the settings of the admission policy as the webhook has them. Raises ValueError."""
-    manifest, _ = yaml.safe_load_all(policy.read_text(encoding="utf-8"))
+    manifest, *_ = yaml.safe_load_all(policy.read_text(encoding="utf-8"))
     found = {each["name"]: each["expression"] for each in manifest["spec"]["variables"]}
     read: dict[str, str] = {}
     for name, variable in _SETTINGS.items():
@@ -124,15 +133,15 @@ def pinning_settings(policy: Path = POLICY) -> dict[str, str]:
     return read
 
 
-def policy_of(serve: Iterable[PodsOf], policy: Path = POLICY) -> str:
-    """Return the admission policy of a cluster whose settings serve these pods: that of all, with its setting."""
+def policy_of(serve: Iterable[PodsOf], gangs: Gangs = Gangs.NONE, policy: Path = POLICY) -> str:
+    """Return the admission policies of a cluster whose settings say so: those of all, with their settings."""
     text = policy.read_text(encoding="utf-8")
-    if text.count(_SERVES_NONE) != 1:
-        raise ValueError(
-            f"{policy.name}: the setting serve is not as it is replaced for each cluster: {_SERVES_NONE!r}"
-        )
-    kinds = ", ".join(f"'{each}'" for each in serve)
-    return text.replace(_SERVES_NONE, _SERVES_NONE.replace("'[]'", f'"[{kinds}]"')) if kinds else text
+    for setting in (_SERVES_NONE, _NO_GANGS):
+        if text.count(setting) != 1:
+            raise ValueError(f"{policy.name}: a setting is not as it is replaced for each cluster: {setting!r}")
+    if kinds := ", ".join(f"'{each}'" for each in serve):
+        text = text.replace(_SERVES_NONE, _SERVES_NONE.replace("'[]'", f'"[{kinds}]"'))
+    return text.replace(_NO_GANGS, _NO_GANGS.replace(Gangs.NONE, gangs))
 
 
 def write(relay: Relay, folder: Path) -> None:
@@ -141,7 +150,7 @@ def write(relay: Relay, folder: Path) -> None:
         each.mkdir(parents=True, exist_ok=True)
         text = yaml.dump(made(relay, each), Dumper=_Readable, sort_keys=False, width=120)
         (each / KUSTOMIZATION).write_text(text, encoding="utf-8")
-    (folder / POLICY.name).write_text(policy_of(relay.serve), encoding="utf-8")
+    (folder / POLICY.name).write_text(policy_of(relay.serve, relay.gangs), encoding="utf-8")
 
 
 def _begun(relay: Relay, base: Path, folder: Path) -> dict[str, Any]:

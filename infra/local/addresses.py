@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import Gangs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,8 @@ class Addresses:
     compute: str = ""
     serve: tuple[PodsOf, ...] = ()
     """Whose pods get a slice each: what the policy, the webhook and the relay are told."""
+    gangs: Gangs = Gangs.NONE
+    """Which workloads are gangs that do not say so: what the policy and the webhook are told."""
     live_path: str | None = None
     """The path of a cluster of a GKE that is not the stack's own; `gke` is then empty, unless it is an emulator too."""
 

@@ -10,6 +10,7 @@ from infra.local.addresses import Addresses
 from infra.local.cluster_choice import Borrowed, ClusterChoice, Embedded
 from infra.local.live_target import Live
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices_cli.settings_file import read_settings
 from tpu_standins.compute.booting.host import cannot_be_used
 from tpu_standins.processes import Program, Says
@@ -27,7 +28,8 @@ class Plan:
 
     `queues`: whether a cluster of the stack's own has Kueue. `compute`: whether its slices are on a local Compute
     Engine, as those of a self-managed cluster are. `unbooted`: why its VMs do not run their startup script; empty: they
-    do. `serve`: whose pods get a slice each, as the cluster's settings say. `gke_arguments` and `compute_arguments` are
+    do. `serve`: whose pods get a slice each, and `gangs`: which workloads are gangs that do not say so, as the
+    cluster's settings say. `gke_arguments` and `compute_arguments` are
     additional arguments of `python -m tpu_standins.gke` and `tpu_standins.compute`, their pace for example.
     """
 
@@ -42,6 +44,7 @@ class Plan:
     compute: bool = False
     unbooted: str = ""
     serve: tuple[PodsOf, ...] = ()
+    gangs: Gangs = Gangs.NONE
     gke_arguments: tuple[str, ...] = ()
     compute_arguments: tuple[str, ...] = ()
 
@@ -90,6 +93,7 @@ def id_of(*, compute: bool) -> str:
 
 def planned(state: Path, cluster: ClusterChoice, *, compute: bool, sweep_seconds: float, queues: bool = False) -> Plan:
     """Return the plan of a stack with a cluster of GKE, or with a self-managed one on Compute Engine."""
+    settings = read_settings(settings_of(id_of(compute=compute))).settings
     return Plan(
         state=state,
         cluster=cluster,
@@ -97,6 +101,7 @@ def planned(state: Path, cluster: ClusterChoice, *, compute: bool, sweep_seconds
         compute=compute,
         unbooted=cannot_be_used() if compute else "",
         sweep_seconds=sweep_seconds,
-        serve=read_settings(settings_of(id_of(compute=compute))).settings.serve,
+        serve=settings.serve,
+        gangs=settings.gangs,
         queues=queues,
     )

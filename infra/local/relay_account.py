@@ -17,6 +17,7 @@ from infra.kubernetes.overlay import NAMESPACE, Image, Relay, account_of, policy
 from infra.local.addresses import Addresses
 from infra.local.scheduler import repeated
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.errors import ApiError
@@ -45,7 +46,9 @@ _RENEW_EVERY = 0.8 * _SECONDS  # as in k8s.io/kubernetes pkg/kubelet/token
 
 
 @cache
-def manifests(cluster: str, *, hosts_in: str = "", serve: tuple[PodsOf, ...] = ()) -> tuple[Object, ...]:
+def manifests(
+    cluster: str, *, hosts_in: str = "", serve: tuple[PodsOf, ...] = (), gangs: Gangs = Gangs.NONE
+) -> tuple[Object, ...]:
     """Return the manifests that are applied for a cluster, as the build's are made, with the labels of what is ours."""
     relay = Relay(
         cluster=ClusterId(cluster),
@@ -58,7 +61,7 @@ def manifests(cluster: str, *, hosts_in: str = "", serve: tuple[PodsOf, ...] = (
     with tempfile.TemporaryDirectory() as folder:
         write(relay, Path(folder))
         built = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=True)
-    documents = (*yaml.safe_load_all(built.stdout), *yaml.safe_load_all(policy_of(serve)))
+    documents = (*yaml.safe_load_all(built.stdout), *yaml.safe_load_all(policy_of(serve, gangs)))
     return tuple(marked(each) for each in documents if each["kind"] not in LEFT_OUT)
 
 
@@ -91,7 +94,8 @@ def open_account(addresses: Addresses, *, within: float = PATIENCE_SECONDS) -> N
     Raises ApiError, or ProgramFailed if the API server does not serve a kind of theirs within so many seconds.
     """
     with closing(Api.of(addresses.kubeconfig)) as api:
-        for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in, serve=addresses.serve):
+        told = {"serve": addresses.serve, "gangs": addresses.gangs}
+        for manifest in manifests(addresses.cluster_id, hosts_in=addresses.hosts_in, **told):
             _apply(api, manifest, within)
         write_private(addresses.relay_token, token_of(api, account_of(addresses.cluster_id)))
     way = addresses.proxy_kubeconfig.read_text(encoding="utf-8")

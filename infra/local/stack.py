@@ -90,6 +90,7 @@ def allotted(plan: Plan, functions: tuple[str, ...]) -> Addresses:
         functions={name: f"http://127.0.0.1:{port}" for name, port in zip(functions, rest, strict=True)},
         folder=plan.state,
         serve=plan.serve,
+        gangs=plan.gangs,
         live_path=plan.live.path if plan.live else None,
     )
 

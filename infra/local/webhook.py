@@ -61,6 +61,7 @@ def program(plan: Plan, addresses: Addresses, port: int) -> Program:
         "NAMES": HOST,
         "DRAIN_SECONDS": "0",
         **addresses.served,
+        "GANGS": addresses.gangs,
     }
     return replace(plan, root=REPOSITORY).module(
         "webhook", ("relay.webhook",), f"listening on https://{HOST}:{port}", addresses, own
@@ -75,12 +76,17 @@ def manifests() -> tuple[Object, ...]:
 
 
 def configuration(address: str, *, conditions: bool) -> Object:
-    """Return how the API server calls it at an address; without conditions about all pods: it judges them itself.
+    """Return how the API server calls it at an address; without conditions about all: it judges them itself.
 
     The embedded API server evaluates no conditions.
     """
     found = yaml.safe_load(CONFIGURATION.read_text(encoding="utf-8"))
-    (called,) = found["webhooks"]
-    client = {"url": f"{address}{called['clientConfig']['service']['path']}"}
-    kept = {key: value for key, value in called.items() if conditions or key != "matchConditions"}
-    return marked({**found, "webhooks": [{**kept, "clientConfig": client}]})
+    left_out = frozenset[str]() if conditions else {"matchConditions"}
+    called = [
+        {
+            **{key: value for key, value in each.items() if key not in left_out},
+            "clientConfig": {"url": f"{address}{each['clientConfig']['service']['path']}"},
+        }
+        for each in found["webhooks"]
+    ]
+    return marked({**found, "webhooks": called})

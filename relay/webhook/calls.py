@@ -17,6 +17,9 @@ from tpu_slices.ports.errors import Permanent, Temporary
 
 CONFIGURATION = "tpu-slice-provisioner"
 """The name of the MutatingWebhookConfiguration."""
+GANGS = "gangs.tpu-slice-provisioner.google.com"
+"""The name of the webhook that labels the pod templates of gangs."""
+OURS = frozenset({WEBHOOK, GANGS})
 SECRET = "webhook"  # noqa: S105 - the name of one
 
 
@@ -47,18 +50,20 @@ class Calls:
             )
 
     def trusted(self) -> bytes | None:
-        found = self._configured()
-        return None if found is None else b64decode(found[1]["clientConfig"].get("caBundle", ""))
+        found = {b64decode(each["clientConfig"].get("caBundle", "")) for each in self._configured().values()}
+        return None if not found else found.pop() if len(found) == 1 else b""
 
     def trust(self, bundle: bytes) -> None:
-        found = self._configured()
-        if found is None:
-            return
-        path = f"/webhooks/{found[0]}"
         operations = [
-            {"op": "test", "path": f"{path}/name", "value": WEBHOOK},
-            {"op": "add", "path": f"{path}/clientConfig/caBundle", "value": _encoded(bundle)},
+            operation
+            for place, each in self._configured().items()
+            for operation in (
+                {"op": "test", "path": f"/webhooks/{place}/name", "value": each["name"]},
+                {"op": "add", "path": f"/webhooks/{place}/clientConfig/caBundle", "value": _encoded(bundle)},
+            )
         ]
+        if not operations:
+            return
         with _about(f"the configuration {CONFIGURATION}"):
             self._admission.patch_mutating_webhook_configuration(
                 CONFIGURATION,
@@ -68,17 +73,16 @@ class Calls:
                 _preload_content=False,
             )
 
-    def _configured(self) -> tuple[int, Mapping[str, Any]] | None:
-        """Return the webhook as the API server has it, with its position; None: it does not call it."""
+    def _configured(self) -> Mapping[int, Mapping[str, Any]]:
+        """Return our webhooks as the API server has them, by their positions; none: it does not call them."""
         with _about(f"the configuration {CONFIGURATION}"):
             try:
                 found = raw(self._admission.read_mutating_webhook_configuration, CONFIGURATION, seconds=TIMEOUTS)
             except ApiException as error:
                 if error.status == NOT_FOUND:
-                    return None
+                    return {}
                 raise
-        ours = ((place, each) for place, each in enumerate(found.get("webhooks") or ()) if each["name"] == WEBHOOK)
-        return next(ours, None)
+        return {place: each for place, each in enumerate(found.get("webhooks") or ()) if each["name"] in OURS}
 
 
 @contextmanager

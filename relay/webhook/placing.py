@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from relay.webhook.pods import Json, Pod
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import GANG, Gangs
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS, LOCATION_HINT
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.planning.pool_labels import (
@@ -26,6 +27,7 @@ _AFFINITY = "/spec/affinity"
 _NODE_AFFINITY = f"{_AFFINITY}/nodeAffinity"
 _REQUIRED = f"{_NODE_AFFINITY}/requiredDuringSchedulingIgnoredDuringExecution"
 _SELECTOR = "/spec/nodeSelector"
+_GATES = "/spec/schedulingGates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,8 @@ class Options:
     """Where Google places slices, as agreed with Google; empty: there is no hint."""
     serve: tuple[PodsOf, ...] = ()
     """Whose pods get a slice each."""
+    gangs: Gangs = Gangs.NONE
+    """Which workloads are gangs that do not say so."""
 
 
 def meant_for(pod: Pod) -> list[Requirements]:
@@ -62,11 +66,11 @@ def meant_for(pod: Pod) -> list[Requirements]:
 
 
 def patch_of(pod: Pod, options: Options) -> list[Json]:
-    """Return the operations (RFC 6902) that place a pod; none: it is as it is to be."""
+    """Return the operations (RFC 6902) that place a pod, and hold one of a gang; none: it is as it is to be."""
     if not pod.is_judged:
         return []
-    operations = list(_required(pod))
-    return operations if pod.workload is None else [*operations, *_selected(pod, options)]
+    selected = () if pod.workload is None else _selected(pod, options)
+    return [*_required(pod), *selected, *_held(pod)]
 
 
 def _required(pod: Pod) -> Iterator[Json]:
@@ -82,22 +86,29 @@ def _required(pod: Pod) -> Iterator[Json]:
     if not extended:
         return
     if pod.affinity is None:
-        yield _add(_AFFINITY, {})
+        yield add(_AFFINITY, {})
     if (pod.affinity or {}).get("nodeAffinity") is None:
-        yield _add(_NODE_AFFINITY, {})
-    yield _add(_REQUIRED, {"nodeSelectorTerms": [*left, *(_with(each, more) for more in sets for each in extended)]})
+        yield add(_NODE_AFFINITY, {})
+    yield add(_REQUIRED, {"nodeSelectorTerms": [*left, *(_with(each, more) for more in sets for each in extended)]})
 
 
 def _selected(pod: Pod, options: Options) -> Iterator[Json]:
     if options.strips_capacity:
         for key in CAPACITY_KEYS:
             if key in pod.selector:
-                yield {"op": "remove", "path": f"{_SELECTOR}/{_escaped(key)}"}
+                yield {"op": "remove", "path": f"{_SELECTOR}/{escaped(key)}"}
     hint = options.location_hint
     if hint and pod.selector.get(LOCATION_HINT) != hint:
         if not pod.selector:
-            yield _add(_SELECTOR, {})
-        yield _add(f"{_SELECTOR}/{_escaped(LOCATION_HINT)}", hint)
+            yield add(_SELECTOR, {})
+        yield add(f"{_SELECTOR}/{escaped(LOCATION_HINT)}", hint)
+
+
+def _held(pod: Pod) -> Iterator[Json]:
+    if pod.is_to_be_held:
+        if not pod.gates:
+            yield add(_GATES, [])
+        yield add(f"{_GATES}/-", {"name": GANG})
 
 
 def _is_empty(term: Json) -> bool:
@@ -129,10 +140,11 @@ def _static() -> Json:
     return _without(OWNER_LABEL)
 
 
-def _add(path: str, value: object) -> Json:
+def add(path: str, value: object) -> Json:
+    """Return the operation that sets a member of an object, or appends to a list."""
     return {"op": "add", "path": path, "value": value}
 
 
-def _escaped(key: str) -> str:
+def escaped(key: str) -> str:
     """Return a key as a part of a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -21,11 +21,13 @@ from tpu_slices.domain.model.facts import (
     PROVISIONING_REQUESTS,
     SLICE_TOPOLOGY,
 )
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.planning.host_labels import GKE_PROVISIONERS, GROUP_KEYS, NODE_POOL, TOPOLOGY
 from tpu_slices.wire.jobs import fills_a_slice
-from tpu_slices.wire.leader_worker_sets import GROUP_KEY, NAME, SUBGROUP_SIZE
+from tpu_slices.wire.leader_worker_sets import GROUP_KEY, LEADER_HAS_CHIPS, NAME, SUBGROUP_SIZE, WORKER_INDEX
 from tpu_slices.wire.pods import made_by, new_key
 from tpu_slices.wire.workloads import (
+    BY_NODE_SELECTOR,
     CHIPS,
     COMPLETION_INDEX,
     GLOBAL_INDEX,
@@ -67,6 +69,7 @@ class Pod:
     controller: Reference | None
     containers: tuple[Json, ...]
     init_containers: tuple[Json, ...]
+    gates: tuple[Json, ...]
     key_by_itself: str
     """The key that it has if it is a workload by itself; empty: the cluster's settings do not serve such."""
 
@@ -83,6 +86,7 @@ class Pod:
             controller=controller_of(metadata),
             containers=tuple(spec["containers"]),
             init_containers=tuple(spec.get("initContainers") or ()),
+            gates=tuple(spec.get("schedulingGates") or ()),
             key_by_itself=new_key(obj) if made_by(obj) in serve else "",
         )
 
@@ -115,7 +119,7 @@ class Pod:
         |                                                          |                 | that of its name           |
         | any other                                                | none            |                            |
         """
-        if self._is_static:
+        if self.is_static:
             return None
         if group := self.labels.get(NAME):
             key = self.labels.get(GROUP_KEY)
@@ -140,7 +144,31 @@ class Pod:
         )
 
     @property
-    def _is_static(self) -> bool:
+    def is_to_be_held(self) -> bool:
+        """Whether it lacks the gate that holds the pods of a gang until the slices of all of them stand.
+
+        A pod that follows needs none.
+        """
+        workload = self.workload
+        is_of_gang = self.labels.get(GANG) == "true" and workload is not None and bool(workload.name)
+        return is_of_gang and not self._follows and all(each["name"] != GANG for each in self.gates)
+
+    @property
+    def _follows(self) -> bool:
+        """Whether its controller makes it only once its leader, which is held itself, has a node.
+
+        JobSet does not where the nodes are labelled for a Job.
+        """
+        if self._jobset:
+            index = self.annotations.get(COMPLETION_INDEX, self.labels.get(COMPLETION_INDEX, "0"))
+            exclusive = self.annotations.get(EXCLUSIVE) == NODE_POOL and BY_NODE_SELECTOR not in self.annotations
+            return exclusive and index != "0"
+        is_worker = bool(self.labels.get(NAME)) and self.labels.get(WORKER_INDEX) != "0"
+        is_behind = is_worker and self.annotations.get(LEADER_HAS_CHIPS) == "true"
+        return is_behind and self.annotations.get(GROUP_EXCLUSIVE) == NODE_POOL
+
+    @property
+    def is_static(self) -> bool:
         """Whether no slice is made for it, as it or its template says."""
         said = (self.labels, self.annotations)
         topology = self.selector.get(TOPOLOGY, "")

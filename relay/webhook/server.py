@@ -1,10 +1,10 @@
 """The webhook's HTTPS server: uvicorn on one port.
 
-| path      | answer                                                                                        |
-|-----------|-----------------------------------------------------------------------------------------------|
-| `/pods`   | the AdmissionReview that answers the one posted                                               |
-| `/healthz`| 200                                                                                           |
-| `/readyz` | 200; 503 once it is about to end                                                              |
+| path                  | answer                                                                            |
+|-----------------------|-----------------------------------------------------------------------------------|
+| `/pods`, `/workloads` | the AdmissionReview that answers the one posted                                   |
+| `/healthz`            | 200                                                                               |
+| `/readyz`             | 200; 503 once it is about to end                                                  |
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Webhook:
 
     async def _answered(self, scope: _Message, receive: Callable[[], Awaitable[_Message]]) -> _Answer:
         match scope["method"], scope["path"]:
-            case "POST", "/pods":
+            case "POST", "/pods" | "/workloads":
                 try:
                     return self._judged(await _body(receive))
                 except TimeoutError:

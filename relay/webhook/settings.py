@@ -10,6 +10,7 @@ from typing import Self
 from relay.settings import serve_of
 from relay.webhook.authorities import LIFE
 from relay.webhook.placing import Options
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.planning.host_labels import is_label_value
 
 PORT = 10250
@@ -29,7 +30,8 @@ class Settings:
     """NAMES (webhook.NAMESPACE.svc), by which the API server calls it: DNS names and IP addresses, with commas."""
     options: Options
     """STRIP_SPOT_AND_RESERVATION (false), `true` together with force_on_demand in the cluster's settings; LOCATION_HINT
-    (none), where Google should place slices, as agreed with Google; SERVE (none), whose pods get a slice each."""
+    (none), where Google should place slices, as agreed with Google; SERVE (none), whose pods get a slice each; GANGS
+    (none), which workloads are gangs that do not say so: `multislice` or `none`."""
     life: timedelta
     """AUTHORITY_SECONDS (360 days), how long a certificate authority is trusted. It is renewed after two thirds."""
     drain_seconds: float
@@ -51,6 +53,7 @@ class Settings:
                 strips_capacity=_flag(environment, "STRIP_SPOT_AND_RESERVATION"),
                 location_hint=_hint(environment.get("LOCATION_HINT", "")),
                 serve=serve_of(environment.get("SERVE", "")),
+                gangs=_gangs(environment.get("GANGS") or Gangs.NONE),
             ),
             life=timedelta(seconds=_number(environment, "AUTHORITY_SECONDS", int(LIFE.total_seconds()), (10, 1 << 30))),
             drain_seconds=_number(environment, "DRAIN_SECONDS", 15, (0, 600)),
@@ -70,6 +73,13 @@ def _hint(text: str) -> str:
     if not is_label_value(text):
         raise ValueError(f'LOCATION_HINT: "{text}" cannot be the value of a label')
     return text
+
+
+def _gangs(text: str) -> Gangs:
+    try:
+        return Gangs(text)
+    except ValueError as error:
+        raise ValueError(f'GANGS: "{text}" is none of {", ".join(Gangs)}') from error
 
 
 def _number(environment: Mapping[str, str], name: str, default: int, among: tuple[int, int]) -> int:

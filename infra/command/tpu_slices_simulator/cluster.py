@@ -89,7 +89,7 @@ class FakeCluster:
                     self.changes_node(node, needed.patch)
 
     def opens_pods(self) -> None:
-        """Take the gate off the pods that relays let go."""
+        """Remove the gate of the pods that relays let go."""
         for relay in self.relays:
             for uid in relay.opens():
                 if (pod := self.pods.get(uid)) is not None and pod.gated:

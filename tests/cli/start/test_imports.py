@@ -39,10 +39,10 @@ def test_help_imports_no_command_and_little_else() -> None:
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        ("plan", 121),
+        ("plan", 123),
         ("list", 91),
-        ("explain", 146),
-        ("timeline", 93),
+        ("explain", 149),
+        ("timeline", 94),
         ("simulate", 30),
         ("hold", 87),
         ("doctor", 97),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import Any
 
+from tests.infra.admission.case import KEYS, OWN, Case, Hosts, extended, jobset, left_alone, of, static
+from tests.infra.admission.held import HELD
 from tests.infra.admission.pods import (
     COMPLETION_INDEX,
     GROUP,
@@ -27,7 +26,7 @@ from tests.infra.admission.pods import (
     together,
     within,
 )
-from tests.infra.admission.settings import HINT, HINT_KEY, OFF, OPTED_OUT, OTHERS, SERVE, STRIP
+from tests.infra.admission.settings import HINT, HINT_KEY, OPTED_OUT, OTHERS, SERVE, STRIP
 from tpu_slices.domain.model.facts import INJECT_SLICE_SELECTOR, PROVISIONING_REQUESTS, SLICE_TOPOLOGY
 from tpu_slices.domain.planning.host_labels import (
     CAPACITY_KEYS,
@@ -39,129 +38,39 @@ from tpu_slices.domain.planning.host_labels import (
 )
 
 
-class Hosts(Enum):
-    """Where a pod may run."""
-
-    KEYED = auto()
-    """On hosts with one of its keys, in its namespace."""
-    NAMED = auto()
-    """On hosts without a key that were made for its Job or LeaderWorkerSet, by its name."""
-    GROUPS = auto()
-    """On hosts of its LeaderWorkerSet's, by its name."""
-    STATIC = auto()
-    """On hosts that no provisioner made."""
-
-
-OWN = (Hosts.KEYED, Hosts.NAMED)
-STATIC = (Hosts.STATIC,)
-KEYS = (f"{UID}.j4", f"{UID}.r3")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A pod, and where it may run."""
-
-    name: str
-    pod: Json = field(repr=False)
-    hosts: tuple[Hosts, ...]
-    """Empty: it is left as it is."""
-    keys: tuple[str, ...] = ()
-    selector: Mapping[str, str] | None = None
-    """Its node selector then; None: as it was."""
-    terms: tuple[Json, ...] = ({},)
-    """What it requires of its node itself, as far as that is extended."""
-    left: tuple[Json, ...] = ()
-    """What it requires that is left as it is."""
-    settings: Mapping[str, str] = field(default_factory=lambda: OFF)
-    refused: str = ""
-    """What the API server objects to in it, whatever the policy does."""
-
-    @property
-    def required(self) -> list[Json]:
-        """What it requires of its node when it is stored, without what is empty."""
-        namespace = self.pod["metadata"]["namespace"]
-        wanted = [of(hosts, self.keys, namespace, _made_for(self.pod)) for hosts in self.hosts]
-        return [*self.left, *(_extended(each, more) for more in wanted for each in self.terms)]
-
-
-def _made_for(pod: Json) -> tuple[str, str]:
-    """Return kind and name of what the hosts of a pod are made for."""
-    labels = pod["metadata"].get("labels", {})
-    if "leaderworkerset.sigs.k8s.io/name" in labels:
-        return "leaderworkerset", labels["leaderworkerset.sigs.k8s.io/name"]
-    references = pod["metadata"].get("ownerReferences") or [{"name": ""}]
-    return "job", references[0]["name"]
-
-
-def of(hosts: Hosts, keys: tuple[str, ...], namespace: str, made_for: tuple[str, str] = ("", "")) -> list[Json]:
-    """Return what a pod requires of such hosts."""
-    in_namespace = within("google.com/tpu-provisioner-parent-namespace", namespace)
-    match hosts:
-        case Hosts.KEYED:
-            return [within("google.com/tpu-slice-key", *keys), in_namespace]
-        case Hosts.NAMED:
-            keyless = {"key": "google.com/tpu-slice-key", "operator": "DoesNotExist"}
-            return [*of(Hosts.GROUPS, keys, namespace, made_for), keyless]
-        case Hosts.GROUPS:
-            kind, name = made_for
-            return [
-                within("google.com/tpu-provisioner-parent-kind", kind),
-                in_namespace,
-                within("google.com/tpu-provisioner-parent-name", name),
-            ]
-        case Hosts.STATIC:
-            return [{"key": "google.com/nodepool-manager", "operator": "DoesNotExist"}]
-
-
-def _extended(base: Json, more: list[Json]) -> Json:
-    return {**base, "matchExpressions": [*base.get("matchExpressions", ()), *more]}
-
-
-def _jobset(name: str, pod: Json, *more: Hosts, **fields: Any) -> Case:
-    return Case(name=name, pod=pod, hosts=(*OWN, *more), **{"keys": KEYS, **fields})
-
-
-def _static(name: str, pod: Json, **fields: Any) -> Case:
-    return Case(name=name, pod=pod, hosts=STATIC, **fields)
-
-
-def _left_alone(name: str, pod: Json, **fields: Any) -> Case:
-    return Case(name=name, pod=pod, hosts=(), **fields)
-
-
 def _shape(topology: str) -> dict[str, str]:
     return {**SELECTOR, TOPOLOGY: topology}
 
 
 def of_jobsets() -> Iterator[Case]:
     """Yield pods of JobSets."""
-    yield _jobset("of a JobSet", of_jobset())
-    yield _jobset("a follower", of_jobset(labels={COMPLETION_INDEX: "3"}))
-    yield _jobset("after a restart of its JobSet", of_jobset(labels={"jobset.sigs.k8s.io/restart-attempt": "2"}))
+    yield jobset("of a JobSet", of_jobset())
+    yield jobset("a follower", of_jobset(labels={COMPLETION_INDEX: "3"}))
+    yield jobset("after a restart of its JobSet", of_jobset(labels={"jobset.sigs.k8s.io/restart-attempt": "2"}))
     first = {"jobset.sigs.k8s.io/job-index": "0", "jobset.sigs.k8s.io/job-global-index": "0"}
-    yield _jobset("of the first Job", of_jobset(labels=first), keys=(f"{UID}.j0", f"{UID}.r0"))
+    yield jobset("of the first Job", of_jobset(labels=first), keys=(f"{UID}.j0", f"{UID}.r0"))
     selects = {**SELECTOR, NAMESPACED_JOB: "default_llama-workers-1"}
-    yield _jobset("placed by node selector", of_jobset(nodeSelector=selects))
-    yield _jobset("kept together", of_jobset(annotations=together()), Hosts.STATIC)
-    yield _jobset("kept together by zone", of_jobset(annotations=together("topology.kubernetes.io/zone")))
-    yield _jobset("with a group's annotation", of_jobset(annotations=group_together()))
+    yield jobset("placed by node selector", of_jobset(nodeSelector=selects))
+    yield jobset("kept together", of_jobset(annotations=together()), Hosts.STATIC)
+    yield jobset("kept together by zone", of_jobset(annotations=together("topology.kubernetes.io/zone")))
+    yield jobset("with a group's annotation", of_jobset(annotations=group_together()))
     pool = {**SELECTOR, NODE_POOL: "static-1"}
-    yield _jobset("that selects a node pool", of_jobset(nodeSelector=pool), Hosts.STATIC)
-    yield _jobset("of a team of its own", of_jobset(namespace="kube-public"))
+    yield jobset("that selects a node pool", of_jobset(nodeSelector=pool), Hosts.STATIC)
+    yield jobset("of a team of its own", of_jobset(namespace="kube-public"))
     no_index = {"jobset.sigs.k8s.io/job-global-index": None}
-    yield _static("without its index among all Jobs", of_jobset(labels=no_index))
+    yield static("without its index among all Jobs", of_jobset(labels=no_index))
     wrong = {"jobset.sigs.k8s.io/job-global-index": "x"}
-    yield _static("with an index that is no number", of_jobset(labels=wrong))
+    yield static("with an index that is no number", of_jobset(labels=wrong))
     huge = {"jobset.sigs.k8s.io/job-global-index": "9" * 20}
-    yield _static("with an index beyond all numbers", of_jobset(labels=huge))
+    yield static("with an index beyond all numbers", of_jobset(labels=huge))
     before = {"jobset.sigs.k8s.io/job-global-index": "0"}
-    yield _static("with an index before its replicatedJob's", of_jobset(labels=before))
+    yield static("with an index before its replicatedJob's", of_jobset(labels=before))
     no_uid = {"jobset.sigs.k8s.io/jobset-uid": None}
-    yield _static("of a JobSet of a version that does not label its UID", of_jobset(labels=no_uid))
-    yield _static("of a Job of a JobSet that is not Indexed", of_jobset(labels={COMPLETION_INDEX: None}))
+    yield static("of a JobSet of a version that does not label its UID", of_jobset(labels=no_uid))
+    yield static("of a Job of a JobSet that is not Indexed", of_jobset(labels={COMPLETION_INDEX: None}))
     alone = of_jobset(a_container(chips="8"), labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
-    yield _jobset("of a Job of a JobSet that is not, filling a slice", alone, Hosts.STATIC)
-    yield _jobset("that tolerates everything", of_jobset(tolerations=[{"operator": "Exists"}]))
+    yield jobset("of a Job of a JobSet that is not, filling a slice", alone, Hosts.STATIC)
+    yield jobset("that tolerates everything", of_jobset(tolerations=[{"operator": "Exists"}]))
 
 
 def of_one_host() -> Iterator[Case]:
@@ -178,25 +87,25 @@ def of_one_host() -> Iterator[Case]:
         ("0x4", "4", False),
     ):
         pod = of_jobset(a_container(chips=chips), nodeSelector=_shape(topology))
-        yield _jobset(f"{chips} chips of {topology}", pod, *([Hosts.STATIC] if one else []))
+        yield jobset(f"{chips} chips of {topology}", pod, *([Hosts.STATIC] if one else []))
     of_affinity = requiring(term(within(TOPOLOGY, "2x4")))
-    yield _jobset(
+    yield jobset(
         "a topology by affinity",
         of_jobset(a_container(chips="8"), nodeSelector=None, affinity=of_affinity),
         terms=(term(within(TOPOLOGY, "2x4")),),
     )
-    yield _jobset("no node selector", of_jobset(nodeSelector=None))
+    yield jobset("no node selector", of_jobset(nodeSelector=None))
     selected = [term(within(NODE_POOL, "static-1")), term(within(NODE_POOL, "static-2"))]
     in_pools = of_jobset(affinity=requiring(*selected))
-    yield _jobset("a node pool by affinity in each term", in_pools, Hosts.STATIC, terms=tuple(selected))
+    yield jobset("a node pool by affinity in each term", in_pools, Hosts.STATIC, terms=tuple(selected))
     either = term(within(NODE_POOL, "static-1", "static-2"))
-    yield _jobset("one of two node pools", of_jobset(affinity=requiring(either)), terms=(either,))
+    yield jobset("one of two node pools", of_jobset(affinity=requiring(either)), terms=(either,))
     by_kueue = {"kueue.x-k8s.io/podset-required-topology": NODE_POOL}
-    yield _jobset("kept together by Kueue", of_jobset(annotations=by_kueue), Hosts.STATIC)
+    yield jobset("kept together by Kueue", of_jobset(annotations=by_kueue), Hosts.STATIC)
     two = [a_container("one"), a_container("two")]
-    yield _jobset("chips in two containers", of_jobset(*two, nodeSelector=_shape("2x4")))
+    yield jobset("chips in two containers", of_jobset(*two, nodeSelector=_shape("2x4")))
     beside = of_jobset(IDLE, a_container(chips="8"), nodeSelector=_shape("2x4"))
-    yield _jobset("an idle container beside", beside, Hosts.STATIC)
+    yield jobset("an idle container beside", beside, Hosts.STATIC)
 
 
 def of_jobs() -> Iterator[Case]:
@@ -208,16 +117,16 @@ def of_jobs() -> Iterator[Case]:
     yield Case(name="with the annotation that only JobSet heeds", pod=marked, hosts=OWN, keys=(UID,))
     one = of_job(a_container(chips="8"), nodeSelector=_shape("2x4"))
     yield Case(name="of a Job of one host", pod=one, hosts=(*OWN, Hosts.STATIC), keys=(UID,))
-    yield _static("of a Job that is not Indexed", of_job(labels={COMPLETION_INDEX: None}))
+    yield static("of a Job that is not Indexed", of_job(labels={COMPLETION_INDEX: None}))
     alone = of_job(a_container(chips="8"), labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
     yield Case(name="of one that is not, filling a slice", pod=alone, hosts=(*OWN, Hosts.STATIC), keys=(UID,))
     part = of_job(a_container(chips="4"), labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
-    yield _static("of one that is not, with a part of a slice", part)
+    yield static("of one that is not, with a part of a slice", part)
     two = [a_container("one"), a_container("two")]
     parts = of_job(*two, labels={COMPLETION_INDEX: None}, nodeSelector=_shape("2x4"))
-    yield _static("of one that is not, with a slice in two containers", parts)
+    yield static("of one that is not, with a slice in two containers", parts)
     referred = of_job(by=("batch.example/v1", "Job", "alone"))
-    yield _static("of a Job of another API", referred)
+    yield static("of a Job of another API", referred)
 
 
 def of_groups() -> Iterator[Case]:
@@ -229,7 +138,7 @@ def of_groups() -> Iterator[Case]:
     named = a_pod(labels={"leaderworkerset.sigs.k8s.io/name": "vllm"})
     yield Case(name="a pod that says it is a group's", pod=named, hosts=(Hosts.GROUPS,))
     subgroups = of_group(annotations={"leaderworkerset.sigs.k8s.io/subgroup-size": "2"})
-    yield _static("of subgroups", subgroups)
+    yield static("of subgroups", subgroups)
     yield Case(name="a group's leader", pod=of_group(), hosts=OWN, keys=(GROUP,))
     worker = of_group(labels={"leaderworkerset.sigs.k8s.io/worker-index": "1"})
     yield Case(name="a group's worker", pod=worker, hosts=OWN, keys=(GROUP,))
@@ -244,7 +153,7 @@ def of_groups() -> Iterator[Case]:
 def of_others() -> Iterator[Case]:
     """Yield pods that get no slice of their own."""
     filling = a_pod(a_container(chips="8"), by=("apps/v1", "ReplicaSet", "other"), nodeSelector=_shape("2x4"))
-    yield _static("of a ReplicaSet, filling a slice", filling)
+    yield static("of a ReplicaSet, filling a slice", filling)
     for api, kind in (
         ("apps/v1", "ReplicaSet"),
         ("apps/v1", "StatefulSet"),
@@ -252,15 +161,15 @@ def of_others() -> Iterator[Case]:
         ("ray.io/v1", "RayCluster"),
         ("kubeflow.org/v1", "PyTorchJob"),
     ):
-        yield _static(f"of a {kind}", a_pod(by=(api, kind, "other")))
-    yield _static("of no controller", a_pod())
-    yield _static("of a ReplicaSet that tolerates everything", a_pod(tolerations=[{"operator": "Exists"}]))
-    yield _static("that selects nothing", a_pod(nodeSelector=None))
-    yield _static("that says it is of a JobSet", a_pod(labels={"jobset.sigs.k8s.io/jobset-uid": UID}))
+        yield static(f"of a {kind}", a_pod(by=(api, kind, "other")))
+    yield static("of no controller", a_pod())
+    yield static("of a ReplicaSet that tolerates everything", a_pod(tolerations=[{"operator": "Exists"}]))
+    yield static("that selects nothing", a_pod(nodeSelector=None))
+    yield static("that says it is of a JobSet", a_pod(labels={"jobset.sigs.k8s.io/jobset-uid": UID}))
     for where in ("labels", "annotations"):
-        yield _static(f"of a JobSet, opted out by its {where}", of_jobset(**{where: {OPTED_OUT: "true"}}))
-        yield _jobset(f"not opted out by its {where}", of_jobset(**{where: {OPTED_OUT: "false"}}))
-    yield _static("of a Job that opted out", of_job(labels={OPTED_OUT: "true"}))
+        yield static(f"of a JobSet, opted out by its {where}", of_jobset(**{where: {OPTED_OUT: "true"}}))
+        yield jobset(f"not opted out by its {where}", of_jobset(**{where: {OPTED_OUT: "false"}}))
+    yield static("of a Job that opted out", of_job(labels={OPTED_OUT: "true"}))
 
 
 def by_themselves() -> Iterator[Case]:
@@ -270,12 +179,12 @@ def by_themselves() -> Iterator[Case]:
     web, alone = a_pod(all_chips, **whole), a_pod(all_chips, nodeSelector=_shape("2x4"))
     served: Json = {"hosts": (Hosts.KEYED, Hosts.STATIC), "settings": SERVE}
     yield Case(name="of a Deployment that is served", pod=web, keys=(JOB_UID,), **served)
-    yield _static("of a Deployment that is not", web)
-    yield _static("of a Deployment where others are served", web, settings=OTHERS)
-    yield _static("of a Deployment, with a part of its host", a_pod(**whole), settings=SERVE)
-    yield _static("of one that opted out", a_pod(all_chips, annotations={OPTED_OUT: "true"}, **whole), settings=SERVE)
+    yield static("of a Deployment that is not", web)
+    yield static("of a Deployment where others are served", web, settings=OTHERS)
+    yield static("of a Deployment, with a part of its host", a_pod(**whole), settings=SERVE)
+    yield static("of one that opted out", a_pod(all_chips, annotations={OPTED_OUT: "true"}, **whole), settings=SERVE)
     for api, kind in (("apps/v1", "DaemonSet"), ("ray.io/v1", "RayCluster")):
-        yield _static(f"of a {kind}, whole", a_pod(all_chips, **{**whole, "by": (api, kind, "other")}), settings=SERVE)
+        yield static(f"of a {kind}, whole", a_pod(all_chips, **{**whole, "by": (api, kind, "other")}), settings=SERVE)
     of_set = a_pod(all_chips, **{**whole, "by": ("apps/v1", "StatefulSet", "web")})
     yield Case(name="of a StatefulSet that is served", pod=of_set, keys=(JOB_UID,), **served)
     yield Case(name="a pod alone that is served", pod=alone, keys=("pod-.pod",), **served)
@@ -283,7 +192,7 @@ def by_themselves() -> Iterator[Case]:
         named = {**alone, "metadata": {"name": name, "namespace": "default"}}
         yield Case(name=f"a pod alone, {name}", pod=named, keys=(key,), **served)
     yield Case(name="of an Indexed Job beside", pod=of_job(), hosts=OWN, keys=(UID,), settings=SERVE)
-    yield _jobset("of a JobSet beside", of_jobset(), settings=SERVE)
+    yield jobset("of a JobSet beside", of_jobset(), settings=SERVE)
     forged = term(within("google.com/tpu-slice-key", UID))
     asked = a_pod(all_chips, affinity=requiring(forged), **whole)
     yield Case(name="of a Deployment, with a key of another", pod=asked, keys=(JOB_UID,), terms=(forged,), **served)
@@ -292,31 +201,31 @@ def by_themselves() -> Iterator[Case]:
 def of_gke() -> Iterator[Case]:
     """Yield pods whose hosts, or slices, GKE makes itself."""
     for key in GKE_PROVISIONERS:
-        yield _static(f"that selects {key}", of_jobset(nodeSelector={**SELECTOR, key: "some"}))
+        yield static(f"that selects {key}", of_jobset(nodeSelector={**SELECTOR, key: "some"}))
     for key in PROVISIONING_REQUESTS:
-        yield _static(f"with the annotation {key}", of_jobset(annotations={key: "some"}))
+        yield static(f"with the annotation {key}", of_jobset(annotations={key: "some"}))
     for where in ("labels", "annotations"):
-        yield _static(f"slices of parts, by its {where}", of_jobset(**{where: {INJECT_SLICE_SELECTOR: "true"}}))
-    yield _static("of a part of a slice", of_jobset(annotations={SLICE_TOPOLOGY: "2x4"}))
-    yield _jobset("of a whole slice", of_jobset(annotations={SLICE_TOPOLOGY: "4x4"}))
+        yield static(f"slices of parts, by its {where}", of_jobset(**{where: {INJECT_SLICE_SELECTOR: "true"}}))
+    yield static("of a part of a slice", of_jobset(annotations={SLICE_TOPOLOGY: "2x4"}))
+    yield jobset("of a whole slice", of_jobset(annotations={SLICE_TOPOLOGY: "4x4"}))
 
 
-def left_alone() -> Iterator[Case]:
+def of_nobody() -> Iterator[Case]:
     """Yield pods that are none of ours."""
-    yield _left_alone("without chips", a_pod(IDLE))
-    yield _left_alone("of a JobSet, without chips", of_jobset(IDLE))
-    yield _left_alone("with no chips", of_jobset(a_container(chips="0")))
+    yield left_alone("without chips", a_pod(IDLE))
+    yield left_alone("of a JobSet, without chips", of_jobset(IDLE))
+    yield left_alone("with no chips", of_jobset(a_container(chips="0")))
     for key in sorted(GROUP_KEYS):
-        yield _left_alone(f"that selects {key}", of_jobset(nodeSelector={**SELECTOR, key: "some"}))
+        yield left_alone(f"that selects {key}", of_jobset(nodeSelector={**SELECTOR, key: "some"}))
 
 
 def with_chips() -> Iterator[Case]:
     """Yield pods that request chips in other places than a container's limits."""
     sidecar = a_container("sidecar", restartPolicy="Always")
     for name, init in {"an init container": a_container("prepare"), "a sidecar": sidecar}.items():
-        yield _jobset(f"chips of {name}", of_jobset(IDLE, initContainers=[init]))
+        yield jobset(f"chips of {name}", of_jobset(IDLE, initContainers=[init]))
     asked: Json = {**IDLE, "resources": {"requests": {"google.com/tpu": "4"}}}
-    yield _jobset("chips that are requested alone", of_jobset(asked), refused="Limit must be set")
+    yield jobset("chips that are requested alone", of_jobset(asked), refused="Limit must be set")
 
 
 VISION = term(within("team", "vision"))
@@ -327,58 +236,58 @@ FREE = term(*of(Hosts.STATIC, (), "default"))
 
 def with_terms() -> Iterator[Case]:
     """Yield pods that require something of their nodes themselves."""
-    yield _jobset("requiring", of_jobset(affinity=requiring(VISION)), terms=(VISION,))
-    yield _jobset("requiring one or the other", of_jobset(affinity=requiring(VISION, A_NODE)), terms=(VISION, A_NODE))
+    yield jobset("requiring", of_jobset(affinity=requiring(VISION)), terms=(VISION,))
+    yield jobset("requiring one or the other", of_jobset(affinity=requiring(VISION, A_NODE)), terms=(VISION, A_NODE))
     both = {**VISION, **A_NODE}
-    yield _jobset("requiring both", of_jobset(affinity=requiring(both)), terms=(both,))
+    yield jobset("requiring both", of_jobset(affinity=requiring(both)), terms=(both,))
     kept = of_jobset(annotations=together(), affinity=requiring(VISION))
-    yield _jobset("kept together, requiring", kept, Hosts.STATIC, terms=(VISION,))
+    yield jobset("kept together, requiring", kept, Hosts.STATIC, terms=(VISION,))
     preferring = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": VISION}]}
-    yield _jobset("preferring", of_jobset(affinity={"nodeAffinity": preferring}))
-    yield _jobset("apart from others", of_jobset(affinity={"podAntiAffinity": {}}))
+    yield jobset("preferring", of_jobset(affinity={"nodeAffinity": preferring}))
+    yield jobset("apart from others", of_jobset(affinity={"podAntiAffinity": {}}))
     nothing = requiring({}, VISION)
-    yield _jobset("requiring nothing in one term", of_jobset(affinity=nothing), left=({},), terms=(VISION,))
-    yield _jobset("requiring nothing at all", of_jobset(affinity=requiring({})), left=({},), terms=())
+    yield jobset("requiring nothing in one term", of_jobset(affinity=nothing), left=({},), terms=(VISION,))
+    yield jobset("requiring nothing at all", of_jobset(affinity=requiring({})), left=({},), terms=())
     no_terms = "must have at least one node selector term"
-    yield _jobset("without a term", of_jobset(affinity=requiring()), terms=(), refused=no_terms)
-    yield _jobset("judged before", of_jobset(affinity=requiring(KEYED)), left=(KEYED,), terms=())
-    more = _extended(KEYED, VISION["matchExpressions"])
-    yield _jobset("judged before, and extended", of_jobset(affinity=requiring(more)), left=(more,), terms=())
+    yield jobset("without a term", of_jobset(affinity=requiring()), terms=(), refused=no_terms)
+    yield jobset("judged before", of_jobset(affinity=requiring(KEYED)), left=(KEYED,), terms=())
+    more = extended(KEYED, VISION["matchExpressions"])
+    yield jobset("judged before, and extended", of_jobset(affinity=requiring(more)), left=(more,), terms=())
     half = of_jobset(affinity=requiring(VISION, KEYED))
-    yield _jobset("judged before in one term", half, left=(KEYED,), terms=(VISION,))
+    yield jobset("judged before in one term", half, left=(KEYED,), terms=(VISION,))
     anothers = term(within("google.com/tpu-slice-key", f"{JOB_UID}.j0"))
-    yield _jobset("with a key of another", of_jobset(affinity=requiring(anothers)), terms=(anothers,))
+    yield jobset("with a key of another", of_jobset(affinity=requiring(anothers)), terms=(anothers,))
     wide = term(within("google.com/tpu-slice-key", *KEYS, f"{JOB_UID}.j0"), KEYED["matchExpressions"][1])
-    yield _jobset("with a key more", of_jobset(affinity=requiring(wide)), terms=(wide,))
+    yield jobset("with a key more", of_jobset(affinity=requiring(wide)), terms=(wide,))
     elsewhere = term(*of(Hosts.KEYED, KEYS, "kube-system"))
-    yield _jobset("in a namespace of another", of_jobset(affinity=requiring(elsewhere)), terms=(elsewhere,))
-    yield _jobset("on static hosts, spread", of_jobset(affinity=requiring(FREE)), terms=(FREE,))
+    yield jobset("in a namespace of another", of_jobset(affinity=requiring(elsewhere)), terms=(elsewhere,))
+    yield jobset("on static hosts, spread", of_jobset(affinity=requiring(FREE)), terms=(FREE,))
     free = of_jobset(annotations=together(), affinity=requiring(FREE))
-    yield _jobset("on static hosts, together", free, Hosts.STATIC, left=(FREE,), terms=())
-    yield _static("of no kind, with a key", a_pod(affinity=requiring(KEYED)), terms=(KEYED,))
-    yield _static("of no kind, on static hosts", a_pod(affinity=requiring(FREE)), left=(FREE,), terms=())
+    yield jobset("on static hosts, together", free, Hosts.STATIC, left=(FREE,), terms=())
+    yield static("of no kind, with a key", a_pod(affinity=requiring(KEYED)), terms=(KEYED,))
+    yield static("of no kind, on static hosts", a_pod(affinity=requiring(FREE)), left=(FREE,), terms=())
 
 
 def with_settings() -> Iterator[Case]:
     """Yield pods of which more is changed, since an operator said so."""
     capacity = {**SELECTOR, "team": "vision", **dict.fromkeys(CAPACITY_KEYS, "true")}
     bare = {**SELECTOR, "team": "vision"}
-    yield _jobset("spot and reservations kept", of_jobset(nodeSelector=capacity))
+    yield jobset("spot and reservations kept", of_jobset(nodeSelector=capacity))
     stripped = of_jobset(nodeSelector=capacity)
-    yield _jobset("spot and reservations stripped", stripped, selector=bare, settings=STRIP)
-    yield _jobset("nothing to strip", of_jobset(), settings=STRIP)
-    yield _jobset("no selectors to strip from", of_jobset(nodeSelector=None), settings=STRIP)
-    yield _static("of no kind, not stripped", a_pod(nodeSelector=capacity), settings=STRIP)
+    yield jobset("spot and reservations stripped", stripped, selector=bare, settings=STRIP)
+    yield jobset("nothing to strip", of_jobset(), settings=STRIP)
+    yield jobset("no selectors to strip from", of_jobset(nodeSelector=None), settings=STRIP)
+    yield static("of no kind, not stripped", a_pod(nodeSelector=capacity), settings=STRIP)
     hinted = {**SELECTOR, HINT_KEY: "cell-a"}
-    yield _jobset("a location hint", of_jobset(), selector=hinted, settings=HINT)
-    yield _jobset("one that is there", of_jobset(nodeSelector=hinted), settings=HINT)
+    yield jobset("a location hint", of_jobset(), selector=hinted, settings=HINT)
+    yield jobset("one that is there", of_jobset(nodeSelector=hinted), settings=HINT)
     other = of_jobset(nodeSelector={**SELECTOR, HINT_KEY: "cell-b"})
-    yield _jobset("another location hint", other, selector=hinted, settings=HINT)
+    yield jobset("another location hint", other, selector=hinted, settings=HINT)
     alone = {HINT_KEY: "cell-a"}
-    yield _jobset("a hint and no selector", of_jobset(nodeSelector=None), selector=alone, settings=HINT)
-    yield _static("of no kind, without a hint", a_pod(), settings=HINT)
+    yield jobset("a hint and no selector", of_jobset(nodeSelector=None), selector=alone, settings=HINT)
+    yield static("of no kind, without a hint", a_pod(), settings=HINT)
     both = MappingProxyType({**STRIP, **HINT})
-    yield _jobset("stripped, with a hint", of_jobset(nodeSelector=capacity), selector={**bare, **alone}, settings=both)
+    yield jobset("stripped, with a hint", of_jobset(nodeSelector=capacity), selector={**bare, **alone}, settings=both)
 
 
 CASES = [
@@ -389,8 +298,9 @@ CASES = [
     *of_others(),
     *by_themselves(),
     *of_gke(),
-    *left_alone(),
+    *of_nobody(),
     *with_chips(),
     *with_terms(),
     *with_settings(),
+    *HELD,
 ]

@@ -11,6 +11,7 @@ from tests.infra.admission.pods import Json
 from tests.infra.admission.policy import patched
 from tests.infra.admission.settings import POLICY
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import Gangs
 
 Judge = Callable[[Json, Mapping[str, str]], Json]
 """From a pod and the settings of a case to the pod as it is stored."""
@@ -31,6 +32,7 @@ def options_of(expressions: Mapping[str, str]) -> Options:
     return Options(
         strips_capacity=json.loads(expressions.get("stripSpotAndReservation", "false")),
         location_hint=json.loads(expressions.get("locationHint", '""')),
+        gangs=Gangs(json.loads(expressions.get("gangs", '"none"'))),
         serve=tuple(map(PodsOf, json.loads(expressions.get("serve", "[]").replace("'", '"')))),
     )
 

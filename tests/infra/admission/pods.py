@@ -120,6 +120,10 @@ def terms_of(pod: Json) -> list[Json]:
     return [_without_empty(each) for each in required.get("nodeSelectorTerms", ())]
 
 
+def gates_of(pod: Json) -> tuple[str, ...]:
+    return tuple(each["name"] for each in pod["spec"].get("schedulingGates") or ())
+
+
 def _without_empty(found: Json) -> Json:
     return {
         key: [{field: it for field, it in each.items() if it != []} for each in value]

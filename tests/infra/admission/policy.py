@@ -51,11 +51,14 @@ class Policy:
         escape = cel.Overload(
             id="jsonpatch_escape_key", return_type=cel.Type.STRING, parameters=[cel.Type.STRING], impl=_escape_key
         )
+        numbers = cel.Overload(
+            id="lists_range", return_type=cel.Type.DYN, parameters=[cel.Type.INT], impl=lambda size: list(range(size))
+        )
         return cel.NewEnv(
             descriptor_pool=_json_patch(),
-            variables={"object": cel.Type.DYN, "variables": cel.Type.DYN},
+            variables=dict.fromkeys(("object", "oldObject", "variables"), cel.Type.DYN),
             extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings()],
-            functions=[cel.FunctionDecl("jsonpatch.escapeKey", [escape])],
+            functions=[cel.FunctionDecl("jsonpatch.escapeKey", [escape]), cel.FunctionDecl("lists.range", [numbers])],
         )
 
     @cached_property
@@ -63,22 +66,26 @@ class Policy:
         """By expression; to compile one takes as long as to evaluate many."""
         return {}
 
-    def matches(self, obj: Mapping[str, Any]) -> bool:
+    def matches(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> bool:
         """Return whether every match condition holds: only then is the policy evaluated at all."""
-        return all(self._eval(each["expression"], object=obj) is True for each in self.spec["matchConditions"])
+        given = {"object": obj, "oldObject": old}
+        return all(self._eval(each["expression"], **given) is True for each in self.spec["matchConditions"])
 
-    def admitted(self, obj: Json, **settings: str) -> Json:
-        """Return the object as it is stored; `settings` are expressions in place of those of variables."""
-        if not self.matches(obj):
+    def admitted(self, obj: Json, old: Json | None = None, /, **settings: str) -> Json:
+        """Return the object as it is stored; `settings` are expressions in place of those of variables.
+
+        `old`: as it was; None: it is new.
+        """
+        if not self.matches(obj, old):
             return obj
         known: Json = {}
         for variable in self.spec["variables"]:
             expression = settings.get(variable["name"], variable["expression"])
-            known[variable["name"]] = self._eval(expression, object=obj, variables=known)
+            known[variable["name"]] = self._eval(expression, object=obj, oldObject=old, variables=known)
         result = obj
         for mutation in self.spec["mutations"]:
             expression = mutation["jsonPatch"]["expression"]
-            for patch in self._eval(expression, object=result, variables=known):
+            for patch in self._eval(expression, object=result, oldObject=old, variables=known):
                 result = patched(result, json_format.MessageToDict(patch))
         return result
 
@@ -89,17 +96,19 @@ class Policy:
 
 
 def patched(document: Json, patch: Json) -> Json:
-    """Apply `add` or `remove` to a member of an object; what is not there cannot be removed."""
+    """Apply `add` or `remove` to a member of an object, or append to a list; what is not there cannot be removed."""
     result = copy.deepcopy(document)
     *most, last = (part.replace("~1", "/").replace("~0", "~") for part in patch["path"].split("/")[1:])
-    inner = result
+    inner: Any = result
     for part in most:
-        inner = inner[part]
-    match patch["op"]:
-        case "add":
+        inner = inner[int(part)] if isinstance(inner, list) else inner[part]
+    match patch["op"], last:
+        case "add", "-":
+            inner.append(patch["value"])
+        case "add", _:
             inner[last] = patch["value"]
-        case "remove":
+        case "remove", _:
             del inner[last]
-        case other:
+        case other, _:
             raise NotImplementedError(other)
     return result

@@ -11,8 +11,8 @@ from tests.infra.admission.policy import Policy
 from tests.infra.sources import ROOT
 
 MANIFEST = ROOT / "infra" / "kubernetes" / "admission.yaml"
-DEFINED, BINDING = yaml.safe_load_all(MANIFEST.read_text())
-POLICY = Policy(DEFINED["spec"])
+DEFINED, BINDING, GANGS, GANGS_BINDING = yaml.safe_load_all(MANIFEST.read_text())
+POLICY, GANGS_POLICY = Policy(DEFINED["spec"]), Policy(GANGS["spec"])
 OFF: Mapping[str, str] = MappingProxyType({})
 STRIP = MappingProxyType({"stripSpotAndReservation": "true"})
 HINT = MappingProxyType({"locationHint": '"cell-a"'})

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import a_job, an_owner
-from tests.infra.admission.cases import CASES, KEYS
+from tests.infra.admission.case import KEYS
+from tests.infra.admission.cases import CASES
 from tests.infra.admission.pods import GROUP, UID
 from tests.infra.admission.settings import BINDING, DEFINED
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadJob, WorkloadUid

@@ -16,6 +16,7 @@ from tests.infra.admission.pods import (
     Json,
     a_container,
     a_pod,
+    gates_of,
     requiring,
     term,
     terms_of,
@@ -29,9 +30,12 @@ from tpu_slices.domain.model.facts import (
     PROVISIONING_REQUESTS,
     SLICE_TOPOLOGY,
 )
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS, GKE_PROVISIONERS, GROUP_KEYS, NODE_POOL, TOPOLOGY
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.planning.pool_labels import OWNER_LABEL, PARENT_NAMESPACE_LABEL
+from tpu_slices.wire.leader_worker_sets import LEADER_HAS_CHIPS, WORKER_INDEX
+from tpu_slices.wire.workloads import BY_NODE_SELECTOR
 
 Values = Mapping[str, Sequence[str]]
 INDICES = ("0", "1", "4", "x", "", "-1", "9" * 9, "9" * 10)
@@ -46,6 +50,8 @@ LABELS: Values = MappingProxyType(
         COMPLETION_INDEX: ("0",),
         OPTED_OUT: ("true", "false"),
         INJECT_SLICE_SELECTOR: ("true",),
+        GANG: ("true", "false"),
+        WORKER_INDEX: ("0", "1"),
     }
 )
 ANNOTATIONS: Values = MappingProxyType(
@@ -55,7 +61,9 @@ ANNOTATIONS: Values = MappingProxyType(
         "kueue.x-k8s.io/podset-required-topology": (NODE_POOL, "rack"),
         "leaderworkerset.sigs.k8s.io/subgroup-size": ("2",),
         SLICE_TOPOLOGY: ("2x4", "4x4"),
-        COMPLETION_INDEX: ("0",),
+        COMPLETION_INDEX: ("0", "1"),
+        LEADER_HAS_CHIPS: ("true", "false"),
+        BY_NODE_SELECTOR: ("true",),
         OPTED_OUT: ("true", "false"),
         PROVISIONING_REQUESTS[0]: ("x",),
         INJECT_SLICE_SELECTOR: ("true",),
@@ -125,6 +133,7 @@ pods = st.builds(
     nodeSelector=st.none() | some(SELECTORS),
     affinity=affinities,
     namespace=st.sampled_from(["default", "team"]),
+    schedulingGates=st.none() | st.lists(st.sampled_from([{"name": GANG}, {"name": "other"}]), unique_by=str),
 )
 
 
@@ -133,3 +142,4 @@ def test_the_policy_and_the_webhook_place_every_pod_alike(pod: Json, settings: M
     one, other = by_policy(pod, settings), by_webhook(pod, settings)
     assert terms_of(one) == terms_of(other)
     assert one["spec"].get("nodeSelector") == other["spec"].get("nodeSelector")
+    assert gates_of(one) == gates_of(other)

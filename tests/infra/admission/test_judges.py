@@ -9,9 +9,10 @@ import copy
 
 import pytest
 
-from tests.infra.admission.cases import CASES, Case
+from tests.infra.admission.case import Case
+from tests.infra.admission.cases import CASES
 from tests.infra.admission.judges import JUDGES, Judge
-from tests.infra.admission.pods import Json, terms_of
+from tests.infra.admission.pods import Json, gates_of, terms_of
 
 
 @pytest.fixture(params=JUDGES, autouse=True)
@@ -25,6 +26,7 @@ def test_a_pod_runs_where_the_table_says(case: Case, judge: Judge) -> None:
     assert terms_of(admitted) == (case.required if case.hosts else terms_of(case.pod))
     selected = case.pod["spec"].get("nodeSelector") if case.selector is None else case.selector
     assert admitted["spec"].get("nodeSelector") == selected
+    assert gates_of(admitted) == case.gates
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -34,7 +36,8 @@ def test_nothing_else_of_a_pod_changes(case: Case, judge: Judge) -> None:
 
 def _unplaced(pod: Json) -> Json:
     result = copy.deepcopy(pod)
-    result["spec"].pop("nodeSelector", None)
+    for placed in ("nodeSelector", "schedulingGates"):
+        result["spec"].pop(placed, None)
     affinity = result["spec"].pop("affinity", None) or {}
     node_affinity = affinity.pop("nodeAffinity", None) or {}
     node_affinity.pop("requiredDuringSchedulingIgnoredDuringExecution", None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.infra.admission.cases import CASES, STATIC, Case
+from tests.infra.admission.case import STATIC, Case
+from tests.infra.admission.cases import CASES
 from tests.infra.admission.judges import JUDGES
 from tests.infra.admission.pods import of_jobset
 from tpu_slices.domain.model.facts import Reach

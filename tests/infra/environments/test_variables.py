@@ -12,6 +12,7 @@ import yaml
 
 from tests.infra.environments.evaluation import TRAINING, Refusal, evaluated, planned, prepared, refusals, said
 from tests.infra.evaluation import terraform
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.wire.cluster_settings import decode_settings
 
@@ -116,6 +117,13 @@ def test_the_provisioner_reads_the_settings_for_this_cluster(folder: Path) -> No
 
     assert settings.path == "projects/shop-project/locations/us-central2/clusters/trainer"
     assert settings.pools.service_account == "gke-sa@shop-project.iam.gserviceaccount.com"
+
+
+@pytest.mark.parametrize(("pools", "gangs"), [(0, Gangs.MULTISLICE), (2, Gangs.NONE)])
+def test_runs_of_several_slices_are_gangs_where_all_slices_are_bought(folder: Path, pools: int, gangs: Gangs) -> None:
+    """Pods of gangs wait at a gate, and so come to no static slice."""
+    text = evaluated(folder, {"settings": "local.provisioner_settings"}, num_tpu_pools=pools)["settings"]
+    assert decode_settings(ClusterId("trainer"), yaml.safe_load(text), "").gangs is gangs
 
 
 def test_room_is_what_the_nodes_take(folder: Path) -> None:

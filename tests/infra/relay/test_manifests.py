@@ -235,20 +235,23 @@ def test_a_self_managed_clusters_relay_watches_groups_and_has_the_rights_for_the
 
 
 def test_what_a_cluster_serves_is_known_to_its_relay_its_webhook_and_its_policy(tmp_path: Path) -> None:
-    path = "path: projects/shop/locations/us-central1/clusters/own\nserve: [Deployment, Pod]\n"
+    path = "path: projects/shop/locations/us-central1/clusters/own\nserve: [Deployment, Pod]\ngangs: multislice\n"
     none = settings(tmp_path, "other", path.partition("serve")[0])
     assert written(tmp_path, settings(tmp_path, "own", path), none) == 0
     own, other = tmp_path / "relay" / "own", tmp_path / "relay" / "other"
 
     for manifests in (built(own), built(own / "webhook")):
         assert {"name": "SERVE", "value": "Deployment,Pod"} in container(manifests)["env"]
-    policy, binding = yaml.safe_load_all((own / POLICY.name).read_text())
-    (before, _), expressions = yaml.safe_load_all(POLICY.read_text()), serving(policy)
-    assert expressions.pop("serve") == "['Deployment', 'Pod']"
-    assert expressions == {name: each for name, each in serving(before).items() if name != "serve"}
-    assert binding["kind"] == "MutatingAdmissionPolicyBinding"
+    assert {"name": "GANGS", "value": "multislice"} in container(built(own / "webhook"))["env"]
+    made, before = (list(yaml.safe_load_all(each.read_text())) for each in (own / POLICY.name, POLICY))
+    for number, (name, value) in {0: ("serve", "['Deployment', 'Pod']"), 2: ("gangs", '"multislice"')}.items():
+        expressions = serving(made[number])
+        assert expressions.pop(name) == value
+        assert expressions == {other: each for other, each in serving(before[number]).items() if other != name}
+    assert made[1::2] == before[1::2]
 
     assert "SERVE" not in environment(built(other))
+    assert "GANGS" not in {each["name"] for each in container(built(other / "webhook"))["env"]}
     assert (other / POLICY.name).read_text() == POLICY.read_text()
 
 

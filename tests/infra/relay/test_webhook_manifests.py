@@ -12,7 +12,7 @@ from infra.kubernetes.overlay import NAMESPACE, WEBHOOK, pinning_settings, write
 from relay.webhook.calls import CONFIGURATION, SECRET
 from relay.webhook.placing import Options
 from relay.webhook.settings import PORT, Settings
-from tests.infra.admission.settings import DEFINED, MANIFEST
+from tests.infra.admission.settings import DEFINED, GANGS, MANIFEST
 from tests.infra.relay.manifests import IMAGE, Json, a_relay, built, the
 
 pytestmark = [pytest.mark.emulators]
@@ -84,24 +84,24 @@ def test_it_may_change_its_secret_and_its_configuration_and_nothing_else(manifes
 
 def test_to_apply_it_again_leaves_its_certificates_and_what_is_trusted(manifests: list[Json]) -> None:
     assert {"data", "stringData"}.isdisjoint(the("Secret", manifests))
-    assert "caBundle" not in CALLED["webhooks"][0]["clientConfig"]
+    assert all("caBundle" not in each["clientConfig"] for each in CALLED["webhooks"])
 
 
 def test_the_api_server_calls_its_service_by_a_name_of_its_certificate(manifests: list[Json]) -> None:
-    [called] = CALLED["webhooks"]
-    service = called["clientConfig"]["service"]
-    assert (service["name"], service["namespace"]) == (the("Service", manifests)["metadata"]["name"], NAMESPACE)
-    assert Settings.read({}).names == (f"{service['name']}.{service['namespace']}.svc",)
-    assert [each["port"] for each in the("Service", manifests)["spec"]["ports"]] == [service["port"]]
+    for called in CALLED["webhooks"]:
+        service = called["clientConfig"]["service"]
+        assert (service["name"], service["namespace"]) == (the("Service", manifests)["metadata"]["name"], NAMESPACE)
+        assert Settings.read({}).names == (f"{service['name']}.{service['namespace']}.svc",)
+        assert [each["port"] for each in the("Service", manifests)["spec"]["ports"]] == [service["port"]]
 
 
-def test_the_api_server_asks_about_the_pods_that_the_policy_judges() -> None:
-    [called] = CALLED["webhooks"]
-    constraints = DEFINED["spec"]["matchConstraints"]
-    assert called["matchConditions"] == DEFINED["spec"]["matchConditions"]
+@pytest.mark.parametrize(("called", "policy"), [*zip(CALLED["webhooks"], (DEFINED, GANGS), strict=True)])
+def test_the_api_server_asks_about_what_the_policy_judges(called: Json, policy: Json) -> None:
+    constraints = policy["spec"]["matchConstraints"]
+    assert called["matchConditions"] == policy["spec"]["matchConditions"]
     assert called["rules"] == constraints["resourceRules"]
     for field in ("failurePolicy", "reinvocationPolicy"):
-        assert called[field] == DEFINED["spec"][field]
+        assert called[field] == policy["spec"][field]
     for field in ("matchPolicy", "namespaceSelector", "objectSelector"):
         assert called[field] == constraints[field]
 

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from tests.infra.admission.cases import Case
-from tests.infra.admission.pods import terms_of
+from tests.infra.admission.case import Case
+from tests.infra.admission.pods import gates_of, terms_of
 from tests.kubernetes.cluster import Cluster, Json, Reply
 
 DRY_RUN = "/api/v1/namespaces/{}/pods?dryRun=All&fieldValidation=Strict"
@@ -41,6 +41,7 @@ class Outcome:
         assert terms_of(self.judged.object) == (case.required if case.hosts else terms_of(self.unjudged.object))
         selected = self.unjudged.object["spec"].get("nodeSelector") if case.selector is None else case.selector
         assert self.judged.object["spec"].get("nodeSelector") == selected
+        assert gates_of(self.judged.object) == case.gates
         assert apart_from_placement(self.judged.object) == apart_from_placement(self.unjudged.object)
 
 
@@ -50,6 +51,7 @@ def apart_from_placement(pod: Json) -> Json:
     result: Json = json.loads(text)
     for volatile in ("creationTimestamp", "managedFields"):
         result["metadata"].pop(volatile, None)
-    for placement in ("nodeSelector", "affinity"):
+    for placement in ("nodeSelector", "affinity", "schedulingGates"):
         result["spec"].pop(placement, None)
+    result["status"].pop("conditions", None)  # whether it has a gate
     return result

@@ -12,7 +12,8 @@ import yaml
 
 from relay.cluster import Cluster as Calls
 from relay.connection import Connection
-from tests.infra.admission.cases import CASES, Case
+from tests.infra.admission.case import Case
+from tests.infra.admission.cases import CASES
 from tests.infra.admission.pods import (
     SELECTOR,
     a_container,
@@ -24,7 +25,18 @@ from tests.infra.admission.pods import (
     together,
     within,
 )
-from tests.infra.admission.settings import ALL_SETTINGS, BINDING, DEFINED, HINT, MANIFEST, OFF, POLICY, STRIP
+from tests.infra.admission.settings import (
+    ALL_SETTINGS,
+    BINDING,
+    DEFINED,
+    GANGS,
+    GANGS_BINDING,
+    HINT,
+    MANIFEST,
+    OFF,
+    POLICY,
+    STRIP,
+)
 from tests.kubernetes.admission.created import Outcome, Placement, created, placement_of
 from tests.kubernetes.cluster import Cluster
 from tpu_slices.domain.planning.host_labels import CAPACITY_KEYS
@@ -47,7 +59,7 @@ def manifest(settings: Mapping[str, str]) -> str:
     policy: dict[str, Any] = json.loads(json.dumps(DEFINED))
     for variable in policy["spec"]["variables"]:
         variable["expression"] = settings.get(variable["name"], variable["expression"])
-    return yaml.safe_dump_all([policy, BINDING])
+    return yaml.safe_dump_all([policy, BINDING, GANGS, GANGS_BINDING])
 
 
 UNJUDGED: Seen = [placement_of(each) for each in CANARIES]

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.infra.admission.cases import CASES, Case
+from tests.infra.admission.case import Case
+from tests.infra.admission.cases import CASES
 from tests.infra.admission.judges import options_of
 from tests.infra.admission.pods import IDLE, a_pod, of_jobset
 from tests.infra.admission.settings import ALL_SETTINGS
@@ -38,6 +39,7 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
         "STRIP_SPOT_AND_RESERVATION": str(options.strips_capacity).lower(),
         "LOCATION_HINT": options.location_hint,
         "SERVE": ",".join(options.serve),
+        "GANGS": options.gangs,
     }
 
 

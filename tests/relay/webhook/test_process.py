@@ -102,11 +102,16 @@ def test_without_the_webhook_a_pod_with_chips_is_refused_and_the_refusal_names_i
 def test_its_own_webhook_is_told_apart_from_others_of_its_configuration(where: Site, api: Api) -> None:
     where.call(1, conditions=False)
     found = api.get(*CONFIGURED)
-    (ours,) = found["webhooks"]
+    ours, gangs = found["webhooks"]
     other = {**ours, "name": "other.example.com"}
     with closing(Connection({"KUBECONFIG": str(where.own)})) as connection:
         calls = Calls(connection, NAMESPACE)
-        for webhooks, bundles in (([other, ours], ["", "new"]), ([], []), ([other], [""])):
+        for webhooks, bundles in (
+            ([other, ours], ["", "new"]),
+            ([ours, other, gangs], ["new", "", "new"]),
+            ([], []),
+            ([other], [""]),
+        ):
             api.patch(*CONFIGURED, {"webhooks": webhooks})
             assert calls.trusted() == (b"" if ours in webhooks else None)
             calls.trust(b"new")

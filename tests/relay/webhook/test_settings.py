@@ -10,6 +10,7 @@ from relay.webhook.authorities import LIFE
 from relay.webhook.placing import Options
 from relay.webhook.settings import Settings
 from tpu_slices.domain.model.clusters import PodsOf
+from tpu_slices.domain.model.gangs import Gangs
 
 
 def test_nothing_needs_to_be_set() -> None:
@@ -30,6 +31,7 @@ def test_everything_can_be_set() -> None:
             "STRIP_SPOT_AND_RESERVATION": "true",
             "LOCATION_HINT": "cell-a",
             "SERVE": "Pod, Deployment",
+            "GANGS": "multislice",
             "AUTHORITY_SECONDS": "60",
             "DRAIN_SECONDS": "0",
             "VERSION": "1",
@@ -39,7 +41,10 @@ def test_everything_can_be_set() -> None:
     assert (settings.namespace, settings.address) == ("here", ("127.0.0.1", 0))
     assert settings.names == ("127.0.0.1", "webhook.here.svc")
     assert settings.options == Options(
-        strips_capacity=True, location_hint="cell-a", serve=(PodsOf.POD, PodsOf.DEPLOYMENT)
+        strips_capacity=True,
+        location_hint="cell-a",
+        serve=(PodsOf.POD, PodsOf.DEPLOYMENT),
+        gangs=Gangs.MULTISLICE,
     )
     assert (settings.life, settings.drain_seconds) == (timedelta(minutes=1), 0)
     assert (settings.version, settings.project) == ("1", "p")
@@ -55,6 +60,7 @@ def test_everything_can_be_set() -> None:
         ("STRIP_SPOT_AND_RESERVATION", "yes"),
         ("LOCATION_HINT", "cell a"),
         ("SERVE", "pods"),
+        ("GANGS", "all"),
         ("PORT", "9" * 5000),
     ],
 )

@@ -77,5 +77,8 @@ locals {
       image_streaming   = true
     }
     policy = { chips_per_cluster = max(1, 4 * var.provisioned_hosts) }
+    # The slices of one run are bought together. The pods of a gang are tried on no static slice: where there are such, a run
+    # that wants to be a gang says so.
+    gangs = length(local.slices) == 0 ? "multislice" : "none"
   })
 }

@@ -12,6 +12,7 @@ from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.model.texts import clock, duration
+from tpu_slices.domain.planning.gangs import GangSize, beyond_limits
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine
 from tpu_slices.domain.records.slices import SliceRecord
@@ -115,10 +116,9 @@ def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
         message = refused.claim.refusal.message if refused.claim.refusal is not None else refused.message
         why = f"{refused.job.job_name} is refused, so nothing is bought for the others either: {message}"
         yield Reason.GANG_WAITS, why
+    for why in beyond_limits(GangSize(gang.claims, gang.chips), case.namespace, case.policy):
+        yield Reason.GANG_CANNOT_FIT, why
     needs = f"its {gang.claims} slices need {gang.chips} chips"
-    for setting, allowed, _ in most:
-        if gang.chips > allowed:
-            yield Reason.GANG_CANNOT_FIT, f"{setting}: {needs} together, and at most {allowed} are allowed"
     for setting, allowed, held in most:
         if held + gang.chips > allowed:
             free = max(0, allowed - held)

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import dataclass
 
-from tpu_slices.domain.catalogue.accelerators import Accelerators
-from tpu_slices.domain.model.facts import SlicesWanted, TemplateRequest, WorkloadState
 from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
-from tpu_slices.domain.planning.sharing import slices_of
-from tpu_slices.domain.planning.specs import chips_requested
-from tpu_slices.domain.records.gangs import Gang
 from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -129,38 +123,3 @@ def refused_for_good(members: Members) -> SliceRecord | None:
 
 
 _RETRIED = frozenset({*LIMITED, *OF_WAITING_GANGS})
-
-
-def with_gangs_told(
-    workload: WorkloadRecord,
-    known: WorkloadRecord | None,
-    fact: SlicesWanted,
-    accelerators: Accelerators,
-    now: datetime,
-) -> WorkloadRecord:
-    """Return the record of a workload with the gangs that a fact tells of.
-
-    | a gang                                                      | is                            |
-    |-------------------------------------------------------------|-------------------------------|
-    | that is new, or of which the workload was suspended since   | new: it waits                 |
-    | that is known                                               | as it was, of its new size    |
-    | that nothing tells of any more                              | forgotten                     |
-    """
-    before = known.gangs if known is not None and known.state is WorkloadState.ACTIVE else {}
-    by_name: dict[str, list[TemplateRequest]] = {}
-    for request in fact.requests:
-        if request.gang:
-            by_name.setdefault(request.gang, []).append(request)
-    gangs = {name: _as_told(before.get(name), requests, accelerators, now) for name, requests in by_name.items()}
-    return replace(workload, gangs=gangs)
-
-
-def _as_told(
-    known: Gang | None, requests: Sequence[TemplateRequest], accelerators: Accelerators, now: datetime
-) -> Gang:
-    jobs, claims = tuple(each.replicated_job for each in requests), sum(map(slices_of, requests))
-    chips = chips_requested(requests, accelerators)
-    if known is None:
-        return Gang(replicated_jobs=jobs, claims=claims, chips=chips, since=now, state_since=now)
-    after = replace(known, replicated_jobs=jobs, claims=claims, chips=chips)
-    return known if after == known else after

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.gangs.members import with_gangs_told
+from tpu_slices.domain.gangs.told import with_gangs_told
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     Answer,
