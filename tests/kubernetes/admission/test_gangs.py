@@ -47,6 +47,8 @@ def apply(cluster: Cluster, settings: Mapping[str, str] = OFF, **pods: str) -> N
     by_default = {"job-0"} if settings == MULTISLICE else set[str]()
     waited(lambda: stored(cluster, a_jobset(replicas=2)) == by_default, "the settings of gangs to count")
     waited(lambda: stored(cluster, a_jobset(gang="all")) == {"job-0"}, "the policy of gangs to count")
+    groups = a_set(a_template(), gang="all")  # the API server patches objects of a new kind some seconds later
+    waited(lambda: stored(cluster, groups) == {"workerTemplate"}, "the policy to know the kind LeaderWorkerSet")
 
 
 @pytest.fixture(scope="module")
@@ -220,18 +222,13 @@ def test_a_pod_of_a_tenant_gets_no_gate_that_is_no_claim_and_loses_it_only_where
     cluster: Cluster, api: Api, where: str
 ) -> None:
     label = {GANG: "true"}
-    bare = [
-        a_pod(IDLE, labels=label),
-        a_pod(labels=label),
-        of_jobset(labels={GANG: "yes"}),
-    ]
-    for pod in bare:
+    for pod in (a_pod(IDLE, labels=label), a_pod(labels=label), of_jobset(labels={GANG: "yes"})):
         made = created(cluster, pod).object
         assert made is not None
         assert gates_of(made) == ()
-    held = api.create("pods", in_namespace(of_jobset(labels=label), where))
-    assert gates_of(held) == (GANG,)
-    name = held["metadata"]["name"]
+    api.create("jobs", in_namespace(a_lone_job(gang="all"), where))
+    waited(all_held(api, where, 4), "the pods with the gate")
+    name = items(api, "pods", where)[0]["metadata"]["name"]
     api.patch("pods", where, name, {"spec": {"schedulingGates": None}})
     with pytest.raises(ApiError, match="only deletion is allowed"):
         api.patch("pods", where, name, {"spec": {"schedulingGates": [{"name": GANG}]}})
