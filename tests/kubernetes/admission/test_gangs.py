@@ -16,12 +16,13 @@ from tests.infra.admission.pods import IDLE, a_pod, gates_of, of_jobset
 from tests.infra.admission.settings import BINDING, DEFINED, GANGS, GANGS_BINDING, OFF
 from tests.infra.admission.workloads import ASKED, MULTISLICE, a_jobset, a_lone_job, a_set, a_template, labelled
 from tests.kubernetes.admission.created import created
-from tests.kubernetes.admission.labelling import LISTS, create_the_old_ones, outcomes, stored
+from tests.kubernetes.admission.labelling import LISTS, create_the_old_ones, outcomes, replaced, stored
 from tests.kubernetes.cluster import Cluster, Json, with_controller
 from tests.relay.webhook.process import Site, site
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE
 from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.planning.host_labels import NODE_POOL
+from tpu_slices.wire.bounds import TEMPLATES
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.errors import ApiError
 from tpu_standins.controllers.catalogue import JOBSET, LWS
@@ -88,6 +89,16 @@ def test_the_templates_that_the_table_says_get_the_label(cluster: Cluster, api: 
         apply(cluster, settings)
         found |= outcomes(cluster, settings, namespace)
     assert found == {case.name: set(case.gets) for case in ASKED}
+
+
+def test_a_jobset_of_many_replicated_jobs_is_judged(cluster: Cluster, where: str) -> None:
+    """The API server allows expressions only so much."""
+    many = in_namespace(a_jobset(*[a_template() for _ in range(TEMPLATES)], gang="all", suspend=True), where)
+    created_now = cluster.post(LISTS["JobSet"].format(where), many)
+    assert created_now.object, created_now.refused
+    again = replaced(cluster, f"{LISTS['JobSet'].format(where)}/llama", many)
+    for found in (created_now.object, again.body):
+        assert labelled(found) == {f"job-{number}" for number in range(TEMPLATES)}
 
 
 @pytest.mark.parametrize("way", [("apply",), ("apply", "--server-side")], ids=" ".join)
