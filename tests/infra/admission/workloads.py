@@ -19,7 +19,7 @@ Labels = Mapping[str, str]
 ASKING = ("all", "true", "replicatedjob")
 
 
-def a_template(chips: str = "4", metadata: Mapping[str, Any] | None = None, **spec: Any) -> Json:
+def a_template(chips: str | int = "4", metadata: Mapping[str, Any] | None = None, **spec: Any) -> Json:
     """Return a template of pods with chips, or idle ones: `0`."""
     container = a_container(chips=chips) if chips != "0" else IDLE
     pod = {"restartPolicy": "Never", "containers": [container], "nodeSelector": dict(SELECTOR), **spec}
@@ -136,6 +136,9 @@ def new_ones() -> Iterator[Asked]:
     other = a_jobset(a_template(metadata={"labels": {GANG: "no"}}), gang="all")
     yield _asked("a JobSet whose pods have another label", other, "job-0")
     yield _asked("a JobSet whose pods have it", a_jobset(a_template(metadata=HELD)), "job-0")
+    yield _asked(
+        "a JobSet whose chips are a number", a_jobset(a_template(4), a_template(), gang="all"), "job-0", "job-1"
+    )
     yield _asked("a Job", a_lone_job(gang="all"), "")
     yield _asked("a Job without the annotation", a_lone_job(), settings=MULTISLICE)
     child = a_lone_job(gang="all", labels={"jobset.sigs.k8s.io/jobset-name": "llama"})

@@ -51,12 +51,13 @@ def _outcome(cluster: Cluster, case: Asked, namespace: str, number: int) -> set[
     if case.old is None:
         answer = cluster.api.post(f"{where}?dryRun=All", wanted)
     else:
-        answers = (_replaced(cluster, f"{where}/case-{number}", wanted) for _ in range(20))
+        answers = (replaced(cluster, f"{where}/case-{number}", wanted) for _ in range(20))
         answer = next(each for each in answers if each.code != CONFLICT)
     return labelled(answer.body) if answer.code < REFUSED else str(answer.body["message"])
 
 
-def _replaced(cluster: Cluster, where: str, wanted: Json) -> Answer:
+def replaced(cluster: Cluster, where: str, wanted: Json) -> Answer:
+    """Return the answer to a workload that is to take the place of the one at a path, tried without storing it."""
     now = cluster.api.read(where)
     metadata = {**wanted["metadata"], "resourceVersion": now["metadata"]["resourceVersion"]}
     spec = _as_selected(wanted["spec"], now["spec"]) if wanted["kind"] == "Job" else wanted["spec"]

@@ -16,12 +16,13 @@ from tests.infra.admission.pods import IDLE, a_pod, gates_of, of_jobset
 from tests.infra.admission.settings import BINDING, DEFINED, GANGS, GANGS_BINDING, OFF
 from tests.infra.admission.workloads import ASKED, MULTISLICE, a_jobset, a_lone_job, a_set, a_template, labelled
 from tests.kubernetes.admission.created import created
-from tests.kubernetes.admission.labelling import LISTS, create_the_old_ones, outcomes, stored
+from tests.kubernetes.admission.labelling import LISTS, create_the_old_ones, outcomes, replaced, stored
 from tests.kubernetes.cluster import Cluster, Json, with_controller
 from tests.relay.webhook.process import Site, site
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE
 from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.planning.host_labels import NODE_POOL
+from tpu_slices.wire.bounds import TEMPLATES
 from tpu_standins.clients.api import Api
 from tpu_standins.clients.errors import ApiError
 from tpu_standins.controllers.catalogue import JOBSET, LWS
@@ -47,6 +48,8 @@ def apply(cluster: Cluster, settings: Mapping[str, str] = OFF, **pods: str) -> N
     by_default = {"job-0"} if settings == MULTISLICE else set[str]()
     waited(lambda: stored(cluster, a_jobset(replicas=2)) == by_default, "the settings of gangs to count")
     waited(lambda: stored(cluster, a_jobset(gang="all")) == {"job-0"}, "the policy of gangs to count")
+    groups = a_set(a_template(), gang="all")  # the API server patches objects of a new kind some seconds later
+    waited(lambda: stored(cluster, groups) == {"workerTemplate"}, "the policy to know the kind LeaderWorkerSet")
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,16 @@ def test_the_templates_that_the_table_says_get_the_label(cluster: Cluster, api: 
         apply(cluster, settings)
         found |= outcomes(cluster, settings, namespace)
     assert found == {case.name: set(case.gets) for case in ASKED}
+
+
+def test_a_jobset_of_many_replicated_jobs_is_judged(cluster: Cluster, where: str) -> None:
+    """The API server allows expressions only so much."""
+    many = in_namespace(a_jobset(*[a_template() for _ in range(TEMPLATES)], gang="all", suspend=True), where)
+    created_now = cluster.post(LISTS["JobSet"].format(where), many)
+    assert created_now.object, created_now.refused
+    again = replaced(cluster, f"{LISTS['JobSet'].format(where)}/llama", many)
+    for found in (created_now.object, again.body):
+        assert labelled(found) == {f"job-{number}" for number in range(TEMPLATES)}
 
 
 @pytest.mark.parametrize("way", [("apply",), ("apply", "--server-side")], ids=" ".join)
@@ -220,18 +233,13 @@ def test_a_pod_of_a_tenant_gets_no_gate_that_is_no_claim_and_loses_it_only_where
     cluster: Cluster, api: Api, where: str
 ) -> None:
     label = {GANG: "true"}
-    bare = [
-        a_pod(IDLE, labels=label),
-        a_pod(labels=label),
-        of_jobset(labels={GANG: "yes"}),
-    ]
-    for pod in bare:
+    for pod in (a_pod(IDLE, labels=label), a_pod(labels=label), of_jobset(labels={GANG: "yes"})):
         made = created(cluster, pod).object
         assert made is not None
         assert gates_of(made) == ()
-    held = api.create("pods", in_namespace(of_jobset(labels=label), where))
-    assert gates_of(held) == (GANG,)
-    name = held["metadata"]["name"]
+    api.create("jobs", in_namespace(a_lone_job(gang="all"), where))
+    waited(all_held(api, where, 4), "the pods with the gate")
+    name = items(api, "pods", where)[0]["metadata"]["name"]
     api.patch("pods", where, name, {"spec": {"schedulingGates": None}})
     with pytest.raises(ApiError, match="only deletion is allowed"):
         api.patch("pods", where, name, {"spec": {"schedulingGates": [{"name": GANG}]}})
