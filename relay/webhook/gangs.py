@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Self
 
 from relay.webhook.placing import add, escaped
 from relay.webhook.pods import Json, Pod
@@ -24,50 +23,53 @@ JOBS, GROUPS = "replicatedJobs", "leaderWorkerTemplate"
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template of a workload: what it is called in its workload, its path, and how many Jobs are made of it."""
+    """A pod template: what it is called in its workload, its path, and how many Jobs are made of it."""
 
     name: str
     path: str
     jobs: int
-    pod: Json
-
-    @classmethod
-    def of(cls, spec: Json) -> Iterator[Self]:
-        """Yield those of the spec of a JobSet, a LeaderWorkerSet or a Job."""
-        if JOBS in spec:
-            for number, job in enumerate(spec[JOBS]):
-                path = f"/spec/{JOBS}/{number}/template/spec/template"
-                yield cls(job["name"], path, job.get("replicas", 1), job["template"]["spec"]["template"])
-        elif GROUPS in spec:
-            for key in ("leaderTemplate", "workerTemplate"):
-                if template := spec[GROUPS].get(key):
-                    yield cls(key, f"/spec/{GROUPS}/{key}", 1, template)
-        else:
-            yield cls("", "/spec/template", 1, spec["template"])
+    metadata: Json | None
+    pod: Pod
 
     @property
     def is_labelled(self) -> bool:
-        return self._labels.get(GANG) == LABELLED
+        return self.pod.labels.get(GANG) == LABELLED
 
     @property
     def gets_slices(self) -> bool:
         """Whether slices are made for its pods, as far as it says itself."""
-        metadata = self.pod.get("metadata") or {}
-        pod = Pod.read({"metadata": {"namespace": "", **metadata}, "spec": self.pod["spec"]})
-        return pod.is_judged and not pod.is_static
+        return self.pod.is_judged and not self.pod.is_static
 
     def labelled(self) -> Iterator[Json]:
         """Yield the operations (RFC 6902) that label it."""
-        if self.pod.get("metadata") is None:
+        if self.metadata is None:
             yield add(f"{self.path}/metadata", {})
-        if not self._labels:
+        if not self.pod.labels:
             yield add(f"{self.path}/metadata/labels", {})
         yield add(f"{self.path}/metadata/labels/{escaped(GANG)}", LABELLED)
 
-    @property
-    def _labels(self) -> Mapping[str, str]:
-        metadata = self.pod.get("metadata") or {}
-        return metadata.get("labels") or {}
+
+def _templates(spec: Json) -> Iterator[Template]:
+    """Yield the pod templates with chips of the spec of a JobSet, a LeaderWorkerSet or a Job."""
+    for name, path, jobs, template in _written(spec):
+        metadata = template.get("metadata")
+        pod = Pod.read({"metadata": {"namespace": "", **(metadata or {})}, "spec": template["spec"]})
+        if pod.asks_for_chips:
+            yield Template(name, path, jobs, metadata, pod)
+
+
+def _written(spec: Json) -> Iterator[tuple[str, str, int, Json]]:
+    """Yield the name of each pod template, its path, how many Jobs are made of it, and itself."""
+    if JOBS in spec:
+        for number, job in enumerate(spec[JOBS]):
+            path = f"/spec/{JOBS}/{number}/template/spec/template"
+            yield job["name"], path, job.get("replicas", 1), job["template"]["spec"]["template"]
+    elif GROUPS in spec:
+        for key in ("leaderTemplate", "workerTemplate"):
+            if template := spec[GROUPS].get(key):
+                yield key, f"/spec/{GROUPS}/{key}", 1, template
+    else:
+        yield "", "/spec/template", 1, spec["template"]
 
 
 def patch_of(obj: Json, old: Json | None, gangs: Gangs) -> list[Json]:
@@ -77,7 +79,7 @@ def patch_of(obj: Json, old: Json | None, gangs: Gangs) -> list[Json]:
     """
     if JOBSET_NAME in (obj["metadata"].get("labels") or {}):
         return []
-    templates = tuple(Template.of(obj["spec"]))
+    templates = tuple(_templates(obj["spec"]))
     served = [each for each in templates if each.gets_slices]
     names = frozenset(each.name for each in served) if _is_gang(obj, served, gangs) else frozenset[str]()
     get_it = names if old is None else _changed(obj, old["spec"], names)
@@ -104,7 +106,7 @@ def _changed(obj: Json, old: Json, names: frozenset[str]) -> frozenset[str]:
     | a JobSet that was, with the annotation  | of a gang, all                                                    |
     | any other                               | of a gang, those that had it                                      |
     """
-    had = frozenset(each.name for each in Template.of(old) if each.is_labelled)
+    had = frozenset(each.name for each in _templates(old) if each.is_labelled)
     is_suspended = bool(old.get("suspend"))
     if GROUPS not in old and not is_suspended:
         return had

@@ -99,8 +99,12 @@ class Pod:
     @property
     def is_judged(self) -> bool:
         """Whether it asks for chips, and does not select the hosts of a TPUNodeGroup."""
+        return self.asks_for_chips and not GROUP_KEYS & self.selector.keys()
+
+    @property
+    def asks_for_chips(self) -> bool:
         asked = (_chips(each, kind) for each in (*self.containers, *self.init_containers) for kind in _RESOURCES)
-        return any(chips not in ("", "0") for chips in asked) and not GROUP_KEYS & self.selector.keys()
+        return any(chips not in ("", "0") for chips in asked)
 
     @cached_property
     def workload(self) -> Workload | None:
