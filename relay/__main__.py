@@ -29,6 +29,8 @@ from relay.fact_queue import FactQueue
 from relay.gangs.opener import Opener
 from relay.health import Health, Limits, Probes
 from relay.inbox import Inbox
+from relay.kueue.calls import KueueCalls
+from relay.kueue.keeper import CheckKeeper
 from relay.lookups.threads import Lookups, VolumeLookups
 from relay.lookups.users import Looks
 from relay.messages import noted
@@ -53,6 +55,7 @@ from tpu_slices.adapters.clock import SystemClock
 from tpu_slices.adapters.pubsub import connect_publisher, publish
 from tpu_slices.adapters.subscription import Subscription
 from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.ports.publisher import AnyMirror
 
 _log = structlog.get_logger()
 
@@ -79,12 +82,15 @@ class Process:
         queue = FactQueue(settings.cluster, pinning=lambda: self._pinning.seen)
         self._mirror = MirrorWriter(settings.cluster, MirrorCalls(api), now)
         queue.mirrored = lambda: self._mirror.digest
+        queue.reservations.forget()
         self._relay = Relay(queue, now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
         self._held_back = HeldBackTold(self._relay.held_back, calls, now)
         self._opener, self._gangs = Opener(calls, now, self._health), GangsTold(calls, now)
         self._relay.gates.open, self._relay.gates.tell = self._opener.want, self._gangs.tell
         self._owners = OwnersTold(calls, now, self._health, self._relay.unserved, settings.vendor)
+        self._kueue = KueueCalls(api, calls)
+        self._checks = CheckKeeper(self._kueue, self._relay, now, self._health)
         self._watches = self._watches_of(settings, api, chance)
         self._patcher = NodePatcher(self._relay.needed_patches, calls, now)
         self._keeper = NodeGroupKeeper(self._relay.groups_not_held, calls, now)
@@ -96,7 +102,7 @@ class Process:
         self._legacy_check = LegacyProvisionerCheck(calls, SystemClock().now, other)
         inbox = Inbox(settings.cluster, calls, self._relay, self._outbox.post, SystemClock().now)
         inbox.forgets_nodes = self._self_managed
-        inbox.mirror = self._mirror.put
+        inbox.mirror = self._show
         self._subscriptions = [
             Subscription(each, MESSAGES_AT_ONCE, inbox.handle, chance) for each in settings.subscriptions
         ]
@@ -111,7 +117,13 @@ class Process:
         return [
             *(Watch(source, self._relay.put, patience, chance) for source in sources),
             Watch(unscheduled, self._owners.put, patience, chance),
+            *(Watch(each, self._checks.put, patience, chance) for each in self._kueue.sources(self._checks.is_asked)),
         ]
+
+    def _show(self, told: AnyMirror) -> None:
+        """Have what the functions told shown, by the mirror and in admission checks."""
+        self._mirror.put(told)
+        self._checks.tell(told)
 
     def run(self) -> int:
         """Run until a signal or until a part fails; return the exit code."""
@@ -120,7 +132,7 @@ class Process:
         parts = [self._outbox.run, self._lookups.run_demand, self._lookups.run_looks]
         parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
         parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run, self._pinning.run]
-        parts += [self._held_back.run, self._mirror.run, self._opener.run, self._gangs.run]
+        parts += [self._held_back.run, self._mirror.run, self._opener.run, self._gangs.run, self._checks.run]
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -165,6 +177,7 @@ class Process:
             self._opener.stop,
             self._gangs.stop,
             self._mirror.stop,
+            self._checks.stop,
             self._owners.stop,
             *(watch.stop for watch in self._watches),
         ):

@@ -7,6 +7,7 @@ Questions about hosts, and for what is listed or repeated, are passed on: they a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ from tpu_slices.domain.model.questions import (
     Question,
     RepeatQuestion,
 )
-from tpu_slices.domain.model.slices import Owner
+from tpu_slices.domain.model.slices import Owner, WorkloadUid
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.readers import READERS
 
@@ -42,13 +43,16 @@ class Asked(Protocol):
 
     def expect(self, expected: NodesExpected) -> None: ...
 
+    def is_reserved(self, uid: WorkloadUid) -> bool:
+        """Return whether Kueue has quota for a suspended workload, whose slices are made; may raise Temporary."""
+
 
 def answers(question: AnyQuestion, view: Asked, workloads: Workloads, tokens: Tokens, now: datetime) -> Sequence[Fact]:
     """Return the facts that answer a question at once; raise as `answer` does."""
     match question:
         case Question(owner=owner):
             view.ask(question)
-            return [answer(owner, workloads)]
+            return [as_reserved(answer(owner, workloads), view, now)]
         case EchoQuestion(asked_at=asked_at, by_updates=by_updates):
             return [Echo(asked_at=asked_at, at=now, by_updates=by_updates)]
         case JoinQuestion():
@@ -76,3 +80,10 @@ def answer(owner: Owner, workloads: Workloads) -> Answer:
         return Answer(workload=reader.ref(found), state=reader.state(found))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise Permanent(f"the {owner.kind} {owner.full_name} cannot be parsed: {error!r}") from error
+
+
+def as_reserved(read: Answer, view: Asked, now: datetime) -> Answer:
+    """Return an answer with the state that facts tell: a suspended workload that has quota is as an active one."""
+    if read.state is not WorkloadState.SUSPENDED or not view.is_reserved(read.workload.owner.uid):
+        return read
+    return Answer(workload=replace(read.workload, as_of=now), state=WorkloadState.ACTIVE)

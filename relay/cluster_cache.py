@@ -38,6 +38,7 @@ from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.domain.records.hosts import job_of, jobs
+from tpu_slices.wire.gangs import ALL
 
 _INDEX = attrgetter("asks.job_index")
 
@@ -214,14 +215,15 @@ class ClusterCache:
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader | None]:
         """Return one waiting leader per claim of a workload; none unless it is active, parseable and served by us.
 
-        The claims of a gang wait as soon as one leader of it does: None stands for those that have no pod yet.
+        The claims of a gang wait as soon as one leader of it does, or once quota is reserved for it: None stands for
+        those that have no pod yet.
         """
         workload = self._workloads.get(uid)
         if workload is None:
             return {}
         waiting = sorted(self._waiting(workload), key=lambda leader: leader.pod_uid)
         led = {workload.claimed(leader.place): leader for leader in waiting}
-        gangs = gangs_of(workload, led)
+        gangs = gangs_of(workload, led) | ({ALL} if workload.reserved else set())
         return {**dict.fromkeys(place for gang in gangs for place in self._without_pods(workload, gang)), **led}
 
     def _without_pods(self, workload: Workload, gang: str) -> Iterator[Place]:
@@ -231,6 +233,8 @@ class ClusterCache:
 
     def awaits(self, workload: Workload) -> Awaited:
         """Return how many of a workload's leaders wait; counts no further than needed, as there may be thousands."""
+        if workload.reserved:
+            return Awaited.SOME
         if next(self._waiting(workload), None) is None:
             return Awaited.NONE
         if self.leaders.count(workload.name) < workload.slices:

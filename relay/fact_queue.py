@@ -23,10 +23,7 @@
 |                 | with the digest of each family, of what was told                  |                              |
 
 What must be looked up at the API server rests meanwhile, with all that is about the same workload or pool, so that
-their order is kept; everything else goes on.
-
-What stands and does not change costs nothing but its part of a digest. While a watch has shown no sign of life for
-`blind_after`, only ends are published: the rest of the cluster cache may be outdated, but an end is final.
+their order is kept. While a watch has shown no sign of life for `blind_after`, only ends are published: they are final.
 """
 
 from __future__ import annotations
@@ -51,6 +48,7 @@ from relay.agenda import (
 from relay.cluster_cache import ClusterCache
 from relay.host_counts import Count, PublishedCounts, count_of
 from relay.hosts.closing import Closing, Reply, pool_key
+from relay.kueue.reservations import Reservation, Reservations
 from relay.lookups.looking import Looking, pods_on
 from relay.lookups.threads import Due, LookedUp
 from relay.lookups.users import PodsOn, answers
@@ -80,6 +78,7 @@ class FactQueue:
         self._agenda = Agenda()
         self._looking = Looking(self.cache, self._agenda, timing)
         self._ends: list[WorkloadChanged] = []
+        self.reservations = Reservations()
         self._published = PublishedCounts(timing.count_every, timing.vacated)
         self.closing = Closing(timing)
         self._telling = Telling(cluster, self.cache, self._agenda, timing, self.closing.closes)
@@ -102,7 +101,7 @@ class FactQueue:
     def listed(self, kind: Kind, seen: Sequence[Seen], version: str, now: datetime) -> None:
         """Record a whole list: objects that it lacks are gone."""
         present = {each.identity for each in seen}
-        for identity in sorted(self.cache.identities(kind) - present):
+        for identity in sorted((self.cache.identities(kind) | self.reservations.withheld(kind)) - present):
             self.lost(kind, identity, now)
         for each in seen:
             self.saw(each, now)
@@ -150,6 +149,11 @@ class FactQueue:
             self._telling.confirm_active(maker, now)
         self._recount([pool], now)
 
+    def reserve(self, reservations: Mapping[WorkloadUid, Reservation], now: datetime) -> None:
+        """Record for which suspended workloads Kueue has quota: these ask for slices, and no others."""
+        for workload in self.reservations.replaced(reservations):
+            self.saw(workload, now)
+
     def evicted(self, pool: Pool, now: datetime) -> None:
         """Record that no pod is left on the hosts of a pool, which were closed."""
         self.closing.evicted(pool)
@@ -163,7 +167,8 @@ class FactQueue:
 
     def saw(self, seen: Seen, now: datetime) -> None:
         """Record an object that was added or modified."""
-        if self.cache.sets_aside(seen):
+        taken = self.reservations.seen(seen) if isinstance(seen, Workload) else seen
+        if taken is None or self.cache.sets_aside(seen := taken):
             return
         before = self.cache.put(seen)
         match seen:
@@ -184,6 +189,7 @@ class FactQueue:
         self, kind: Kind, identity: str, now: datetime, last: Workload | None = None, deleted_at: str | None = None
     ) -> None:
         """Record that an object is gone; `last`, `deleted_at`: its final state and version, if a watch deleted it."""
+        self.reservations.lost(identity)
         if kind is Kind.PODS:
             self.lost(Kind.LEADERS, identity, now)
         match gone := self.cache.drop(kind, identity):
@@ -217,7 +223,7 @@ class FactQueue:
         dues = [*self._due_ends()]
         if not self._watches.is_current(now):
             return dues
-        if self._tells_all_at == NEVER:
+        if self._tells_all_at == NEVER and self.reservations.known:
             self._tells_all_at = now + self._timing.introduce
             self._looking.begin(now)
         for subject in self._agenda.pop(now):
@@ -245,7 +251,7 @@ class FactQueue:
         if due.answers and not found.answers:
             self._agenda.schedule(Recount(pool), self.closing.unproven(pool, now))
         last = self._published.last(pool)
-        if last is not None and self._count(pool, now).hosts.occupants != last.hosts.occupants:
+        if last is not None and self._counted(pool, now)[0].hosts.occupants != last.hosts.occupants:
             self._agenda.schedule(Hosts(pool), now)
 
     def _due_ends(self) -> Iterator[Due]:
@@ -321,9 +327,6 @@ class FactQueue:
                 if again_at is not None:
                     self._agenda.schedule(Recount(pool), again_at)
 
-    def _count(self, pool: Pool, now: datetime) -> Count:
-        return self._counted(pool, now)[0]
-
     def _counted(self, pool: Pool, now: datetime) -> tuple[Count, datetime | None]:
         """Return the count of a pool's hosts, and when what is told of the pods there changes by itself."""
         hosts, occupants, last = self.cache.hosts.of(pool), self.cache.occupants(pool), self._published.last(pool)
@@ -382,7 +385,7 @@ class FactQueue:
                 return {key_of(*pool): digest for pool, digest in self._published.digests.items()}
 
     def _hosts(self, subject: Subject, pool: Pool, now: datetime) -> Iterator[Due]:
-        count = self._count(pool, now)
+        count = self._counted(pool, now)[0]
         answered_by, hosts = self.closing.answered_by(pool, count, now), self.cache.hosts.of(pool)
         interrupted = self._watches.interrupted
         reply = Reply(0) if interrupted else self.closing.reply(pool, count, hosts, now)

@@ -39,6 +39,9 @@ class Aside(StrEnum):
     """What is watched, but no fact comes of."""
 
     UNSCHEDULED = "unscheduled-pods"
+    ADMISSION_CHECKS = "admission-checks"  # of Kueue, whose answers are ours
+    QUEUED = "queued-workloads"  # Kueue's, of which each stands for one of a user's
+    FLAVORS = "resource-flavors"
 
 
 WORKLOADS: Mapping[Kind, OwnerKind] = {
@@ -104,6 +107,8 @@ class Workload:
     """The Kueue queue that its label names."""
     notify: str = ""
     """Its annotation `notifications.NOTIFY`; empty of a TPUNodeGroup, of whose annotations nothing is told."""
+    reserved: bool = False
+    """Whether it is suspended, and taken for active: Kueue has quota for it, and resumes it once its slices stand."""
     asks: bool = True
     """Whether it requests TPU; False: a LeaderWorkerSet, which may have before it was edited, and groups that do."""
     parse_error: str | None = None

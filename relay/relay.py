@@ -15,7 +15,7 @@ posted to the outbox. So heartbeats, and all facts that depend on no look-up, go
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,6 +28,8 @@ from relay.agenda import Subject
 from relay.fact_queue import FactQueue
 from relay.gangs.gates import Gates
 from relay.health import Health
+from relay.kueue.findings import Progress
+from relay.kueue.reservations import Reservation, may_be_reserved
 from relay.lookups.threads import VOLUMES_AGAIN_AFTER, Done, Due, LookedUp, lacks_volumes, without_unknown
 from relay.lookups.users import PodsOn
 from relay.node_groups.evictor import Eviction, evictions
@@ -53,9 +55,10 @@ from relay.telling.workloads import HeldBack
 from tpu_slices.domain.model.facts import Fact
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import FactQuestion, Question
-from tpu_slices.domain.model.slices import ClaimId, WorkloadJob
+from tpu_slices.domain.model.slices import ClaimId, WorkloadJob, WorkloadUid
 from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
+from tpu_slices.wire.gangs import ALL
 
 _log = structlog.get_logger()
 T = TypeVar("T")
@@ -151,6 +154,23 @@ class Relay:
 
     def evicted(self, pool: Pool) -> None:
         self._read(lambda queue: queue.evicted(pool, self._now()))
+
+    def reserve(self, reservations: Mapping[WorkloadUid, Reservation]) -> None:
+        """Have these suspended workloads, for which Kueue has quota, ask for slices, and no others."""
+        self._read(lambda queue: queue.reserve(reservations, self._now()))
+
+    def is_reserved(self, uid: WorkloadUid) -> bool:
+        return self._read(lambda queue: queue.reservations.has(uid))
+
+    def progress(self, workloads: Collection[WorkloadUid]) -> Mapping[WorkloadUid, Progress]:
+        """Return these workloads with how many of their slices stand, as far as that is known."""
+        return self._read(lambda queue: {} if queue.interrupted else dict(self._progress(queue, workloads)))
+
+    def _progress(self, queue: FactQueue, workloads: Collection[WorkloadUid]) -> Iterator[tuple[WorkloadUid, Progress]]:
+        for uid in workloads:
+            if (known := queue.cache.workload(uid)) is not None and not may_be_reserved(known):
+                stand, of = self.gates.standing.counted(known, ALL) if known.served else (0, 0)
+                yield uid, Progress(workload=known, stand=stand, of=of)
 
     def _read(self, read: Callable[[FactQueue], T]) -> T:
         answer: Future[T] = Future()

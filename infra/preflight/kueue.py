@@ -1,18 +1,36 @@
-"""Kueue evicts a workload whose pods are not ready in time: it must be given the time that a slice's creation takes."""
+"""Kueue evicts a workload whose pods are not ready in time: it must be given the time that a slice's creation takes.
+
+Where its queues have an admission check of ours, workloads have quota while their slices are made; what cannot work so:
+
+| in Kueue                                        | then                                                           |
+|-------------------------------------------------|----------------------------------------------------------------|
+| `waitForPodsReady.blockAdmission`               | one workload that waits for slices blocks every queue          |
+| `waitForPodsReady.recoveryTimeout` is short     | a gang that lost a slice is evicted while its others are held  |
+| a check with parameters                         | it is not answered, and its queues admit nothing               |
+| the queue has a check of MultiKueue, too        | slices are made here for pods that run elsewhere               |
+| a flavor with a Topology                        | quota is reserved for nodes that there are only, so never      |
+| `onFlavors` leaves out a flavor of the TPUs     | its workloads start without their slices, as without the check |
+"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 import yaml
 
-from infra.preflight.answers import Answer, Found, Missing
+from infra.preflight.answers import Answer, Body, Found, Missing
 from infra.preflight.findings import Finding, error, unread, warning
 from tpu_slices.domain.model.texts import duration
 
 NAMESPACE, NAME, KEY = "kueue-system", "kueue-manager-config", "controller_manager_config.yaml"
 GROUP = "/apis/kueue.x-k8s.io"
+CHECKS, QUEUES, FLAVORS = (
+    f"{GROUP}/v1beta2/{each}" for each in ("admissionchecks", "clusterqueues", "resourceflavors")
+)
+CONTROLLER, MULTIKUEUE = "tpu-provisioner.cloud.google.com/slices", "kueue.x-k8s.io/multikueue"
+"""The controllers of checks: the relay, and Kueue for another cluster's workers."""
+CHIPS = "google.com/tpu"
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
 LONGEST_CREATION = timedelta(minutes=40)
 """GKE tries for some 35 minutes to get the hosts of a pool before it reports a stockout; then they must boot."""
@@ -65,3 +83,82 @@ def _duration(written: Any) -> timedelta | None:
     if "".join(amount + unit for amount, unit in parts) != str(written):
         raise ValueError(f"{written!r} is no duration")
     return timedelta(seconds=sum(float(amount) * _SECONDS[unit] for amount, unit in parts))
+
+
+def check_findings(
+    checks: Answer, queues: Answer, flavors: Answer, config: Answer, held_for: timedelta
+) -> Iterator[Finding]:
+    """Yield what keeps workloads of queues with a check of ours from starting; `held_for`: how long gangs are held."""
+    yield from unread("which admission checks Kueue's queues have", checks)
+    known = {each["metadata"]["name"]: each["spec"] for each in _items(checks)}
+    ours = {name for name, spec in known.items() if spec.get("controllerName") == CONTROLLER}
+    if not ours:
+        return
+    yield from _parameters({name: known[name] for name in sorted(ours)})
+    yield from _blocking(config, held_for)
+    elsewhere = {name for name, spec in known.items() if spec.get("controllerName") == MULTIKUEUE}
+    topologies = {each["metadata"]["name"] for each in _items(flavors) if each.get("spec", {}).get("topologyName")}
+    for queue in _items(queues):
+        listed = queue["spec"].get("admissionChecksStrategy", {}).get("admissionChecks") or ()
+        if of_ours := [each for each in listed if each["name"] in ours]:
+            multi = any(each["name"] in elsewhere for each in listed)
+            yield from _of_queue(queue, of_ours, topologies, multi=multi)
+
+
+def _parameters(checks: Mapping[str, Body]) -> Iterator[Finding]:
+    for name, spec in checks.items():
+        if spec.get("parameters"):
+            yield error(
+                f"AdmissionCheck {name} has spec.parameters: it is not answered, and its queues admit nothing.",
+                f'kubectl patch admissioncheck {name} --type=json -p \'[{{"op": "remove", "path": '
+                '"/spec/parameters"}]\'',
+            )
+
+
+def _blocking(config: Answer, held_for: timedelta) -> Iterator[Finding]:
+    try:
+        text = config.body.get("data", {}).get(KEY, "") if isinstance(config, Found) else ""
+        waits = (yaml.safe_load(text) or {}).get("waitForPodsReady") or {}
+        recovery = _duration(waits.get("recoveryTimeout"))
+        blocks = bool(waits.get("blockAdmission"))
+    except (yaml.YAMLError, AttributeError, ValueError):
+        return
+    if blocks:
+        yield error(
+            "Kueue's waitForPodsReady.blockAdmission is on, and queues have an admission check that waits for slices: "
+            "a workload that waits for its slices blocks every queue of the cluster. Turn it off, and restart its "
+            "deployment.",
+            _EDIT,
+            "waitForPodsReady: {blockAdmission: false}  # the other fields as they are",
+        )
+    if recovery is not None and recovery < held_for:
+        yield warning(
+            f"Kueue's waitForPodsReady.recoveryTimeout is {duration(recovery)}, and slices of a gang are held for "
+            f"{duration(held_for)} while one that was lost is made again: Kueue evicts it before."
+        )
+
+
+def _of_queue(queue: Body, ours: Sequence[Body], topologies: set[str], *, multi: bool) -> Iterator[Finding]:
+    name, groups = queue["metadata"]["name"], queue["spec"].get("resourceGroups") or ()
+    of_chips = [each["name"] for group in groups if CHIPS in group["coveredResources"] for each in group["flavors"]]
+    if multi:
+        yield error(
+            f"ClusterQueue {name} has an admission check of MultiKueue and one that waits for slices of this cluster: "
+            "its workloads run in others. Give the check to the queues of the workers."
+        )
+    if placed := sorted(topologies & {*of_chips}):
+        yield error(
+            f"ClusterQueue {name} has flavors with a Topology ({', '.join(placed)}) and an admission check that waits "
+            "for slices: Kueue reserves quota of such a flavor only on nodes that exist. Remove topologyName: each "
+            "slice is a node pool of its own."
+        )
+    covered = {flavor for each in ours for flavor in each.get("onFlavors") or of_chips}
+    if uncovered := [each for each in of_chips if each not in covered]:
+        yield warning(
+            f"ClusterQueue {name}: the admission check is not for the flavors {', '.join(uncovered)}: workloads "
+            "that get these start before their slices stand."
+        )
+
+
+def _items(answer: Answer) -> Sequence[Body]:
+    return answer.body.get("items") or () if isinstance(answer, Found) else ()

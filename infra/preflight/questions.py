@@ -1,7 +1,8 @@
 """Which questions are asked, in which order: what an answer names is asked about next."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import cache, partial
 
 from infra.preflight import (
     accounts,
@@ -106,7 +107,7 @@ class Questions:
                 yield from self._policies_of_cluster(settings, place, public_nodes=public)
                 match gke.endpoint(settings, cluster, self._asked.worker_pool):
                     case Endpoint() as endpoint:
-                        yield from self._kubernetes(endpoint)
+                        yield from self._kubernetes(endpoint, settings)
                     case Finding() as finding:
                         yield finding
             case Missing():
@@ -185,7 +186,7 @@ class Questions:
         found = self._api.get("compute", f"{region}/subnetworks/{subnetwork.name}")
         return found, self._api.get("compute", f"{region}/routers")
 
-    def _kubernetes(self, endpoint: Endpoint) -> Iterator[Finding]:
+    def _kubernetes(self, endpoint: Endpoint, settings: ClusterSettings) -> Iterator[Finding]:
         version = self._api.kubernetes(endpoint, kubernetes.VERSION)
         yield from kubernetes.reachable(version)
         if not isinstance(version, Found):
@@ -196,9 +197,7 @@ class Questions:
             for version in kubernetes.admission_versions(applied)
         }
         yield from kubernetes.api_findings(self._api.kubernetes(endpoint, kubernetes.JOBSET), served, applied)
-        yield from kueue.kueue_findings(
-            self._api.kubernetes(endpoint, kueue.GROUP), self._api.kubernetes(endpoint, kueue.CONFIG)
-        )
+        yield from _of_kueue(partial(self._api.kubernetes, endpoint), settings.limits.gang_hold_for)
 
     def _services(self, name: str, apis: Sequence[str]) -> Answer:
         names = [f"projects/{name}/services/{api}.googleapis.com" for api in apis]
@@ -238,7 +237,16 @@ def of_api_server(kubectl: Kubectl, settings: ClusterSettings, applied: Collecti
     yield from inside.environment_findings(minor, environment)
     yield from pinning.pinning_findings(minor, kubectl.tried(POD))
     yield from inside.joining_findings(settings, kubectl.get(inside.CLUSTER_INFO, *ANYBODY))
-    yield from kueue.kueue_findings(kubectl.get(kueue.GROUP), kubectl.get(kueue.CONFIG))
+    yield from _of_kueue(kubectl.get, settings.limits.gang_hold_for)
+
+
+def _of_kueue(ask: Callable[[str], Answer], held_for: timedelta) -> Iterator[Finding]:
+    """Yield what is to be said of Kueue; of its queues nothing is asked where it is not installed."""
+    group, config = ask(kueue.GROUP), ask(kueue.CONFIG)
+    yield from kueue.kueue_findings(group, config)
+    if isinstance(group, Found):
+        checks, queues, flavors = (ask(each) for each in (kueue.CHECKS, kueue.QUEUES, kueue.FLAVORS))
+        yield from kueue.check_findings(checks, queues, flavors, config, held_for)
 
 
 def database(api: Api, name: str) -> Answer:

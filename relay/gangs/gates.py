@@ -63,7 +63,7 @@ class Gates:
 
     def __init__(self, queue: FactQueue) -> None:
         self._queue, self._cache = queue, queue.cache
-        self._standing = Standing(queue.cache, queue.closing)
+        self.standing = Standing(queue.cache, queue.closing)
         self.open: Open = lambda *_: None
         self.tell: Callable[[Notice], None] = lambda _: None
         self._due: dict[WorkloadName, datetime] = {}
@@ -182,7 +182,7 @@ class Gates:
             else:
                 of_gangs[gangs[pod.place.replicated_job]].append(pod)
         for gang, pods in of_gangs.items():
-            missing = self._standing.missing(workload, gang, pods)
+            missing = self.standing.missing(workload, gang, pods)
             if missing is None:
                 found.gangs.add(gang)
                 found.go += pods

@@ -61,6 +61,11 @@ class Standing:
                 return Missing(place, key)
         return None
 
+    def counted(self, workload: Workload, gang: str) -> tuple[int, int]:
+        """Return how many slices of a gang stand, whoever is on them, and how many it has."""
+        stand = [self._has_hosts(self._key(workload, *claim)) for claim in claims_of(workload, gang)]
+        return sum(stand), len(stand)
+
     def _key(self, workload: Workload, request: TemplateRequest, place: Place) -> str:
         name, index = place
         owner = workload.ref.owner

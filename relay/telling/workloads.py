@@ -7,7 +7,7 @@ and is looked at again when it comes due: it is told as it is then, or not at al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from relay.agenda import Agenda, Demand, State, StillEnded, Timing
@@ -234,7 +234,7 @@ class Telling:
                 return
             self._renew(subject.uid, now)
         self._states.tell(workload)
-        yield Due(subject, (state_of(workload),))
+        yield Due(subject, (state_of(with_time(workload, now)),))
 
     def _renew(self, uid: WorkloadUid, now: datetime) -> None:
         """Begin a renewal, which tells all that waits."""
@@ -261,7 +261,7 @@ class Telling:
         self._repeat_volumes(subject.uid, now, whole=len(told) == len(leaders), mounts=bool(volumes))
         self._schedule_rest(subject, workload, leaders, now)
         if told:
-            ref, requests = workload.ref, workload.requests
+            ref, requests = with_time(workload, now).ref, workload.requests
             facts = tuple(SlicesWanted(workload=ref, requests=requests, waiting=part) for part in parts_of(told))
             yield Due(subject, facts, Mounted(volumes, now) if volumes else None)
 
@@ -315,3 +315,9 @@ class Telling:
             self._hold(subject, pace.renewal_due(now))
         if joining and not state_waits:
             self._agenda.schedule(subject, pace.joining_due(now))
+
+
+def with_time(workload: Workload, now: datetime) -> Workload:
+    """Return a workload with the time at which it is told, if its state may change without its generation."""
+    dated = workload.queue or workload.reserved
+    return replace(workload, ref=replace(workload.ref, as_of=now)) if dated else workload

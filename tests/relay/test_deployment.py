@@ -9,6 +9,7 @@ import yaml
 
 from infra.kubernetes.overlay import BASE, kustomization
 from relay import probe
+from relay.kueue.objects import GROUP
 from relay.notices import legacy_provisioner
 from relay.notices.pinning import POD
 from relay.settings import Settings
@@ -49,6 +50,15 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_pods_and_nothing_el
         ("tpumirrors", "create"),
         ("tpumirrors", "patch"),
     }
+
+
+def test_of_kueue_it_may_read_what_it_answers_and_write_status_alone() -> None:
+    role = the("ClusterRole", name=f"{ROLE}-kueue")
+    allowed = {(each, verb) for rule in role["rules"] for each in rule["resources"] for verb in rule["verbs"]}
+    read = ("admissionchecks", "resourceflavors", "workloads")
+    written = {("admissionchecks/status", "patch"), ("workloads/status", "patch")}
+    assert allowed == {*((each, verb) for each in read for verb in ("list", "watch"))} | written
+    assert {group for rule in role["rules"] for group in rule["apiGroups"]} == {GROUP}
 
 
 def test_it_may_create_pods_in_its_own_namespace_alone_where_a_policy_refuses_each_that_would_be_stored() -> None:

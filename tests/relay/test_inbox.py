@@ -99,12 +99,16 @@ class FakeClusterView:
     leader: Leader | None = None
     asked: list[FactQuestion | Question] = field(default_factory=list)
     expected: list[NodesExpected] = field(default_factory=list)
+    reserved: set[WorkloadUid] = field(default_factory=set)
 
     def leader_pod(self, job: WorkloadJob) -> Leader | None:
         return self.leader if job.job_index == 0 else None
 
     def expect(self, expected: NodesExpected) -> None:
         self.expected.append(expected)
+
+    def is_reserved(self, uid: WorkloadUid) -> bool:
+        return uid in self.reserved
 
     def lacks_chips(self, _: ClaimId) -> bool:
         return False
@@ -384,3 +388,13 @@ def test_a_transition_of_a_node_groups_slice_is_told_by_its_status_alone(setup: 
 def test_a_status_that_cannot_be_written_is_delivered_again(setup: Setup) -> None:
     setup.cluster.error = Temporary("the API server does not answer")
     assert setup.handle(encode_node_group(DEMO, node_groups.update(node_groups.at_ready()))) == ["nack"]
+
+
+def test_a_suspended_jobset_that_has_quota_is_told_as_facts_tell_it(setup: Setup) -> None:
+    found = setup.cluster.jobsets["research/llama"] = jobset(spec={"suspend": True})
+    setup.view.reserved.add(WorkloadUid("u-1"))
+    setup.handle(question("u-1"))
+    [answer] = setup.posted
+    assert isinstance(answer, Answer)
+    assert (answer.state, answer.workload.as_of) == (WorkloadState.ACTIVE, NOW)
+    assert answer.workload.generation == found["metadata"]["generation"]

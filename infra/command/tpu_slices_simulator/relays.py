@@ -21,7 +21,7 @@ from relay.objects import JobPod, Kind, Known, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion, Question
-from tpu_slices.domain.model.slices import ClusterId, Owner
+from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadUid
 from tpu_slices.ports.clock import Clock
 
 
@@ -117,6 +117,9 @@ class FakeRelay:
 
     def expect(self, expected: NodesExpected) -> None:
         """Label nothing: nodes here come with their labels."""
+
+    def is_reserved(self, uid: WorkloadUid) -> bool:
+        return self.queue.reservations.has(uid)
 
     def needed_patches(self) -> tuple[NodePatch, ...]:
         return needed_patches(self.queue.cache, self.queue.closing, self._clock.now())

@@ -83,6 +83,8 @@ class LogEvent(StrEnum):
     MIRROR_LISTED = "mirror.listed"
     MIRROR_OFF = "mirror.off"  # its kinds are not installed, or may not be written
     MIRROR_FAILED = "mirror.failed"
+    ADMISSION_CHECK_WRITTEN = "admission_check.written"  # what a check of ours says of a workload in Kueue's queues
+    ADMISSION_CHECK_FAILED = "admission_check.failed"
     # the relay itself
     PROBES_STARTED = "probes.started"
     PROBES_FAILED = "probes.failed"

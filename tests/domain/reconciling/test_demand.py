@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -49,6 +49,37 @@ def test_leaders_of_an_unknown_jobset_create_its_record_and_demand() -> None:
     assert (demand.workload.state, demand.workload.next_report_at) == (WorkloadState.ACTIVE, NOW)
     specs = {index: demand.slices[claim_id(a_job(job_index=index))].spec for index in (0, 2)}
     assert specs == {index: a_spec(key=f"uid-llama.j{index}") for index in (0, 2)}
+
+
+SUSPENDED = a_jobset(generation=2, state=WorkloadState.SUSPENDED)
+
+
+@pytest.mark.parametrize(
+    ("as_of", "known_as_of", "outdated"),
+    [
+        pytest.param(LATER, NOW, False, id="it has got quota since"),
+        pytest.param(NOW, LATER, True, id="it has lost its quota since"),
+        pytest.param(LATER, None, True, id="a relay before that told no times"),
+        pytest.param(None, NOW, True, id="it is of no queue any more"),
+    ],
+)
+def test_of_one_in_a_kueue_queue_time_orders_the_facts_of_one_generation(
+    as_of: datetime | None, known_as_of: datetime | None, outdated: bool
+) -> None:
+    ref = replace(a_jobset_ref(generation=2), as_of=as_of)
+    known = replace(SUSPENDED, as_of=known_as_of)
+    resumed = apply_demand(leaders_wait(0, workload=ref), known)
+    assert (resumed is None) == outdated
+    assert resumed is None or (resumed.state, resumed.as_of) == (WorkloadState.ACTIVE, LATER)
+
+
+def test_it_is_suspended_again_at_the_same_generation_unless_it_has_got_quota_since() -> None:
+    known = replace(a_jobset(generation=2), as_of=LATER)
+    later, earlier = (replace(a_jobset_ref(generation=2), as_of=at) for at in (LATER + MINUTE, NOW))
+    told = changed(WorkloadChanged(workload=later, state=WorkloadState.SUSPENDED), known, LATER, CLUSTER)
+    assert told is not None
+    assert (told.state, told.as_of) == (WorkloadState.SUSPENDED, LATER + MINUTE)
+    assert changed(WorkloadChanged(workload=earlier, state=WorkloadState.SUSPENDED), known, LATER, CLUSTER) is None
 
 
 @pytest.mark.parametrize(

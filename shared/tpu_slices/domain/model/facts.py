@@ -66,6 +66,8 @@ class WorkloadRef:
     """`metadata.resourceVersion`: compared only to confirm a deletion."""
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it has (spec.replicas), which may change while it runs."""
+    as_of: datetime | None = None
+    """By the relay's clock: of one in a Kueue queue, whose state may change at one generation; None: it may not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +75,7 @@ class Requirement:
     """One match expression of a required node affinity (v1 NodeSelectorRequirement)."""
 
     key: str
-    operator: str
-    """In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    operator: str  # In, NotIn, Exists, DoesNotExist, Gt or Lt
     values: tuple[str, ...] = ()
 
 
@@ -151,8 +152,7 @@ class TemplateRequest:
     requested_annotations: Pairs = ()
     """The template's annotations whose keys are in REQUESTED_ANNOTATIONS."""
     exclusive_nodes: bool = False
-    """JobSet's placement by node selector: nodes must be labelled and tainted for the one Job that may use them
-    (annotations `alpha.jobset.sigs.k8s.io/exclusive-topology` and `alpha.jobset.sigs.k8s.io/node-selector`)."""
+    """JobSet's placement by node selector (annotations EXCLUSIVE and `alpha.jobset.sigs.k8s.io/node-selector`)."""
     exclusive_topology: str = ""
     """The value of EXCLUSIVE or GROUP_EXCLUSIVE; empty: there is none, or JobSet places by node selector."""
     first_job: int | None = None

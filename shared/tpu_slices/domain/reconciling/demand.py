@@ -123,7 +123,8 @@ def wanted(asked: Asked, slices: Mapping[ClaimId, SliceRecord], now: datetime) -
     | none                                      | recorded, with demand for its slices                           |
     | ended                                     | outdated: an end is final for a UID                            |
     | at a later generation                     | outdated                                                       |
-    | suspended, at this generation             | outdated: its pods are terminating                             |
+    | suspended, at this generation             | outdated: its pods are terminating; unless it is of a Kueue    |
+    |                                           | queue, and this was told later: then it has quota since        |
     | suspended, at an earlier generation       | resumed; a slice whose request changed is `rebuild_allowed`    |
     | active                                    | the demand is confirmed                                        |
     | - and a leader asks as before             | nothing else                                                   |
@@ -324,13 +325,16 @@ def in_progress(record: SliceRecord, now: datetime) -> bool:
 
 
 def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState) -> bool:
+    """Return whether a later fact is on record: of one in a Kueue queue, its time orders those of one generation."""
     if known.state.ended:
         return True
     if state.ended:
         return False
-    if workload.generation == known.generation:
-        return known.state is WorkloadState.SUSPENDED and state is WorkloadState.ACTIVE
-    return workload.generation < known.generation
+    if workload.generation != known.generation:
+        return workload.generation < known.generation
+    if workload.as_of is not None and known.as_of is not None:
+        return workload.as_of < known.as_of
+    return known.state is WorkloadState.SUSPENDED and state is WorkloadState.ACTIVE
 
 
 def _is_edited_as_it_runs(workload: WorkloadRef) -> bool:
@@ -364,6 +368,7 @@ def _updated(
         generation=max(workload.generation, before.generation),
         edited=before.edited_by(workload),
         resource_version=workload.resource_version,
+        as_of=workload.as_of if workload.as_of is not None else before.as_of,
         groups=workload.groups if workload.generation >= before.generation else before.groups,
         gangs=before.gangs if state is WorkloadState.ACTIVE else {},
         state_since=before.state_since if same else now,

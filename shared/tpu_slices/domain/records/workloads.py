@@ -99,6 +99,8 @@ class WorkloadRecord:
     """The generation that `state` is based on."""
     resource_version: str
     """The resourceVersion that `state` is based on."""
+    as_of: datetime | None = None
+    """As of when `state` was told by the relay's clock; None: it changes with the generation alone."""
     groups: int | None = None
     """Of a LeaderWorkerSet: how many groups it had at that generation; slices of others are released."""
     sharing: tuple[str, ...] = ()
