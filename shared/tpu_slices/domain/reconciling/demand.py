@@ -158,11 +158,10 @@ def wanted(asked: Asked, slices: Mapping[ClaimId, SliceRecord], now: datetime) -
         if not isinstance(spec, Refusal) and (updates.get(id_) or slices[id_]).spec != spec:
             del planned[id_]  # a pool may exist as it was planned before
     record = _updated(workload, known, WorkloadState.ACTIVE, now, settings.cluster)
-    new = [id_ for id_ in updates if id_ not in slices]
     beyond = {id_: it for id_, it in reach.items() if it is not Reach.OWN}
-    record = replace(record.with_recorded(new), demand=demand, reach=beyond, asked=planned)
-    record = with_gangs_told(replace(record, sharing=sharing(fact.requests)), known, fact, settings.accelerators, now)
-    return Demand(record, updates)
+    record = record.with_recorded([id_ for id_ in updates if id_ not in slices])
+    record = replace(record, demand=demand, reach=beyond, asked=planned, sharing=sharing(fact.requests))
+    return Demand(with_gangs_told(record, known, fact, settings.accelerators, now), updates)
 
 
 def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
