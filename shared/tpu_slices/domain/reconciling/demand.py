@@ -327,10 +327,8 @@ def _is_late(workload: WorkloadRef, known: WorkloadRecord, state: WorkloadState)
     """Return whether a later fact is on record: of one in a Kueue queue, its time orders those of one generation."""
     if known.state.ended:
         return True
-    if state.ended:
-        return False
-    if workload.generation != known.generation:
-        return workload.generation < known.generation
+    if state.ended or workload.generation != known.generation:
+        return not state.ended and workload.generation < known.generation
     if workload.as_of is not None and known.as_of is not None:
         return workload.as_of < known.as_of
     return known.state is WorkloadState.SUSPENDED and state is WorkloadState.ACTIVE
