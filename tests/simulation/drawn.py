@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from datetime import timedelta
 from typing import Any
 
 import yaml
@@ -14,6 +15,7 @@ from tests.manifests import a_manifest
 from tests.relay.objects import container
 from tpu_slices.domain.model.clusters import Allowed, Limits, Policy
 from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.planning.host_labels import FLEX_START, NODE_POOL, RESERVATION, TOPOLOGY
 from tpu_slices.domain.planning.host_labels import SPOT as SPOT_SELECTOR
@@ -31,6 +33,7 @@ PLAIN: dict[str, Any] = {
     "spot": False,
     "scatters": False,
     "shared": False,
+    "gang": False,
     "ends": None,
     "deleted": False,
     "again": 0,
@@ -41,6 +44,10 @@ PLAIN: dict[str, Any] = {
 """What a JobSet is unless its story says otherwise."""
 
 
+HELD_BRIEFLY: dict[str, Any] = {"gang_hold_for": timedelta(minutes=20), "gang_hold_at_most": timedelta(hours=1)}
+"""How long gangs are held here: so that many are let go within a story."""
+FIRST_OF_GANGS = 1000
+"""From this seed on, workloads are gangs in each other story."""
 ANOTHER_SHAPE, NO_TPU = "another shape", "no TPU"
 """What the pods of a workload request after it was edited."""
 
@@ -55,6 +62,7 @@ def a_plot(
     spot: bool = False,
     scatters: bool = False,
     shared: bool = False,
+    gang: bool = False,
     kind: OwnerKind = OwnerKind.JOBSET,
     edited: tuple[tuple[int, str], ...] = (),
     reservation: str = "",
@@ -63,12 +71,13 @@ def a_plot(
     """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then.
 
     `scatters`: whether nothing keeps the pods of a Job together where nothing pins them. `shared`: whether each pod is
-    of a Job of its own.
+    of a Job of its own. `gang`: whether its pods start together.
     """
     request = _of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape)
     request = _kept(request, scatters=scatters or shared)
     if reservation:
         request = replace(request, node_selector=(*request.node_selector, (RESERVATION, reservation)))
+    request = replace(request, gang="all" if gang else "")
     edits = tuple((minute, _edited(kind, slices, what, scatters=scatters)) for minute, what in edited)
     manifest = a_manifest(kind, slices, request, shared=shared)
     return Plot(name=name, at=at, kind=kind, manifest=manifest, edits=edits, **more)
@@ -112,6 +121,10 @@ def shares_a_slice(plot: Plot) -> bool:
     return share_slice(_asked(plot))
 
 
+def is_a_gang(plot: Plot) -> bool:
+    return bool(_asked(plot).gang)
+
+
 def shape_of(plot: Plot) -> str:
     return _asked(plot).topology or ""
 
@@ -127,6 +140,7 @@ def with_slices(plot: Plot, slices: int, *, flex_start: bool, shape: str) -> Plo
         spot=is_spot(plot),
         scatters=scatters(plot),
         shared=shares_a_slice(plot),
+        gang=is_a_gang(plot) and not flex_start,
         kind=plot.kind,
         edited=edited,
     )
@@ -155,7 +169,7 @@ def a_story(
     """
     allowed = Allowed(chips_per_namespace=chips_per_namespace, reservations=("*",))
     policy = Policy(chips_per_cluster=chips, everyone=allowed)
-    rules: dict[str, Any] = {"policy": policy, "limits": Limits(operations=operations)}
+    rules: dict[str, Any] = {"policy": policy, "limits": Limits(operations=operations, **HELD_BRIEFLY)}
     cluster = joining_by_kubeadm(**rules) if compute else settings(gke_id="first", **rules)
     return Story(seed=seed, minutes=minutes, settings=cluster, **more)
 
@@ -190,6 +204,7 @@ def _told(plot: Plot) -> dict[str, Any]:
         "spot": is_spot(plot),
         "scatters": scatters(plot),
         "shared": shares_a_slice(plot),
+        "gang": is_a_gang(plot),
         "ends": plot.ends,
         "deleted": plot.deleted,
         "again": plot.again,
@@ -225,7 +240,28 @@ NAMESPACES = ("research", "research", "vision")
 
 
 def story_of(seed: int) -> Story:
-    """Return the story that a seed draws.
+    """Return the story that a seed draws; see FIRST_OF_GANGS."""
+    story = _drawn(seed)
+    return in_gangs(story) if seed >= FIRST_OF_GANGS and seed % 2 else story
+
+
+def in_gangs(story: Story) -> Story:
+    """Return a story in which the pods of each workload start together, unless its hosts come by flex-start."""
+    plots = (
+        (plot, with_slices(_as_a_gang(plot), plot.slices, flex_start=False, shape=shape_of(plot)))
+        for plot in story.jobsets
+    )
+    return replace(story, jobsets=tuple(plot if is_flex_start(plot) else gang for plot, gang in plots))
+
+
+def _as_a_gang(plot: Plot) -> Plot:
+    metadata = plot.manifest["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), GANG: "all"}
+    return replace(plot, manifest={**plot.manifest, "metadata": {**metadata, "annotations": annotations}})
+
+
+def _drawn(seed: int) -> Story:
+    """Return the story that is drawn of a seed.
 
     Pools whose labels were replaced are known by their records alone: a database that is set back loses them for good.
     """

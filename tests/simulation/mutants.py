@@ -16,7 +16,7 @@ import pytest
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
 from tests.builders import had, with_fields
-from tests.simulation.drawn import a_plot, level, story_of
+from tests.simulation.drawn import a_plot, in_gangs, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
 from tests.simulation.tenants import anew, flips, reservations
@@ -166,6 +166,15 @@ def slowly(story: Story) -> Story:
     return replace(plain, jobsets=jobsets, faults=(slow,), minutes=100)
 
 
+def held(story: Story) -> Story:
+    """Return a story in which a zone runs out of what a gang lacks, for hours, once some of its slices stand."""
+    gangs = (a_plot("gang", 1, slices=3, gang=True), a_plot("late", 15, slices=1))
+    plain = replace(story, crosses=False, operated=False, flapping=False, policy_off=None, set_back=None)
+    out = Fault(kind=Kind.STOCKOUT, at=8, lasts=200)
+    settings = replace(story.settings, policy=Policy(), limits=replace(story.settings.limits, operations=1))
+    return replace(plain, jobsets=gangs, faults=(out,), minutes=200, settings=settings)
+
+
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
 MUTANTS = (
     Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.ending.assess", _deletes_at_once, seed=6),
@@ -241,6 +250,17 @@ MUTANTS = (
         f"{DOMAIN}.taking.assess",
         _deletes_at_once,
         slowly,
+    ),
+    Mutant(
+        "lets pods of gangs go at once",
+        Promise.NO_HALF_GANG,
+        "relay.gangs.standing.Standing.missing",
+        _none,
+        in_gangs,
+        seed=1,
+    ),
+    Mutant(
+        "holds for ever", Promise.NO_HOARD, "tpu_slices.domain.gangs.deciding._is_held_too_long", lambda *_: False, held
     ),
     Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.ending.assess", _rests, seed=1),
     Mutant(

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from tests.simulation.calm import Calm
 from tests.simulation.drawn import is_flex_start, shape_of, with_slices
+from tests.simulation.gangs import Gangs
 from tests.simulation.promises import Broken, Promise
 from tests.simulation.tenancy import Tenancy
 from tests.simulation.watch import Watch
@@ -47,12 +48,13 @@ class Watched(Simulation):
 
     def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
         super().__init__(story, fuse)
-        self.watch, self.calm, self.tenancy = Watch(self), Calm(self), Tenancy(self)
+        self.watch, self.calm, self.tenancy, self.gangs = Watch(self), Calm(self), Tenancy(self), Gangs(self)
 
     def _a_minute(self) -> None:
         super()._a_minute()
         self.calm.each_minute()
         self.tenancy.each_minute()
+        self.gangs.each_minute()
 
     def play(self) -> None:
         """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""

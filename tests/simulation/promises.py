@@ -22,6 +22,10 @@
 | known users     | in calm, a Job on a slice that its claim does not have, and the slice does not    | in the end    |
 |                 | say so                                                                            |               |
 | own hosts       | pods of two Jobs on a slice, each pinned by its key                               | each minute   |
+| no half gang    | a pod of a gang that is let go while not all of its slices stand, as far as the   | at each step  |
+|                 | relay can see                                                                     |               |
+| no hoard        | a gang of which some slices stand unused, and others do not, for longer than the  | each minute   |
+|                 | settings have them held                                                           |               |
 | wanted          | a pool that neither its claim needs nor a live pod uses, after an hour of minutes | each minute   |
 |                 | in which nothing goes wrong                                                       |               |
 | bounded cost    | in calm, a write on a slice that is READY or GONE; more than one look a minute at | in the end    |
@@ -55,6 +59,8 @@ class Promise(StrEnum):
     TRUE_REPORTS = "true reports"
     KNOWN_USERS = "known users"
     OWN_HOSTS = "own hosts"
+    NO_HALF_GANG = "no half gang"
+    NO_HOARD = "no hoard"
     WANTED = "wanted"
     BOUNDED_COST = "bounded cost"
     FAIR_TURNS = "fair turns"

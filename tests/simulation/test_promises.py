@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings as profile
 
 from tests.infra.sources import ROOT
-from tests.simulation.drawn import a_plot, a_story, from_yaml, level, story_of, to_yaml
+from tests.simulation.drawn import FIRST_OF_GANGS, a_plot, a_story, from_yaml, in_gangs, level, story_of, to_yaml
 from tests.simulation.played import played, shrunk
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.simulation import Simulation
@@ -39,6 +39,12 @@ def test_every_promise_holds(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", proven(SEEDS[: max(1, len(SEEDS) // 5)], GATE_OF_THE_SWEEP))
+def test_gangs_keep_every_promise(seed: int) -> None:
+    done = played(in_gangs(story_of(seed)))
+    assert done.promise is None, done.seen
+
+
+@pytest.mark.parametrize("seed", proven(SEEDS[: max(1, len(SEEDS) // 5)], GATE_OF_THE_SWEEP))
 def test_repetition_and_the_sweep_alone_keep_every_promise(seed: int) -> None:
     done = played(level(story_of(seed)))
     assert done.promise is None, done.seen
@@ -58,7 +64,7 @@ def test_the_database_is_what_it_was_ten_minutes_before_in_the_minute_in_which_a
 
 
 def test_a_story_is_the_same_as_yaml() -> None:
-    for seed in range(20):
+    for seed in (*range(20), *range(FIRST_OF_GANGS, FIRST_OF_GANGS + 20)):
         assert from_yaml(to_yaml(story_of(seed))) == story_of(seed)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -58,6 +58,8 @@ class FakeCluster:
         self._pod_numbers = 0
         self.ends_pods = True
         """Whether kubelets end pods that are being deleted."""
+        self.opens: Callable[[Pod], None] = lambda _: None
+        """Called before the gate of a pod is removed."""
         self.pinning: Pinning | None = Pinning.POLICY
         self.mirrored: int | None = None
         """The digest of the mirror that its relay keeps; None: it keeps none."""
@@ -93,6 +95,7 @@ class FakeCluster:
         for relay in self.relays:
             for uid in relay.opens():
                 if (pod := self.pods.get(uid)) is not None and pod.gated:
+                    self.opens(pod)
                     pod.gated, pod.since = False, self._clock.now()
                     self.saw(pod)
 

@@ -124,6 +124,11 @@ class FakeRelay:
     def needed_patches(self) -> tuple[NodePatch, ...]:
         return needed_patches(self.queue.cache, self.queue.closing, self._clock.now())
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether a watch hangs: what it sees is not what is there."""
+        return bool(self._hanging)
+
     def opens(self) -> list[str]:
         """Return the UIDs of the pods of gangs that may start now."""
         self._gates.turn(self._clock.now())
