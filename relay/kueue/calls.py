@@ -62,15 +62,17 @@ class KueueCalls:
             self._source(Aside.FLAVORS, "resourceflavors", flavor, "name", is_asked),
         )
 
-    def apply(self, to: Queued, ours: frozenset[str], finding: Finding, now: datetime) -> None:
-        """Write what all checks of ours say, unless the Workload is another by now, or gone: the watch shows that.
+    def apply(self, to: Queued, ours: frozenset[str], finding: Finding, now: datetime) -> bool:
+        """Write what all checks of ours say; return False if the Workload is another by now, or gone.
 
         With force: Kueue owns these fields after each eviction.
         """
         body = applied(to, ours, finding, now)
+        write = self._custom.patch_namespaced_custom_object_status
         with converted_errors(NOT_FOUND, CONFLICT):
-            write = self._custom.patch_namespaced_custom_object_status
             self._apply(partial(write, GROUP, self._known(), to.namespace, "workloads"), body)
+            return True
+        return False
 
     def announce(self, check: AdmissionCheck, *, active: bool, message: str, now: datetime) -> None:
         """Write whether a check of ours is answered; one that is gone is ignored."""

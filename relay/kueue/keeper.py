@@ -47,7 +47,7 @@ NO_PARAMETERS = "spec.parameters: this check has none; create it anew without th
 class Calls(Protocol):
     """As `relay.kueue.calls.KueueCalls`."""
 
-    def apply(self, to: Queued, ours: frozenset[str], finding: Finding, now: datetime) -> None: ...
+    def apply(self, to: Queued, ours: frozenset[str], finding: Finding, now: datetime) -> bool: ...
 
     def announce(self, check: AdmissionCheck, *, active: bool, message: str, now: datetime) -> None: ...
 
@@ -191,13 +191,13 @@ class CheckKeeper:
             return
         self._failed.add(queued.uid)
         try:
-            self._calls.apply(queued, ours, finding, now)
+            if self._calls.apply(queued, ours, finding, now):
+                _log.info(LogEvent.ADMISSION_CHECK_WRITTEN, workload=_name(queued), state=finding.state)
+                self._told_at[queued.uid] = now
+            self._failed.discard(queued.uid)
         except Permanent as refused:
             _log.error(LogEvent.ADMISSION_CHECK_FAILED, workload=_name(queued), error=str(refused))
-        else:
-            _log.info(LogEvent.ADMISSION_CHECK_WRITTEN, workload=_name(queued), state=finding.state)
-            self._failed.discard(queued.uid)
-        self._told_at[queued.uid], self._written[queued.uid] = now, queued.version
+        self._written[queued.uid] = queued.version
 
 
 def _owner(queued: Queued) -> WorkloadUid | None:

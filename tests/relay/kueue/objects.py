@@ -61,13 +61,17 @@ class FakeCalls:
     written: list[tuple[str, Finding]] = field(default_factory=list)
     announced: list[tuple[str, bool]] = field(default_factory=list)
     fails: dict[str, Exception] = field(default_factory=dict)
+    late: bool = False
+    """Whether each Workload is another by now."""
     asking: bool = True
 
-    def apply(self, to: Queued, ours: frozenset[str], finding: Finding, now: datetime) -> None:
+    def apply(self, to: Queued, ours: frozenset[str], finding: Finding, now: datetime) -> bool:
         del ours, now
         if to.uid in self.fails:
             raise self.fails[to.uid]
-        self.written.append((to.uid, finding))
+        if not self.late:
+            self.written.append((to.uid, finding))
+        return not self.late
 
     def announce(self, check: AdmissionCheck, *, active: bool, message: str, now: datetime) -> None:
         del message, now

@@ -145,9 +145,28 @@ def test_what_the_api_server_refuses_is_tried_again_with_the_next_version(setup:
     setup.calls.fails.clear()
     setup.looks()
     assert setup.states == []
-    setup.now += TELL_EVERY
     setup.sees(workload(version=51))
     assert setup.states == [CheckState.PENDING]
+
+
+def test_a_write_that_came_late_is_made_with_the_next_version(setup: Setup) -> None:
+    setup.calls.late = True
+    setup.sees(workload())
+    setup.calls.late = False
+    setup.looks()
+    assert setup.states == []
+    setup.sees(workload(version=51))
+    assert setup.states == [CheckState.PENDING]
+
+
+def test_a_message_is_not_renewed_each_time_it_would_be_another(setup: Setup) -> None:
+    setup.sees(workload())
+    setup.stand = 1
+    setup.sees(workload(check(message="0 of 2 slices stand."), version=51))
+    assert setup.states == [CheckState.PENDING]
+    setup.now += TELL_EVERY
+    setup.looks()
+    assert setup.states == [CheckState.PENDING, CheckState.PENDING]
 
 
 def test_what_has_its_slices_when_its_pods_wait_is_not_held(setup: Setup) -> None:
