@@ -69,10 +69,11 @@ class KueueCalls:
         """
         body = applied(to, ours, finding, now)
         write = self._custom.patch_namespaced_custom_object_status
+        written = False
         with converted_errors(NOT_FOUND, CONFLICT):
             self._apply(partial(write, GROUP, self._known(), to.namespace, "workloads"), body)
-            return True
-        return False
+            written = True
+        return written
 
     def announce(self, check: AdmissionCheck, *, active: bool, message: str, now: datetime) -> None:
         """Write whether a check of ours is answered; one that is gone is ignored."""
