@@ -216,11 +216,9 @@ class ClusterCache:
     def waiting(self, uid: WorkloadUid) -> Mapping[Place, Leader | None]:
         """Return one waiting leader per claim of a workload; none unless it is active, parseable and served by us.
 
-        The claims of a gang wait as soon as one leader of it does, or once quota is reserved for it: None stands for
-        those that have no pod yet.
+        The claims of a gang wait with its first leader, or once it has quota: None stands for those without a pod.
         """
-        workload = self._workloads.get(uid)
-        if workload is None:
+        if (workload := self._workloads.get(uid)) is None:
             return {}
         waiting = sorted(self._waiting(workload), key=lambda leader: leader.pod_uid)
         led = {workload.claimed(leader.place): leader for leader in waiting}
@@ -234,10 +232,8 @@ class ClusterCache:
 
     def awaits(self, workload: Workload) -> Awaited:
         """Return how many of a workload's leaders wait; counts no further than needed, as there may be thousands."""
-        if workload.reserved:
-            return Awaited.SOME
-        if next(self._waiting(workload), None) is None:
-            return Awaited.NONE
+        if workload.reserved or next(self._waiting(workload), None) is None:
+            return Awaited.SOME if workload.reserved else Awaited.NONE
         if self.leaders.count(workload.name) < workload.slices:
             return Awaited.SOME
         places: set[Place] = set()
