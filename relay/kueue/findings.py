@@ -51,14 +51,18 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What the functions told last of a workload, and as of when."""
+    """What the functions told last of a workload, as of when, and when that was heard."""
 
     shown: WorkloadShown
     at: datetime
+    heard_at: datetime
 
 
 def finding(queued: Queued, seen: Progress, told: Told | None, now: datetime, *, others_wait: bool) -> Finding | None:
-    """Return what the check of a workload that has quota is to say; None: that is not known."""
+    """Return what the check of a workload that has quota is to say; None: that is not known.
+
+    `told`: what the functions told since it has quota; before that it was suspended.
+    """
     workload = seen.workload
     if workload is None:
         return None
@@ -66,7 +70,7 @@ def finding(queued: Queued, seen: Progress, told: Told | None, now: datetime, *,
         return _rejected(f"its templates cannot be read: {workload.parse_error}")
     if workload.unserved or not seen.of:
         return NONE_NEEDED
-    waits = _waits(queued, told)
+    waits = told.shown.report.waits if told and told.shown.state is WorkloadState.ACTIVE else ()
     if never := next((wait for wait in waits if wait.reason in NEVER), None):
         return _rejected(never.message)
     not_now = next((wait for wait in waits if wait.reason in NOT_NOW), None)
@@ -75,12 +79,6 @@ def finding(queued: Queued, seen: Progress, told: Told | None, now: datetime, *,
     if seen.stand == seen.of:
         return Finding(state=CheckState.READY, message=f"{seen.of} of {seen.of} slices stand.")
     return Finding(state=CheckState.PENDING, message=_waiting(seen, waits))
-
-
-def _waits(queued: Queued, told: Told | None) -> tuple[Wait, ...]:
-    """Return what the functions said since quota was reserved: before, the workload was suspended."""
-    is_news = told is not None and queued.reserved_at is not None and told.at > queued.reserved_at
-    return told.shown.report.waits if told and is_news and told.shown.state is WorkloadState.ACTIVE else ()
 
 
 def _gives_back(queued: Queued, now: datetime, *, others_wait: bool) -> bool:

@@ -78,6 +78,8 @@ class CheckKeeper:
         """What the relay was told last; None: nothing yet."""
         self._told: dict[WorkloadUid, Told] = {}
         """What the functions told of workloads; set by any thread."""
+        self._quota: dict[str, tuple[datetime | None, datetime]] = {}
+        """Since when each Workload has quota, by Kueue's clock in whole seconds, and when that was seen; by its UID."""
         self._told_at: dict[str, datetime] = {}
         """When something was written of a Workload that has quota, by its UID."""
         self._written: dict[str, str] = {}
@@ -101,7 +103,7 @@ class CheckKeeper:
             for shown in (each.workload for each in told.objects if each.workload is not None):
                 uid, before = shown.owner.uid, self._told.get(shown.owner.uid)
                 if before is None or before.at <= told.at:
-                    self._told[uid] = Told(shown=shown, at=told.at)
+                    self._told[uid] = Told(shown=shown, at=told.at, heard_at=self._now())
 
     def run(self) -> None:
         """Handle what the watches deliver until `stop` is called; look at least every `LOOK_SECONDS`."""
@@ -169,14 +171,23 @@ class CheckKeeper:
         if uid is None:
             return NONE_NEEDED
         if (known := seen.get(uid)) is not None:
-            return finding(queued, known, self._told.get(uid), self._now(), others_wait=others_wait)
+            return finding(queued, known, self._told_since(queued, uid), self._now(), others_wait=others_wait)
         settled = queued.admitted or all(each.state is CheckState.READY for each in self._books.of_ours(queued))
         return None if settled or self._calls.asks_us(queued) else NONE_NEEDED
+
+    def _told_since(self, queued: Queued, uid: WorkloadUid) -> Told | None:
+        """Return what the functions told of a workload since it has quota; None: nothing."""
+        told, (since, seen_at) = self._told.get(uid), self._quota[queued.uid]
+        is_news = told is not None and told.heard_at >= seen_at and (since is None or told.at >= since)
+        return told if is_news else None
 
     def _forget(self, asked: Collection[Queued]) -> None:
         """Forget what was written to those without quota: once they have some they are told at once."""
         there, with_quota = {each.uid for each in asked}, {each.uid for each in asked if each.holds_quota}
-        owners = {_owner(each) for each in asked}
+        owners, now = {_owner(each) for each in asked}, self._now()
+        known = {each.uid: (each.reserved_at, now) for each in asked if each.holds_quota}
+        before = {uid: quota for uid, quota in self._quota.items() if uid in known and quota[0] == known[uid][0]}
+        self._quota = known | before
         self._told_at = {uid: at for uid, at in self._told_at.items() if uid in with_quota}
         self._written = {uid: version for uid, version in self._written.items() if uid in there}
         self._failed &= there

@@ -41,7 +41,7 @@ def told(reason: Reason, at: datetime = LATER, state: WorkloadState = WorkloadSt
     )
     report = Report(reason=ReportReason.WAITING, message="", requested=2, ready=0, waits=(wait,), since=NOW)
     owner = read_as(Workload, jobset()).ref.owner
-    return Told(shown=WorkloadShown(owner=owner, state=state, report=report), at=at)
+    return Told(shown=WorkloadShown(owner=owner, state=state, report=report), at=at, heard_at=at)
 
 
 def found(
@@ -117,7 +117,6 @@ def test_stock_and_limits_are_waited_for(reason: Reason) -> None:
     assert state(found(seen(), told(reason), others_wait=True)) is CheckState.PENDING
 
 
-def test_what_was_told_before_it_had_quota_or_of_its_suspension_does_not_count() -> None:
-    assert state(found(seen(), told(Reason.IMPOSSIBLE_SHAPE, at=RESERVED_AT))) is CheckState.PENDING
+def test_what_was_told_of_its_suspension_does_not_count() -> None:
     suspended = told(Reason.IMPOSSIBLE_SHAPE, state=WorkloadState.SUSPENDED)
     assert state(found(seen(), suspended)) is CheckState.PENDING

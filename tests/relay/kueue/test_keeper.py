@@ -20,11 +20,16 @@ from relay.objects import Aside, Bookmarked, Listed, Lost, Saw, Workload
 from tests.builders import NOW
 from tests.relay.kueue import objects
 from tests.relay.kueue.objects import FakeCalls, check, workload
+from tests.relay.kueue.test_findings import LATER, told
 from tests.relay.objects import jobset
 from tests.relay.watched import read_as
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.records.mirror import Mirrored, MirrorKind
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.publisher import MirrorChanged
 
+SECOND = timedelta(seconds=1)
 JOBSET = read_as(Workload, jobset())
 UID = WorkloadUid("u-1")
 POD = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u-pod", "controller": True}
@@ -211,3 +216,16 @@ def test_where_kueue_cannot_be_read_it_goes_on_without() -> None:
     one.now += timedelta(seconds=1)
     one.looks()
     assert one.reserved == [{}]
+
+
+def test_only_what_is_told_after_it_has_quota_counts(setup: Setup) -> None:
+    """What was let go has quota again within the second."""
+    never = told(Reason.IMPOSSIBLE_SHAPE).shown
+    mirrored = Mirrored(kind=MirrorKind.WORKLOAD, namespace="research", name="a", uid=UID, digest=1, workload=never)
+    setup.keeper.tell(MirrorChanged(objects=(mirrored,), at=LATER))
+    setup.now += SECOND
+    setup.sees(workload())
+    assert setup.states == [CheckState.PENDING]
+    setup.keeper.tell(MirrorChanged(objects=(mirrored,), at=LATER))
+    setup.sees(workload(version=51))
+    assert setup.states == [CheckState.PENDING, CheckState.REJECTED]
