@@ -6,15 +6,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from enum import Enum, auto
 from itertools import chain, groupby
 from operator import attrgetter
 
-from relay.hosts.claims import claims_of, gangs_of
+from relay.hosts.claims import Awaited, claims_of, gangs_of
 from relay.hosts.followers import Followers
 from relay.hosts.held import HeldPods
 from relay.hosts.index import HostIndex
 from relay.hosts.leader_index import LeaderIndex
+from relay.hosts.legacy import may_be_of
 from relay.hosts.occupants import is_controlled, is_live, occupant_of
 from relay.hosts.stays import Stays
 from relay.objects import (
@@ -33,22 +33,14 @@ from relay.objects import (
     Workload,
     WorkloadName,
 )
-from tpu_slices.domain.model.facts import Occupant, WorkloadState
+from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.observations import LegacyPool
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadJob, WorkloadUid, claim_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.adoption import job_named
 from tpu_slices.domain.records.hosts import job_of, jobs
 from tpu_slices.wire.gangs import ALL
 
 _INDEX = attrgetter("asks.job_index")
-
-
-class Awaited(Enum):
-    """How many of a workload's slices have a leader that waits for them."""
-
-    NONE = auto()
-    SOME = auto()
-    ALL = auto()
 
 
 class ClusterCache:
@@ -247,12 +239,29 @@ class ClusterCache:
         return Awaited.SOME
 
     def _waiting(self, workload: Workload) -> Iterator[Leader]:
-        if not workload.served or workload.parse_error is not None or workload.state is not WorkloadState.ACTIVE:
+        if not _may_ask(workload):
             return iter(())
-        alone = {request.replicated_job for request in workload.requests} - workload.sharing
-        pods = (each for each in (self.leaders_of(workload) if alone else ()) if each.place.replicated_job in alone)
+        alone = (each.replicated_job for each in workload.requests if each.replicated_job not in workload.sharing)
+        pods = (
+            pod for name in alone for pod in self.leaders.waiting(workload.name, name) if self._is_of(pod, workload)
+        )
         led = (each for name in sorted(workload.sharing) for each in self._leading(workload, Place(name, 0)))
         return (each for each in chain(pods, led) if each.waiting)
+
+    def waits(self, workload: Workload, place: Place) -> bool:
+        """Return whether the claim of a place waits, as `waiting` has it."""
+        if not _may_ask(workload):
+            return False
+        if next(self.pods_of(workload, place), None) is not None:
+            return any(each.waiting for each in self._leading(workload, place))
+        gang = next(iter(gangs_of(workload, [place])), "")
+        return place.replicated_job not in workload.succeeded and self.gang_waits(workload, gang)
+
+    def gang_waits(self, workload: Workload, gang: str) -> bool:
+        """Return whether a leader of a gang waits."""
+        names = (each.replicated_job for each in workload.requests if gang and each.gang == gang)
+        led = (pod for name in names for pod in self.leaders.waiting(workload.name, name))
+        return any(self._is_of(each, workload) for each in led)
 
     def live_standings(self) -> Mapping[WorkloadUid, int]:
         """Return the standings of TPU workloads that have not ended, whoever serves them; 0 of unparseable objects."""
@@ -382,11 +391,5 @@ class ClusterCache:
         return None if any(may_be_of(pool, key.slice_id, self.cluster) for pool in legacy) else key
 
 
-def may_be_of(pool: LegacyPool, slice_: ClaimId, cluster: ClusterId) -> bool:
-    """Return whether a slice may be that of the pool's Job: but for the JobSet's UID, its ID follows from names."""
-    replicated_job, _, index = pool.job.removeprefix(f"{pool.jobset}-".lower()).rpartition("-")
-    if not index.isdecimal():
-        return False
-    owner = Owner(kind=OwnerKind.JOBSET, namespace=pool.namespace, name=pool.jobset, uid=WorkloadUid(""))
-    job = WorkloadJob(cluster=cluster, owner=owner, replicated_job=replicated_job, job_index=int(index))
-    return claim_id(job).rpartition("-")[0] == slice_.rpartition("-")[0]
+def _may_ask(workload: Workload) -> bool:
+    return workload.parse_error is None and is_live(workload)

@@ -17,6 +17,7 @@ class LeaderIndex:
         self._of: defaultdict[WorkloadName, set[str]] = defaultdict(set)
         self._at: defaultdict[tuple[WorkloadName, Place], set[str]] = defaultdict(set)
         self._on: defaultdict[str, set[str]] = defaultdict(set)
+        self._waiting: defaultdict[tuple[WorkloadName, str], set[str]] = defaultdict(set)
         self._running: defaultdict[tuple[WorkloadName, str], set[int]] = defaultdict(set)
 
     def put(self, leader: Leader) -> Leader | None:
@@ -27,6 +28,8 @@ class LeaderIndex:
         self._at[leader.workload, leader.place].add(leader.identity)
         if leader.node is not None:
             self._on[leader.node].add(leader.identity)
+        if leader.waiting:
+            self._waiting[leader.workload, leader.place.replicated_job].add(leader.identity)
         if not leader.ended:
             self._running[leader.workload, leader.place.replicated_job].add(leader.place.job_index)
         return before
@@ -39,6 +42,7 @@ class LeaderIndex:
             discard(self._of, name, uid)
             discard(self._at, (name, place), uid)
             discard(self._on, leader.node or "", uid)
+            discard(self._waiting, (name, place.replicated_job), uid)
             if all(each.ended for each in self.at(name, place)):
                 discard(self._running, (name, place.replicated_job), place.job_index)
         return leader
@@ -65,6 +69,10 @@ class LeaderIndex:
     def on(self, node: str) -> Iterator[Leader]:
         """Return the pods on a node."""
         return (self._leaders[uid] for uid in self._on.get(node, ()))
+
+    def waiting(self, name: WorkloadName, replicated_job: str) -> Iterator[Leader]:
+        """Return the pods of a replicatedJob, or of a workload without such, that wait."""
+        return (self._leaders[uid] for uid in self._waiting.get((name, replicated_job), ()))
 
     def running(self, name: WorkloadName, replicated_job: str) -> Iterator[Iterator[Leader]]:
         """Yield the pods of each Job of a replicatedJob that has pods that have not ended, the first Job first."""

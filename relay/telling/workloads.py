@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from relay.agenda import Agenda, Demand, State, StillEnded, Timing
-from relay.cluster_cache import Awaited, ClusterCache
-from relay.hosts.claims import has_gangs
+from relay.cluster_cache import ClusterCache
+from relay.hosts.claims import Awaited, gangs_of, has_gangs
 from relay.lookups.threads import Due, Mounted
 from relay.messages import parts_of, state_of
 from relay.objects import Leader, Pool, Workload
@@ -83,14 +83,15 @@ class Telling:
         """Record that a leader does not wait any more; `after`: as it is now, None: it is gone."""
         workload = self._cache.workload_of(before)
         place = workload.claimed(before.place) if workload is not None else before.place
-        if workload is None or place in (waiting := self._cache.waiting(uid := workload.ref.owner.uid)):
+        if workload is None or self._cache.waits(workload, place):
             return
+        uid = workload.ref.owner.uid
         if after is not None and self._cache.pools_at(after.node) and self._cache.on_hosts(after) is not None:
             self._demand.came(uid, place)
         else:
             self._demand.ended(uid, place)
-        if has_gangs(workload):
-            self._demand.ended_but(uid, waiting)
+        if any(not self._cache.gang_waits(workload, gang) for gang in gangs_of(workload, [place])):
+            self._demand.ended_but(uid, self._cache.waiting(uid))
 
     def ended(self, leader: Leader, now: datetime) -> None:
         """Schedule what is to be told of the leader that leads a shared slice since another has ended, or is gone."""
