@@ -5,6 +5,8 @@
 | has opted out, or selects hosts that GKE provisions                 | never (`unserved_pod.unserved`)               |
 | claims chips as devices (DRA), of whatever kind                     | that no slice is made for claims              |
 | is kept by a PodGroup from being tried, for a minute                | what it waits for (`relay.pod_groups`)        |
+| is held by the scheduling gate of gangs for a minute, and can be of | that; and the gate is taken off               |
+| none                                                                |                                               |
 | else is of a workload that is served                                | in the reports of that workload               |
 | is one for which the cluster autoscaler adds nodes                  | not before it had `HELP_WITHIN` to do so      |
 | every other                                                         | after `TOLD_AFTER`, by an Event on its owner  |
@@ -44,6 +46,7 @@ from relay.objects import (
     Ticked,
 )
 from relay.translate import controller_of
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.model.vendors import GKE, Vendor
@@ -61,6 +64,8 @@ UNTRIED_FOR = timedelta(minutes=1)
 """How long a pod of a PodGroup has to be untried until that is told: nobody makes nodes for it meanwhile."""
 AGAIN_AFTER = timedelta(minutes=30)
 """The API server keeps an Event for an hour after its last change, by default."""
+HELD_FOR = timedelta(minutes=1)
+"""How long the gate of gangs holds a pod that no gang will ever let go."""
 HELP_WITHIN = timedelta(minutes=30)
 """Twice the time that the cluster autoscaler waits for a node, by default (--max-node-provision-time)."""
 ROUND_SECONDS = 10.0
@@ -70,8 +75,9 @@ _REPLICA_SET = ("apps/v1", "ReplicaSet")
 _SERVED = {(kind.api_version, kind.value): kind for kind in set(OwnerKind) - {OwnerKind.TPU_NODE_GROUP, OwnerKind.POD}}
 """The kinds of which an object itself says whether it is served: a pod has said so when its owner is told."""
 _WHAT = {OwnerReason.NOT_SERVED: "gets no slice", OwnerReason.AWAITING_POD_GROUP: "waits"}
-_PATIENCE = {OwnerReason.AWAITING_POD_GROUP: UNTRIED_FOR}
+_PATIENCE = {OwnerReason.AWAITING_POD_GROUP: UNTRIED_FOR, OwnerReason.NOT_IN_GANG: HELD_FOR}
 """How long pods have to wait until their owner is told, by the reason; `TOLD_AFTER` else."""
+NO_GANG = f"its pods are of no gang, as no slices are made for them: the scheduling gate {GANG} is taken off such pods"
 _Told = tuple[Reference, OwnerReason]
 
 
@@ -86,6 +92,8 @@ class Cluster(Protocol):
 
     def renew(self, event: Json) -> None: ...
 
+    def open_pod(self, namespace: str, name: str, uid: str) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -97,6 +105,8 @@ class Waiting:
     since: datetime
     why: frozenset[tuple[str, str]]
     """The replicatedJobs that they are of, empty if of none, each with why; that is empty if the owner says it."""
+    held: frozenset[tuple[str, str]] = frozenset()
+    """The names and UIDs of those that the scheduling gate of gangs holds."""
 
 
 class UnservedPods:
@@ -136,7 +146,8 @@ class UnservedPods:
 def _waiting(owner: Reference, reason: OwnerReason, pods: Sequence[tuple[UnservedPod, datetime]]) -> Waiting:
     why = {(pod.replicated_job, pod.unserved.why if pod.unserved else "") for pod, _ in pods}
     uids, since = frozenset(pod.identity for pod, _ in pods), min(since for _, since in pods)
-    return Waiting(owner, reason, uids, since, frozenset(why))
+    held = frozenset((pod.held, pod.identity) for pod, _ in pods if pod.held)
+    return Waiting(owner, reason, uids, since, frozenset(why), held)
 
 
 class OwnersTold:
@@ -225,6 +236,8 @@ class OwnersTold:
 
     def _tell(self, waiting: Waiting) -> timedelta:
         """Return when to look at an owner again, after it was told, unless it is served or helped."""
+        if waiting.reason is OwnerReason.NOT_IN_GANG:
+            return self._let_go(waiting)
         try:
             owner, message = self._message(waiting)
             if not message or is_helped(waiting.pods, self._cluster.scale_ups(owner.namespace), self._now()):
@@ -235,6 +248,19 @@ class OwnersTold:
             return TOLD_AFTER
         _log.info(LogEvent.OWNER_TOLD, owner=text_of(owner), message=message)
         return AGAIN_AFTER
+
+    def _let_go(self, waiting: Waiting) -> timedelta:
+        """Remove the gate from pods that no gang will ever let go, and tell their owner."""
+        try:
+            owner = self._owner_of(waiting.owner)
+            for name, uid in sorted(waiting.held):
+                self._cluster.open_pod(owner.namespace, name, uid)
+            self._cluster.renew(unserved(owner, waiting.reason, NO_GANG, self._now(), waiting.since))
+        except (Temporary, Permanent) as trouble:
+            _log.debug(LogEvent.OWNER_UNKNOWN, owner=text_of(waiting.owner), error=str(trouble))
+        else:
+            _log.info(LogEvent.OWNER_TOLD, owner=text_of(owner), message=NO_GANG)
+        return HELD_FOR
 
     def _message(self, waiting: Waiting) -> tuple[Reference, str]:
         """Return who is told, and what; empty if its pods may get a slice, or if it is gone or not served here."""

@@ -2,10 +2,11 @@
 
 import pytest
 
+from relay import translate
 from relay.gangs.gates import AGAIN, UNKNOWN_FOR
 from relay.objects import Kind
-from tests.relay.gangs.objects import Gate, gang, gated, hosts, opened
-from tests.relay.objects import OPTED_OUT, Json, bound_pod, container, jobset, replicated_job
+from tests.relay.gangs.objects import GATED, Gate, gang, gated, hosts, opened
+from tests.relay.objects import OPTED_OUT, Json, bound_pod, container, jobset, replicated_job, single_pod
 from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.reasons import OwnerReason
 
@@ -128,3 +129,12 @@ def test_a_leader_that_was_held_is_not_told_when_it_is_let_go(gate: Gate) -> Non
 def test_a_leader_of_no_gang_needs_nothing_that_holds_it(gate: Gate) -> None:
     gate.see(jobset(), opened(0))
     assert gate.notices == []
+
+
+def test_a_pod_that_is_served_by_itself_is_of_no_gang() -> None:
+    gate, made = Gate(), single_pod(spec={"schedulingGates": [{"name": GANG}]})
+    seen = translate.pod_by_itself({**made, "status": GATED})
+    assert seen is not None
+    gate.watched.queue.saw(seen, gate.watched.now)
+    gate.gates.saw(seen, gate.watched.now)
+    assert gate.opens() == ["u-web-1-x2x4z"]

@@ -27,6 +27,7 @@ class Cluster:
     workloads: dict[str, Json] = field(default_factory=dict)
     helped: list[Json] = field(default_factory=list)
     events: dict[str, Json] = field(default_factory=dict)
+    opened: list[str] = field(default_factory=list)
     posted: int = 0
     error: Exception | None = None
 
@@ -48,6 +49,10 @@ class Cluster:
         self._answer()
         self.posted += 1
         self.events[event["metadata"]["name"]] = dict(event)
+
+    def open_pod(self, namespace: str, name: str, uid: str) -> None:
+        self._answer()
+        self.opened.append(f"{namespace}/{name} {uid}")
 
     def _answer(self) -> None:
         if self.error is not None:
