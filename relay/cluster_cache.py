@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from enum import Enum, auto
 from itertools import chain, groupby
 from operator import attrgetter
 
-from relay.hosts.claims import claims_of, gangs_of
+from relay.hosts.claims import Awaited, claims_of, gangs_of
 from relay.hosts.followers import Followers
 from relay.hosts.held import HeldPods
 from relay.hosts.index import HostIndex
@@ -42,14 +41,6 @@ from tpu_slices.domain.records.hosts import job_of, jobs
 from tpu_slices.wire.gangs import ALL
 
 _INDEX = attrgetter("asks.job_index")
-
-
-class Awaited(Enum):
-    """How many of a workload's slices have a leader that waits for them."""
-
-    NONE = auto()
-    SOME = auto()
-    ALL = auto()
 
 
 class ClusterCache:

@@ -1,12 +1,21 @@
-"""Which claims a gang has, by the object of its workload, whether or not there are pods of them. Pure."""
+"""Which claims a gang has, by the object of its workload, with pods or without, and how many claims wait. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from enum import Enum, auto
 
 from relay.objects import Place, Workload
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.planning.sharing import slices_of
+
+
+class Awaited(Enum):
+    """How many of a workload's slices have a leader that waits for them."""
+
+    NONE = auto()
+    SOME = auto()
+    ALL = auto()
 
 
 def has_gangs(workload: Workload) -> bool:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from relay.agenda import Agenda, Demand, State, StillEnded, Timing
-from relay.cluster_cache import Awaited, ClusterCache
-from relay.hosts.claims import gangs_of, has_gangs
+from relay.cluster_cache import ClusterCache
+from relay.hosts.claims import Awaited, gangs_of, has_gangs
 from relay.lookups.threads import Due, Mounted
 from relay.messages import parts_of, state_of
 from relay.objects import Leader, Pool, Workload
