@@ -73,7 +73,7 @@ class KueueCalls:
         with converted_errors(NOT_FOUND, CONFLICT):
             self._apply(partial(write, GROUP, self._known(), to.namespace, "workloads"), body)
             written = True
-        return written
+        return written  # noqa: RET504 - a conflict ends the block before
 
     def announce(self, check: AdmissionCheck, *, active: bool, message: str, now: datetime) -> None:
         """Write whether a check of ours is answered; one that is gone is ignored."""
