@@ -69,11 +69,14 @@ class KueueCalls:
         """
         body = applied(to, ours, finding, now)
         write = self._custom.patch_namespaced_custom_object_status
-        written = False
-        with converted_errors(NOT_FOUND, CONFLICT):
-            self._apply(partial(write, GROUP, self._known(), to.namespace, "workloads"), body)
-            written = True
-        return written  # noqa: RET504 - a conflict ends the block before
+        with converted_errors():
+            try:
+                self._apply(partial(write, GROUP, self._known(), to.namespace, "workloads"), body)
+            except ApiException as error:
+                if error.status in {NOT_FOUND, CONFLICT}:
+                    return False
+                raise
+        return True
 
     def announce(self, check: AdmissionCheck, *, active: bool, message: str, now: datetime) -> None:
         """Write whether a check of ours is answered; one that is gone is ignored."""
