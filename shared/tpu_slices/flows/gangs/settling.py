@@ -84,7 +84,7 @@ def _settled(
     relay, now = read.heartbeat.value.relay if read.heartbeat else NEVER_HEARD, deps.clock.now()
     held = _held(workload, slices, line, settings, deps)
     places = {key: each for key, each in line.items() if each.workload != uid}
-    own = {key: each for key, each in line.items() if each.workload == uid}
+    own = {key: line[key] for name in workload.gangs if (key := gang_key(uid, name)) in line}
     members = {name: members_of(workload, name, slices) for name in workload.gangs}
     gangs: dict[str, Gang] = {}
     for name, gang in sorted(workload.gangs.items()):
