@@ -106,7 +106,9 @@ def test_a_gang_stands_whose_claims_lack_nothing(before: dict[str, Any], members
         None,
         None,
     )
-    assert in_line(a_case(after, members), after) is None
+    place = in_line(a_case(after, members), after)
+    assert (place is None) == (not members.standing), "it is looked at until its pods have come"
+    assert place is None or (place.chips, place.lacks) == (0, ())
 
 
 def test_a_gang_that_may_have_all_slices_forms_and_what_it_may_buy_is_reserved() -> None:

@@ -79,8 +79,11 @@ def decided(case: Case) -> Gang:
 
 
 def in_line(case: Case, gang: Gang) -> InLine | None:
-    """Return the place in line of a gang that was decided on so; None: it needs none, as it stands."""
-    if gang.state is GangState.STANDS:
+    """Return the place in line of a gang that was decided on so; None: it stands, and its pods came.
+
+    Until they came, a slice that is lost is told by nothing that has the gang decided on again.
+    """
+    if gang.state is GangState.STANDS and not case.members.standing:
         return None
     reserves = gang.forms and case.held is not None
     return InLine(
