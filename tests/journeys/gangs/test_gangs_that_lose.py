@@ -1,0 +1,82 @@
+"""Gangs whose documents, slices or limits are lost or changed: none is stuck, refused or reserved for, for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from relay.gangs.gates import Gates
+from relay.objects import PoolKey
+from tests.builders import CLUSTER, a_request
+from tests.journeys.gangs.test_gangs import SLICE, a_gang, at_most, gang_of, has_capacity_for
+from tests.manifests import a_manifest
+from tests.world import World
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices_simulator.live import LiveWorkload
+
+
+def reasons(world: World, gang: LiveWorkload, slices: int = 4) -> set[Reason]:
+    return {world.record(gang, index).reason for index in range(slices)}
+
+
+def line(world: World) -> set[str]:
+    budget = world.store.budget(CLUSTER)
+    return set(budget.value.gangs) if budget is not None else set()
+
+
+def loses_slice(world: World, gang: LiveWorkload) -> None:
+    lost = world.record(gang)
+    world.backend.pools.pop(lost.pool)
+    world.cluster.loses_nodes(PoolKey(lost.maker, lost.attempt))
+
+
+def test_a_gang_is_held_that_lost_a_slice_once_all_stood_and_before_its_pods_were_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    with monkeypatch.context() as patched:
+        patched.setattr(Gates, "turn", lambda *_: None)
+        gang = a_gang(world)
+        world.settle(minutes=15, until=lambda: gang_of(world, gang).ran)
+        world.settle(minutes=2)
+        has_capacity_for(world, 3)
+        loses_slice(world, gang)
+        world.steps()
+    world.settle(minutes=45)
+    assert reasons(world, gang) == {Reason.READY, Reason.STOCKOUT}
+    assert gang_of(world, gang).held_since is not None
+    has_capacity_for(world, 4)
+    world.settle(minutes=30, until=lambda: gang.served)
+    assert gang.served
+
+
+def test_a_gang_that_is_named_otherwise_leaves_no_reservation_behind() -> None:
+    world = at_most(4 * SLICE)
+    has_capacity_for(world, 0)
+    gang = a_gang(world)
+    world.settle(minutes=3)
+    world.edits(gang, a_manifest(slices=4, request=a_request(gang="replicatedjob")))
+    world.relay_publishes()
+    world.settle(minutes=3)
+    assert line(world) == {f"{gang.ref.owner.uid}/slice"}
+    has_capacity_for(world, 4)
+    world.settle(minutes=15, until=lambda: gang.served)
+    assert gang.served
+
+
+def test_slices_of_a_gang_that_waits_are_not_refused_as_its_leaders_do_not_come() -> None:
+    world = at_most(4 * SLICE)
+    gang = a_gang(world)
+    world.settle(minutes=15, until=lambda: gang.served)
+    world.settle(minutes=2)
+    world.suspends(gang)
+    loses_slice(world, gang)
+    single = world.jobset_appears("single", 1)
+    world.settle(minutes=1)
+    world.resumes(gang)
+    world.settle(minutes=20)
+    assert reasons(world, gang) == {Reason.GANG_WAITS, Reason.READY}
+    world.settle(minutes=25)
+    assert reasons(world, gang) == {Reason.GANG_WAITS}, "what nobody used for so long went"
+    world.ends(single)
+    world.settle(minutes=30, until=lambda: gang.served)
+    assert gang.served
