@@ -11,6 +11,7 @@ from tests.journeys.gangs.test_gangs import SLICE, a_gang, at_most, gang_of, has
 from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.flows.gangs import settling
 from tpu_slices_simulator.live import LiveWorkload
 
 
@@ -27,6 +28,12 @@ def loses_slice(world: World, gang: LiveWorkload) -> None:
     lost = world.record(gang)
     world.backend.pools.pop(lost.pool)
     world.cluster.loses_nodes(PoolKey(lost.maker, lost.attempt))
+
+
+def loses_its_budget(world: World) -> None:
+    for place in world.store.places():
+        if place.collection == "budgets":
+            world.store.remove_document(place)
 
 
 def test_a_gang_is_held_that_lost_a_slice_once_all_stood_and_before_its_pods_were_let_go(
@@ -78,5 +85,30 @@ def test_slices_of_a_gang_that_waits_are_not_refused_as_its_leaders_do_not_come(
     world.settle(minutes=25)
     assert reasons(world, gang) == {Reason.GANG_WAITS}, "what nobody used for so long went"
     world.ends(single)
+    world.settle(minutes=30, until=lambda: gang.served)
+    assert gang.served
+
+
+def test_a_gang_that_waits_is_looked_at_again_once_its_place_in_line_is_lost() -> None:
+    world = at_most(5 * SLICE)
+    other = world.jobset_appears("gemma", 2)
+    world.settle(minutes=10, until=lambda: other.served)
+    gang = a_gang(world)
+    world.settle(minutes=3)
+    loses_its_budget(world)
+    world.ends(other)
+    world.settle(minutes=40, until=lambda: gang.served)
+    assert gang.served
+
+
+def test_gangs_that_never_fit_keep_no_other_from_being_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settling, "MOST_SETTLED", 1)
+    world = at_most(4 * SLICE)
+    other = world.jobset_appears("gemma", 2)
+    world.settle(minutes=10, until=lambda: other.served)
+    a_gang(world, "giant", 5)
+    gang = a_gang(world, slices=3)
+    world.settle(minutes=3)
+    world.ends(other)
     world.settle(minutes=30, until=lambda: gang.served)
     assert gang.served

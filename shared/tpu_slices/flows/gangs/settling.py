@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from tpu_slices.domain.gangs.deciding import Case, decided, in_line
 from tpu_slices.domain.gangs.members import members_of
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
+from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.records.gangs import Gang, GangKey, InLine, gang_key, reserved
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD
@@ -23,7 +23,7 @@ from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored, Together
 
 MOST_SETTLED = 100
-"""The most workloads that one sweep settles: those that wait longest."""
+"""The most workloads that one sweep settles: others each time, so that those that never fit keep none from it."""
 
 
 def settle_line(cluster: ClusterId, deps: IntakeDeps, failures: Failures) -> int:
@@ -33,8 +33,22 @@ def settle_line(cluster: ClusterId, deps: IntakeDeps, failures: Failures) -> int
     """
     stored = deps.store.budget(cluster)
     line = sorted(stored.value.gangs.values(), key=lambda each: each.since) if stored is not None else ()
-    told = 0
-    for uid in islice(dict.fromkeys(each.workload for each in line), MOST_SETTLED):
+    return _settle_some(cluster, dict.fromkeys(each.workload for each in line), deps, failures)
+
+
+def settle_others(cluster: ClusterId, workloads: Iterable[WorkloadRecord], deps: IntakeDeps, failures: Failures) -> int:
+    """Settle gangs whose leaders wait and that are not in line, as the document of that was lost, say."""
+    stored = deps.store.budget(cluster)
+    line = {each.workload for each in stored.value.gangs.values()} if stored is not None else set()
+    waiting = [each.owner.uid for each in workloads if each.gangs and each.in_demand]
+    return _settle_some(cluster, [uid for uid in waiting if uid not in line], deps, failures)
+
+
+def _settle_some(cluster: ClusterId, uids: Collection[WorkloadUid], deps: IntakeDeps, failures: Failures) -> int:
+    """Settle the gangs of so many of these workloads in their order; return how many slices are to be reconciled."""
+    now, told = deps.clock.now(), 0
+    some = {*sorted(uids, key=lambda uid: digest(f"{uid} {now}"))[:MOST_SETTLED]}
+    for uid in (each for each in uids if each in some):
         claims = failures.attempt(cluster, partial(settle, cluster, uid, deps), (), "a gang is settled in a minute")
         if claims:
             deps.publisher.request_reconcile(cluster, sorted(claims))
