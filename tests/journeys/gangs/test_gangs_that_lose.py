@@ -11,6 +11,8 @@ from tests.journeys.gangs.test_gangs import SLICE, a_gang, at_most, gang_of, has
 from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.records.gangs import GangState
 from tpu_slices.flows.gangs import settling
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -112,3 +114,18 @@ def test_gangs_that_never_fit_keep_no_other_from_being_looked_at(monkeypatch: py
     world.ends(other)
     world.settle(minutes=30, until=lambda: gang.served)
     assert gang.served
+
+
+def test_groups_that_were_scaled_away_are_not_waited_for() -> None:
+    world = at_most(8 * SLICE)
+    has_capacity_for(world, 2)
+    groups = world.other_appears(
+        OwnerKind.LEADER_WORKER_SET, manifest=a_manifest(OwnerKind.LEADER_WORKER_SET, 3, a_request(gang="all"))
+    )
+    world.settle(minutes=8)
+    world.cluster.removes_pod(groups, 2)
+    world.edits(groups, a_manifest(OwnerKind.LEADER_WORKER_SET, 2, a_request(gang="all")))
+    world.relay_publishes()
+    world.settle(minutes=4)
+    assert gang_of(world, groups).state is GangState.STANDS
+    assert line(world) == set()

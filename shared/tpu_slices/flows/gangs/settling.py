@@ -8,6 +8,7 @@ from functools import partial
 
 from tpu_slices.domain.gangs.deciding import Case, decided, in_line
 from tpu_slices.domain.gangs.members import members_of
+from tpu_slices.domain.gangs.told import scaled
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.model.texts import digest
@@ -109,7 +110,7 @@ def _settled(
             name=workload.owner.name,
             namespace=workload.owner.namespace,
             key=gang_key(uid, name),
-            gang=gang,
+            gang=scaled(gang, workload.groups),
             members=members[name],
             line=places,
             now=now,
