@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from relay.gangs.gates import Gates
 from relay.objects import PoolKey
 from tests.builders import CLUSTER, a_request
-from tests.journeys.gangs.test_gangs import SLICE, a_gang, at_most, gang_of, has_capacity_for
+from tests.journeys.gangs.test_gangs import SLICE, STOCKOUT, a_gang, at_most, gang_of, has_capacity_for, report
 from tests.manifests import a_manifest
 from tests.world import World
+from tpu_slices.domain.model.observations import Refused
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.records.gangs import GangState
@@ -129,3 +132,21 @@ def test_groups_that_were_scaled_away_are_not_waited_for() -> None:
     world.settle(minutes=4)
     assert gang_of(world, groups).state is GangState.STANDS
     assert line(world) == set()
+
+
+def test_chips_are_not_kept_for_ever_for_a_gang_that_has_nothing_since_none_is_in_stock() -> None:
+    world = at_most(4 * SLICE)
+    create = partial(type(world.backend)._create, world.backend)
+    refused = lambda order: Refused(STOCKOUT) if order.spec.topology.chips == SLICE else create(order)  # noqa: E731
+    world.backend._create = refused  # type: ignore[method-assign]
+    gang = a_gang(world)
+    world.settle(minutes=5)
+    single = world.jobset_appears("single", request=a_request(topology="2x4"))
+    world.settle(minutes=10, until=lambda: single.served)
+    world.settle(minutes=2)
+    assert (single.served, gang_of(world, gang).waits) == (True, True)
+    assert "need 64 chips at once, and 56 of 64 are free" in report(world, gang)[1]
+    world.ends(single)
+    world.backend._create = create  # type: ignore[method-assign]
+    world.settle(minutes=30, until=lambda: gang.served)
+    assert gang.served
