@@ -17,6 +17,8 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.records.gangs import GangState
 from tpu_slices.flows.gangs import settling
+from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.fakes.settings import FakeSettings
 from tpu_slices_simulator.live import LiveWorkload
 
 
@@ -150,3 +152,34 @@ def test_chips_are_not_kept_for_ever_for_a_gang_that_has_nothing_since_none_is_i
     world.backend._create = create  # type: ignore[method-assign]
     world.settle(minutes=30, until=lambda: gang.served)
     assert gang.served
+
+
+def test_nothing_is_bought_for_a_gang_of_which_an_operator_holds_a_claim() -> None:
+    world = World()
+    has_capacity_for(world, 0)
+    gang = a_gang(world)
+    world.settle(minutes=2)
+    world.store.edit_slice(CLUSTER, world.record(gang).id, hold=True)
+    has_capacity_for(world, 4)
+    world.settle(minutes=100)
+    created = len(world.backend.ordered(Verb.CREATE))
+    world.settle(minutes=180)
+    assert (world.pools, len(world.backend.ordered(Verb.CREATE))) == ([], created)
+    assert "llama-slice-0 is held by an operator" in gang_of(world, gang).message
+    world.store.edit_slice(CLUSTER, world.record(gang).id, hold=False)
+    world.publisher.request_reconcile(CLUSTER, [world.record(gang).last_claim])
+    world.settle(minutes=20, until=lambda: gang.served)
+    assert gang.served
+
+
+def test_slices_are_not_let_go_for_a_while_in_which_none_could_be_made_as_the_cluster_was_paused() -> None:
+    world = World()
+    has_capacity_for(world, 3)
+    gang = a_gang(world)
+    world.settle(minutes=20, until=lambda: gang_of(world, gang).held_since is not None)
+    FakeSettings(world.store).pause(CLUSTER, "maintenance")
+    world.settle(minutes=90)
+    has_capacity_for(world, 4)
+    FakeSettings(world.store).resume(CLUSTER)
+    world.settle(minutes=30, until=lambda: gang.served)
+    assert (gang.served, gang_of(world, gang).tries) == (True, 0)

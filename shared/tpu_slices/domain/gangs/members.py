@@ -122,4 +122,9 @@ def refused_for_good(members: Members) -> SliceRecord | None:
     return next(refused, None)
 
 
+def held_without_slice(members: Members) -> SliceRecord | None:
+    """Return a claim that an operator holds, so that no slice is made for it; None: there is none."""
+    return next((each for each in (*members.stuck, *members.made) if each.hold and not each.chips_bought), None)
+
+
 _RETRIED = frozenset({*LIMITED, *OF_WAITING_GANGS})

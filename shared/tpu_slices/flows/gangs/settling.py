@@ -117,7 +117,7 @@ def _settled(
             limits=settings.limits,
             policy=settings.policy,
             held=held.plus(beside) if held is not None else None,
-            silent=relay.silent(now),
+            silent=relay.silent(now) or settings.paused is not None,
         )
         gangs[name] = decided(case)
         own.pop(case.key, None)
