@@ -183,3 +183,17 @@ def test_slices_are_not_let_go_for_a_while_in_which_none_could_be_made_as_the_cl
     FakeSettings(world.store).resume(CLUSTER)
     world.settle(minutes=30, until=lambda: gang.served)
     assert (gang.served, gang_of(world, gang).tries) == (True, 0)
+
+
+def test_slices_of_a_gang_of_which_an_operator_released_one_are_let_go_and_not_bought_again() -> None:
+    world = World()
+    gang = a_gang(world)
+    world.settle(minutes=15, until=lambda: gang.served)
+    world.store.edit_slice(CLUSTER, world.record(gang).id, release_requested=True, release_forced=True)
+    world.publisher.request_reconcile(CLUSTER, [world.record(gang).last_claim])
+    world.settle(minutes=6)
+    for index in range(4):
+        world.cluster.removes_pod(gang, index)
+    world.settle(minutes=240)
+    assert (world.pools, len(world.backend.ordered(Verb.CREATE))) == ([], 4)
+    assert "llama-slice-0 was released by an operator" in gang_of(world, gang).message

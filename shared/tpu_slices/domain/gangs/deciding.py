@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.gangs.members import Members, held_without_slice, refused_for_good
+from tpu_slices.domain.gangs.members import Members, refused_for_good, withheld
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
@@ -52,7 +52,7 @@ def decided(case: Case) -> Gang:
     | needs none                                                     |                                            |
     | waits, and is to be tried again later                          | WAITS: as before                           |
     | waits; one of its claims is refused as it is requested         | WAITS: which, and why                      |
-    | waits; an operator holds one of its claims without a slice     | WAITS: which                               |
+    | waits; an operator holds or released one of its claims         | WAITS: which                               |
     | waits; it has more chips than a limit allows                   | WAITS: GANG_CANNOT_FIT                     |
     | waits; its chips do not fit beside those of others             | WAITS: how many are free                   |
     | waits; one before it in line lacks the same capacity           | WAITS: who                                 |
@@ -131,11 +131,8 @@ def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
         message = refused.claim.refusal.message if refused.claim.refusal is not None else refused.message
         why = f"{refused.job.job_name} is refused, so nothing is bought for the others either: {message}"
         yield Reason.GANG_WAITS, why
-    if (held := held_without_slice(case.members)) is not None:
-        yield (
-            Reason.GANG_WAITS,
-            f"{held.job.job_name} is held by an operator, so nothing is bought for the others either",
-        )
+    if by_operator := withheld(case.members):
+        yield Reason.GANG_WAITS, f"{by_operator}, so nothing is bought for the others either"
     yield from _no_room(case)
     if (before := _before(case, case.members.wants)) is not None:
         yield Reason.GANG_WAITS, _behind(before, case, went_back=bool(gang.let_go))
