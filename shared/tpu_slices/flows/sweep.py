@@ -29,7 +29,7 @@ from tpu_slices.flows import slots
 from tpu_slices.flows.budget import counted, tell_waiting
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
-from tpu_slices.flows.gangs.settling import settle_line
+from tpu_slices.flows.gangs.settling import settle_line, settle_others
 from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.lists import ask_for_lists, ask_under_new_settings
 from tpu_slices.flows.mirror.listing import list_mirror
@@ -224,7 +224,7 @@ def _checks_inventory(of: SweptCluster) -> Did:
     if heartbeat.next_inventory_check_at is not None and heartbeat.next_inventory_check_at > now:
         return Did()
     active = {uid for uid, each in deps.store.live_standings(settings.cluster) if each.active}
-    findings = _compare(settings, active, deps)
+    findings = _compare(of, active)
     repeated = ((Family.HOSTS, findings.unplaced), (Family.DEMAND, findings.unserved))
     questions = [
         RepeatQuestion(family=family, keys=tuple(keys[:QUESTIONS_PER_LIST])) for family, keys in repeated if keys
@@ -237,15 +237,15 @@ def _checks_inventory(of: SweptCluster) -> Did:
     return Did(checked=findings, asked=len(questions))
 
 
-def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: ReconcileDeps) -> InventoryFindings:
+def _compare(of: SweptCluster, active: Collection[WorkloadUid]) -> InventoryFindings:
     """Check the inventory and write the findings; return those that were written.
 
     What others wrote meanwhile is left to them: in a burst there is always such a record, and it holds up no other.
 
     `active`: the workloads that are; their records are only read if leaders of them wait, or slices are not SERVED.
     """
-    cluster = settings.cluster
-    pools = deps.backend.inventory(settings)
+    cluster, deps = of.cluster, of.deps
+    pools = deps.backend.inventory(of.settings)
     kept = {stored.value.id: stored for stored in deps.store.kept_slices(cluster)}
     others = deps.store.slices(cluster, _others(pools, {id_: each.value for id_, each in kept.items()}))
     kept.update(others)
@@ -275,6 +275,7 @@ def _compare(settings: ClusterSettings, active: Collection[WorkloadUid], deps: R
     mended = tuple((before, to) for before, to in findings.mended if _is_written(Change(kept[before.id], to), deps))
     _request_found(findings, cluster, deps)
     _change_workloads(findings, workloads, deps)
+    settle_others(cluster, (each.value for each in workloads.values()), deps, of.failures)
     found = (findings.recovered, findings.strays, findings.mended)
     complete = (recovered, strays, mended) == found
     return replace(findings, recovered=recovered, strays=strays, mended=mended, complete=complete)

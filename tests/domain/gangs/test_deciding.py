@@ -106,7 +106,9 @@ def test_a_gang_stands_whose_claims_lack_nothing(before: dict[str, Any], members
         None,
         None,
     )
-    assert in_line(a_case(after, members), after) is None
+    place = in_line(a_case(after, members), after)
+    assert (place is None) == (not members.standing), "it is looked at until its pods have come"
+    assert place is None or (place.chips, place.lacks) == (0, ())
 
 
 def test_a_gang_that_may_have_all_slices_forms_and_what_it_may_buy_is_reserved() -> None:
@@ -123,6 +125,34 @@ def test_what_is_bought_is_not_reserved_too() -> None:
     place = in_line(case, decided(case))
     assert place is not None
     assert place.chips == 0
+
+
+def test_nothing_is_reserved_for_a_gang_that_has_nothing_as_none_can_be_had() -> None:
+    for members, chips in ((Members(stuck=stuck(3)), 0), (Members(made=being_made(1), stuck=stuck(2, 1)), 32)):
+        case = a_case(a_gang(**FORMING), members, policy=at_most(48), held=Held(0, 0))
+        place = in_line(case, decided(case))
+        assert place is not None
+        assert (place.chips, place.lacks) == (chips, (POOL,))
+
+
+@pytest.mark.parametrize("before", [FORMING, STOOD])
+@pytest.mark.parametrize(
+    ("other", "waits"), [(waiting_in_line(chips=48), True), (waiting_in_line(NOW, chips=48), False)]
+)
+def test_a_gang_that_has_nothing_waits_for_room_beside_those_before_it(
+    before: dict[str, Any], other: InLine, waits: bool
+) -> None:
+    line = {GangKey("uid-gemma/all"): replace(other, lacks=())}
+    case = a_case(a_gang(**before), Members(made=slices(3)), policy=at_most(64), held=Held(48, 48), line=line)
+    assert decided(case).waits is waits
+
+
+def test_a_gang_that_long_had_nothing_goes_behind_those_that_wait() -> None:
+    gang = a_gang(**FORMING)
+    assert decided(a_case(gang, Members(stuck=stuck(3)))).since == NOW
+    assert decided(a_case(gang, Members(stuck=stuck(3)), now=NOW - MINUTE)).since == gang.since
+    assert decided(a_case(gang, Members(made=being_made(1), stuck=stuck(2, 1)))).since == gang.since
+    assert decided(a_case(gang, Members(stuck=stuck(3)), silent=True)).since == gang.since
 
 
 @pytest.mark.parametrize(

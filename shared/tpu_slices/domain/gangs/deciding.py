@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.gangs.members import Members, refused_for_good
+from tpu_slices.domain.gangs.members import Members, refused_for_good, withheld
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.model.texts import clock, duration
 from tpu_slices.domain.planning.gangs import GangSize, beyond_limits
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine
+from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine, reserved
 from tpu_slices.domain.records.slices import SliceRecord
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=1)
@@ -40,7 +40,7 @@ class Case:
     held: Held | None
     """The chips of slices of other workloads, and those that are reserved for their gangs; None: no limit counts."""
     silent: bool = False
-    """Whether the relay is not heard: nothing is known of demand, and the clock of holding stands still."""
+    """Whether the relay is not heard, or the cluster is paused: the clock of holding stands still."""
 
 
 def decided(case: Case) -> Gang:
@@ -52,15 +52,20 @@ def decided(case: Case) -> Gang:
     | needs none                                                     |                                            |
     | waits, and is to be tried again later                          | WAITS: as before                           |
     | waits; one of its claims is refused as it is requested         | WAITS: which, and why                      |
+    | waits; an operator holds or released one of its claims         | WAITS: which                               |
     | waits; it has more chips than a limit allows                   | WAITS: GANG_CANNOT_FIT                     |
     | waits; its chips do not fit beside those of others             | WAITS: how many are free                   |
     | waits; one before it in line lacks the same capacity           | WAITS: who                                 |
     | waits                                                          | FORMS                                      |
+    | stood, or forms; has nothing, and its chips do not fit beside  | WAITS: how many are free                   |
+    | those of others, and of gangs before it in line                |                                            |
     | stood, or forms; some of its Jobs run                          | FORMS: nothing of it is let go             |
     | forms, and never stood; one before it lacks the same capacity  | WAITS: at once if it has nothing, else     |
     |                                                                | after `gang_yield_after`                   |
     | stood, or forms; slices were held for `gang_hold_for` while    | WAITS, and is tried again after a pause,   |
     | others could not be made, or for `gang_hold_at_most`           | behind those that wait then                |
+    | stood, or forms; has had nothing for `gang_hold_for`           | FORMS, behind those that wait: what it     |
+    |                                                                | lacks may be there for them                |
     | stood, or forms                                                | FORMS                                      |
     """
     gang, now = case.gang, case.now
@@ -70,19 +75,29 @@ def decided(case: Case) -> Gang:
         if (why := next(_whys(case), None)) is not None:
             return replace(gang, reason=why[0], message=why[1])
         return _timed(_forms(_untimed(gang), now), case)
+    if not case.members.chips and (why := next(_no_room(_beside_those_before(case)), None)) is not None:
+        return replace(_untimed(gang), state=GangState.WAITS, state_since=now, reason=why[0], message=why[1])
     gang = _timed(gang if gang.forms else _forms(gang, now), case)
     if case.members.used:
         return gang
+    if _has_had_its_turn(gang, case):
+        gang = replace(gang, since=now)
+        case = replace(case, gang=gang)
     if (before := _yields_to(gang, case)) is not None:
         return _yielded(gang, before, case)
     return _let_go(gang, case) if _is_held_too_long(gang, case) else gang
 
 
 def in_line(case: Case, gang: Gang) -> InLine | None:
-    """Return the place in line of a gang that was decided on so; None: it needs none, as it stands."""
-    if gang.state is GangState.STANDS:
+    """Return the place in line of a gang that was decided on so; None: it stands, and its pods came.
+
+    Until they came, a slice that is lost is told by nothing that has the gang decided on again. Nothing is reserved for
+    a gang that has nothing as none can be had: that may last for days.
+    """
+    if gang.state is GangState.STANDS and not case.members.standing:
         return None
-    reserves = gang.forms and case.held is not None
+    tries = case.members.chips or not case.members.lacks
+    reserves = gang.forms and tries and case.held is not None
     return InLine(
         workload=case.workload,
         namespace=case.namespace,
@@ -109,25 +124,42 @@ def _untimed(gang: Gang) -> Gang:
 
 def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
     """Yield why a gang waits, the first reason first."""
-    gang, most = case.gang, _limits(case)
+    gang = case.gang
     if gang.back_at is not None and case.now < gang.back_at:
         yield gang.reason, gang.message
     if (refused := refused_for_good(case.members)) is not None:
         message = refused.claim.refusal.message if refused.claim.refusal is not None else refused.message
         why = f"{refused.job.job_name} is refused, so nothing is bought for the others either: {message}"
         yield Reason.GANG_WAITS, why
+    if by_operator := withheld(case.members):
+        yield Reason.GANG_WAITS, f"{by_operator}, so nothing is bought for the others either"
+    yield from _no_room(case)
+    if (before := _before(case, case.members.wants)) is not None:
+        yield Reason.GANG_WAITS, _behind(before, case, went_back=bool(gang.let_go))
+
+
+def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
+    """Yield which limits of chips a gang exceeds, by itself or beside others."""
+    gang = case.gang
     for why in beyond_limits(GangSize(gang.claims, gang.chips), case.namespace, case.policy):
         yield Reason.GANG_CANNOT_FIT, why
     needs = f"its {gang.claims} slices need {gang.chips} chips"
-    for setting, allowed, held in most:
+    for setting, allowed, held in _limits(case):
         if held + gang.chips > allowed:
             free = max(0, allowed - held)
             yield (
                 Reason.GANG_WAITS,
                 f"{setting}: {needs} at once, and {free} of {allowed} are free. Nothing is bought until all fit",
             )
-    if (before := _before(case, case.members.wants)) is not None:
-        yield Reason.GANG_WAITS, _behind(before, case, went_back=bool(gang.let_go))
+
+
+def _beside_those_before(case: Case) -> Case:
+    """Return the case without what is reserved for gangs behind this one in line: they give way."""
+    if case.held is None:
+        return case
+    behind = {key: each for key, each in case.line.items() if (each.since, key) > (case.gang.since, case.key)}
+    in_namespace = case.held.in_namespace - reserved(behind, case.namespace)
+    return replace(case, held=Held(in_namespace=in_namespace, in_cluster=case.held.in_cluster - reserved(behind)))
 
 
 def _limits(case: Case) -> list[tuple[str, int, int]]:
@@ -189,6 +221,12 @@ def _yields_to(gang: Gang, case: Case) -> InLine | None:
     if gang.held_since is None:
         return _before(case, case.members.wants) if case.members.chips == 0 else None
     return _before(case, case.members.holds) if case.now - gang.held_since >= case.limits.gang_yield_after else None
+
+
+def _has_had_its_turn(gang: Gang, case: Case) -> bool:
+    """Return whether a gang has lacked capacity for so long, without any slice, that others may try."""
+    lacks = bool(case.members.lacks) and not case.members.chips and not case.silent
+    return lacks and case.now - max(gang.since, gang.state_since) >= case.limits.gang_hold_for
 
 
 def _yielded(gang: Gang, before: InLine, case: Case) -> Gang:

@@ -83,7 +83,8 @@ def members_of(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord
     | has a slice that its Job is on                                   | used          |
     | has a slice that is READY, and does not go                       | standing      |
     | no leader waits for it: its Job is over, or has not come         | over          |
-    | waits, is blocked or refused, or for its turn or for capacity    | stuck         |
+    | waits, is blocked or refused, or for its turn or for capacity;   | stuck         |
+    | was released by an operator                                      |               |
     | was not looked at since its gang waited                          | being made    |
     | else                                                             | being made    |
     """
@@ -109,6 +110,8 @@ def members_of(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord
 def _is_stuck(record: SliceRecord) -> bool:
     if record.reason in OF_WAITING_GANGS:
         return False
+    if record.release_requested:
+        return True
     return record.phase in {Phase.WAITING, Phase.BLOCKED, Phase.REFUSED} or record.reason in RAN_OUT
 
 
@@ -120,6 +123,16 @@ def refused_for_good(members: Members) -> SliceRecord | None:
         if each.claim.refusal is not None or (each.phase is Phase.REFUSED and each.reason not in _RETRIED)
     )
     return next(refused, None)
+
+
+def withheld(members: Members) -> str:
+    """Return which claim gets no slice as an operator decided so, as a clause; empty: none."""
+    for each in (*members.stuck, *members.made):
+        if each.release_requested:
+            return f"{each.job.job_name} was released by an operator"
+        if each.hold and not each.chips_bought:
+            return f"{each.job.job_name} is held by an operator"
+    return ""
 
 
 _RETRIED = frozenset({*LIMITED, *OF_WAITING_GANGS})

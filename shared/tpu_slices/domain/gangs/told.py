@@ -36,3 +36,10 @@ def with_gangs_told(
         after = replace(made, replicated_jobs=jobs, claims=size.slices, chips=size.chips)
         gangs[name] = last if last is not None and after == last else after
     return replace(workload, gangs=gangs)
+
+
+def scaled(gang: Gang, groups: int | None) -> Gang:
+    """Return a gang without the groups of a LeaderWorkerSet that were scaled away since its size was told."""
+    if groups is None or groups >= gang.claims:
+        return gang
+    return replace(gang, claims=groups, chips=gang.chips * groups // gang.claims)

@@ -126,6 +126,12 @@ class Situation:
         return gang is not None and gang.forms
 
     @property
+    def may_be_used(self) -> bool:
+        """Whether its Job's pods may come once its slice stands; else they are held as the others do not stand."""
+        gang = self.gang
+        return gang is None or gang.state is GangState.STANDS
+
+    @property
     def vacant_since(self) -> datetime:
         """Since when its Job may have used its slice, which stands, and nobody did."""
         gang = self.gang

@@ -190,7 +190,7 @@ class Case(Situation):
 
     def _vacant(self) -> tuple[Reason, str] | None:
         """Return what a slice says that its leader should be on, or may not come to yet; None: neither is so."""
-        if self.is_held and not self.record.occupied:
+        if not self.may_be_used and not self.record.occupied:
             return Reason.READY, messages.HELD_FOR_ITS_GANG
         if self.leader_should_be_here:
             return Reason.LEADER_STILL_WAITING, messages.LEADER_STILL_WAITING

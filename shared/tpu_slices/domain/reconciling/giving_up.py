@@ -86,7 +86,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     | changing hands for `restart_grace`, or pods of others there | yes                                               |
     | have more than a minute to end                              |                                                   |
     | held for its gang                                           | no                                                |
-    | ready and unused for `idle_after`                           | unneeded; while its leader waits: refused         |
+    | ready and unused for `idle_after`                           | unneeded; while its leader waits: refused, or     |
+    |                                                             | yes, if its gang waits                            |
     """
     match case.seen.pool:
         case Absent() | Begun():
@@ -239,6 +240,8 @@ def _idle(case: Situation) -> GivingUp | None:
     minutes = f"{case.limits.idle_after.total_seconds() / 60:.0f} minutes"
     if confirmed is None or not case.waiting:
         return GivingUp(why=f"nobody used it for {minutes}", unneeded=True)
+    if not case.may_be_used:
+        return GivingUp(why=f"its gang waited for {minutes}", fits=True)
     if confirmed <= since:
         return None
     message = f"The slice was ready for {minutes}, but its leader was not scheduled onto it: see the pod's events."

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 
 from tpu_slices.domain.gangs.deciding import Case, decided, in_line
 from tpu_slices.domain.gangs.members import members_of
+from tpu_slices.domain.gangs.told import scaled
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
+from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.records.gangs import Gang, GangKey, InLine, gang_key, reserved
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD
@@ -23,7 +24,7 @@ from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored, Together
 
 MOST_SETTLED = 100
-"""The most workloads that one sweep settles: those that wait longest."""
+"""The most workloads that one sweep settles: others each time, so that those that never fit keep none from it."""
 
 
 def settle_line(cluster: ClusterId, deps: IntakeDeps, failures: Failures) -> int:
@@ -33,8 +34,22 @@ def settle_line(cluster: ClusterId, deps: IntakeDeps, failures: Failures) -> int
     """
     stored = deps.store.budget(cluster)
     line = sorted(stored.value.gangs.values(), key=lambda each: each.since) if stored is not None else ()
-    told = 0
-    for uid in islice(dict.fromkeys(each.workload for each in line), MOST_SETTLED):
+    return _settle_some(cluster, dict.fromkeys(each.workload for each in line), deps, failures)
+
+
+def settle_others(cluster: ClusterId, workloads: Iterable[WorkloadRecord], deps: IntakeDeps, failures: Failures) -> int:
+    """Settle gangs whose leaders wait and that are not in line, as the document of that was lost, say."""
+    stored = deps.store.budget(cluster)
+    line = {each.workload for each in stored.value.gangs.values()} if stored is not None else set()
+    waiting = [each.owner.uid for each in workloads if each.gangs and each.in_demand]
+    return _settle_some(cluster, [uid for uid in waiting if uid not in line], deps, failures)
+
+
+def _settle_some(cluster: ClusterId, uids: Collection[WorkloadUid], deps: IntakeDeps, failures: Failures) -> int:
+    """Settle the gangs of so many of these workloads in their order; return how many slices are to be reconciled."""
+    now, told = deps.clock.now(), 0
+    some = {*sorted(uids, key=lambda uid: digest(f"{uid} {now}"))[:MOST_SETTLED]}
+    for uid in (each for each in uids if each in some):
         claims = failures.attempt(cluster, partial(settle, cluster, uid, deps), (), "a gang is settled in a minute")
         if claims:
             deps.publisher.request_reconcile(cluster, sorted(claims))
@@ -84,7 +99,7 @@ def _settled(
     relay, now = read.heartbeat.value.relay if read.heartbeat else NEVER_HEARD, deps.clock.now()
     held = _held(workload, slices, line, settings, deps)
     places = {key: each for key, each in line.items() if each.workload != uid}
-    own = {key: each for key, each in line.items() if each.workload == uid}
+    own = {key: line[key] for name in workload.gangs if (key := gang_key(uid, name)) in line}
     members = {name: members_of(workload, name, slices) for name in workload.gangs}
     gangs: dict[str, Gang] = {}
     for name, gang in sorted(workload.gangs.items()):
@@ -95,14 +110,14 @@ def _settled(
             name=workload.owner.name,
             namespace=workload.owner.namespace,
             key=gang_key(uid, name),
-            gang=gang,
+            gang=scaled(gang, workload.groups),
             members=members[name],
             line=places,
             now=now,
             limits=settings.limits,
             policy=settings.policy,
             held=held.plus(beside) if held is not None else None,
-            silent=relay.silent(now),
+            silent=relay.silent(now) or settings.paused is not None,
         )
         gangs[name] = decided(case)
         own.pop(case.key, None)
