@@ -45,6 +45,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.giving_up import GivingUp, giving_up
 from tpu_slices.domain.reconciling.returning import AWAY
+from tpu_slices.domain.records.gangs import Gang
 from tpu_slices.domain.records.slices import SliceRecord
 
 LIMITS = Limits()
@@ -63,6 +64,9 @@ UNNEEDED, FITS, ENDED, FAILED = (
     GivingUp(failure=STOCKOUT),
 )
 KEPT = None
+_GANG = Gang(replicated_jobs=("slice",), claims=2, chips=32, since=NOW, state_since=NOW)
+_OWN = a_jobset(gangs={"all": _GANG})
+OF_A_WAITING_GANG = heard(workloads={_OWN.owner.uid: _OWN})
 
 
 @pytest.mark.parametrize(
@@ -80,6 +84,9 @@ KEPT = None
             id="the hosts of an adopted pool are gone",
         ),
         pytest.param(requested(), Begun("its instance template"), None, KEPT, id="those of ours are made again"),
+        pytest.param(
+            requested(), Begun("its instance template"), OF_A_WAITING_GANG, ENDED, id="begun, and its gang waits"
+        ),
         pytest.param(requested(), Absent(), None, KEPT, id="ours is gone: the same name is created again"),
         pytest.param(ready(), Deleting(), SILENT, ENDED, id="somebody deletes it"),
         # others on it

@@ -162,7 +162,8 @@ def _not_to_be_made(case: Situation) -> bool:
     """Return whether a pool that does not stand, or only in part, is not to be made under its name."""
     if case.record.attempt == 0 or isinstance(case.seen.pool, Absent):
         return case.record.attempt == 0
-    return not case.waiting or refusal_of(case.record, case.settings, case.known.held) is not None
+    gang_waits = case.gang is not None and case.gang.waits
+    return not case.waiting or gang_waits or refusal_of(case.record, case.settings, case.known.held) is not None
 
 
 def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
