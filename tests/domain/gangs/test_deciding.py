@@ -182,6 +182,24 @@ def test_nothing_is_bought_for_a_gang_of_which_a_claim_is_refused() -> None:
     assert "is refused, so nothing is bought for the others either: no TPU has 3x3" in after.message
 
 
+NEVER = {
+    "refused": stuck(1, 2, phase=Phase.REFUSED, reason=Reason.NOT_ALLOWED, message="It is not allowed."),
+    "held": stuck(1, 2, hold=True, phase=Phase.BLOCKED, reason=Reason.HELD),
+    "released": stuck(1, 2, release_requested=True, phase=Phase.GONE, reason=Reason.RELEASED),
+}
+
+
+@pytest.mark.parametrize("which", NEVER)
+def test_slices_are_not_held_for_a_claim_that_gets_none(which: str) -> None:
+    has = (Members(standing=standing(2)), True), (Members(made=being_made(2)), True), (Members(), False)
+    for members, goes in has:
+        after = decided(a_case(a_gang(**FORMING), replace(members, stuck=NEVER[which])))
+        assert (after.waits, after.reason, bool(after.let_go)) == (True, Reason.GANG_WAITS, goes)
+        assert f"llama-slice-2 {'was' if which == 'released' else 'is'} {which}" in after.message
+    ran = decided(a_case(a_gang(**STOOD), Members(standing=standing(2), stuck=NEVER[which])))
+    assert ran.forms, "it may be mended meanwhile"
+
+
 @pytest.mark.parametrize(
     ("line", "waits"),
     [
