@@ -111,6 +111,15 @@ def test_a_gang_stands_whose_claims_lack_nothing(before: dict[str, Any], members
     assert place is None or (place.chips, place.lacks) == (0, ())
 
 
+def test_of_a_gang_that_stands_it_is_known_whether_some_of_it_runs() -> None:
+    for members, runs in (
+        (Members(standing=standing(3)), False),
+        (Members(standing=standing(2), used=standing(1, 2)), True),
+    ):
+        for before in (FORMING, STOOD, {**STOOD, "runs": not runs}):
+            assert decided(a_case(a_gang(**before), members)).runs is runs
+
+
 def test_a_gang_that_may_have_all_slices_forms_and_what_it_may_buy_is_reserved() -> None:
     case = a_case(a_gang(), Members(made=slices(3)), policy=at_most(48), held=Held(0, 0))
     after = decided(case)

@@ -72,7 +72,7 @@ def decided(case: Case) -> Gang:
     """
     gang, now = case.gang, case.now
     if case.members.satisfied >= gang.claims:
-        return gang if gang.state is GangState.STANDS else _stands(gang, now)
+        return replace(gang if gang.state is GangState.STANDS else _stands(gang, now), runs=bool(case.members.used))
     if gang.waits:
         if (why := next(_whys(case), None)) is not None:
             return replace(gang, reason=why[0], message=why[1])
