@@ -111,6 +111,15 @@ def test_a_gang_stands_whose_claims_lack_nothing(before: dict[str, Any], members
     assert place is None or (place.chips, place.lacks) == (0, ())
 
 
+def test_of_a_gang_that_stands_it_is_known_whether_some_of_it_runs() -> None:
+    for members, runs in (
+        (Members(standing=standing(3)), False),
+        (Members(standing=standing(2), used=standing(1, 2)), True),
+    ):
+        for before in (FORMING, STOOD, {**STOOD, "runs": not runs}):
+            assert decided(a_case(a_gang(**before), members)).runs is runs
+
+
 def test_a_gang_that_may_have_all_slices_forms_and_what_it_may_buy_is_reserved() -> None:
     case = a_case(a_gang(), Members(made=slices(3)), policy=at_most(48), held=Held(0, 0))
     after = decided(case)
@@ -180,6 +189,24 @@ def test_nothing_is_bought_for_a_gang_of_which_a_claim_is_refused() -> None:
     after = decided(a_case(a_gang(), Members(made=(*refused, *slices(2, 1)))))
     assert (after.state, after.reason) == (GangState.WAITS, Reason.GANG_WAITS)
     assert "is refused, so nothing is bought for the others either: no TPU has 3x3" in after.message
+
+
+NEVER = {
+    "refused": stuck(1, 2, phase=Phase.REFUSED, reason=Reason.NOT_ALLOWED, message="It is not allowed."),
+    "held": stuck(1, 2, hold=True, phase=Phase.BLOCKED, reason=Reason.HELD),
+    "released": stuck(1, 2, release_requested=True, phase=Phase.GONE, reason=Reason.RELEASED),
+}
+
+
+@pytest.mark.parametrize("which", NEVER)
+def test_slices_are_not_held_for_a_claim_that_gets_none(which: str) -> None:
+    has = (Members(standing=standing(2)), True), (Members(made=being_made(2)), True), (Members(), False)
+    for members, goes in has:
+        after = decided(a_case(a_gang(**FORMING), replace(members, stuck=NEVER[which])))
+        assert (after.waits, after.reason, bool(after.let_go)) == (True, Reason.GANG_WAITS, goes)
+        assert f"llama-slice-2 {'was' if which == 'released' else 'is'} {which}" in after.message
+    ran = decided(a_case(a_gang(**STOOD), Members(standing=standing(2), stuck=NEVER[which])))
+    assert ran.forms, "it may be mended meanwhile"
 
 
 @pytest.mark.parametrize(

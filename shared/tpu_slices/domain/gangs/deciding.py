@@ -60,6 +60,8 @@ def decided(case: Case) -> Gang:
     | stood, or forms; has nothing, and its chips do not fit beside  | WAITS: how many are free                   |
     | those of others, and of gangs before it in line                |                                            |
     | stood, or forms; some of its Jobs run                          | FORMS: nothing of it is let go             |
+    | forms, and never stood; one of its claims is refused as it is  | WAITS: which, and why; what it has goes    |
+    | requested, or got none by an operator's word                   |                                            |
     | forms, and never stood; one before it lacks the same capacity  | WAITS: at once if it has nothing, else     |
     |                                                                | after `gang_yield_after`                   |
     | stood, or forms; slices were held for `gang_hold_for` while    | WAITS, and is tried again after a pause,   |
@@ -70,7 +72,7 @@ def decided(case: Case) -> Gang:
     """
     gang, now = case.gang, case.now
     if case.members.satisfied >= gang.claims:
-        return gang if gang.state is GangState.STANDS else _stands(gang, now)
+        return replace(gang if gang.state is GangState.STANDS else _stands(gang, now), runs=bool(case.members.used))
     if gang.waits:
         if (why := next(_whys(case), None)) is not None:
             return replace(gang, reason=why[0], message=why[1])
@@ -80,6 +82,9 @@ def decided(case: Case) -> Gang:
     gang = _timed(gang if gang.forms else _forms(gang, now), case)
     if case.members.used:
         return gang
+    if not gang.ran and not case.silent and (never := _never(case.members)):
+        let_go = "another claim of its gang gets no slice" if case.members.chips else ""
+        return _waiting(gang, never, let_go, case)
     if _has_had_its_turn(gang, case):
         gang = replace(gang, since=now)
         case = replace(case, gang=gang)
@@ -127,15 +132,20 @@ def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
     gang = case.gang
     if gang.back_at is not None and case.now < gang.back_at:
         yield gang.reason, gang.message
-    if (refused := refused_for_good(case.members)) is not None:
-        message = refused.claim.refusal.message if refused.claim.refusal is not None else refused.message
-        why = f"{refused.job.job_name} is refused, so nothing is bought for the others either: {message}"
-        yield Reason.GANG_WAITS, why
-    if by_operator := withheld(case.members):
-        yield Reason.GANG_WAITS, f"{by_operator}, so nothing is bought for the others either"
+    if never := _never(case.members):
+        yield Reason.GANG_WAITS, never
     yield from _no_room(case)
     if (before := _before(case, case.members.wants)) is not None:
         yield Reason.GANG_WAITS, _behind(before, case, went_back=bool(gang.let_go))
+
+
+def _never(members: Members) -> str:
+    """Return which claim gets no slice however long the others are held, and why; empty: none."""
+    if (refused := refused_for_good(members)) is not None:
+        why = refused.claim.refusal.message if refused.claim.refusal is not None else refused.message
+        return f"{refused.job.job_name} is refused, so nothing is bought for the others either: {why}"
+    by_operator = withheld(members)
+    return f"{by_operator}, so nothing is bought for the others either" if by_operator else ""
 
 
 def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
@@ -231,14 +241,13 @@ def _has_had_its_turn(gang: Gang, case: Case) -> bool:
 
 def _yielded(gang: Gang, before: InLine, case: Case) -> Gang:
     let_go = f"{_named(before, case)}, which waits longer, lacks such" if case.members.standing else ""
-    return replace(
-        _untimed(gang),
-        state=GangState.WAITS,
-        state_since=case.now,
-        reason=Reason.GANG_WAITS,
-        message=_behind(before, case, went_back=bool(let_go)),
-        let_go=let_go,
-    )
+    return _waiting(gang, _behind(before, case, went_back=bool(let_go)), let_go, case)
+
+
+def _waiting(gang: Gang, why: str, let_go: str, case: Case) -> Gang:
+    """Return a gang that formed as it waits; `let_go`: why what it has goes, empty if it has nothing."""
+    waits = replace(_untimed(gang), state=GangState.WAITS, state_since=case.now)
+    return replace(waits, reason=Reason.GANG_WAITS, message=why, let_go=let_go)
 
 
 def _is_held_too_long(gang: Gang, case: Case) -> bool:

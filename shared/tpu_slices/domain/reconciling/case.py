@@ -121,9 +121,14 @@ class Situation:
 
     @property
     def is_held(self) -> bool:
-        """Whether its slice is held, used or not, until the others of its gang stand."""
+        """Return whether its slice is held, used or not: until the others of its gang stand, or its Job is begun.
+
+        Jobs of a gang that stands may begin after others of it, which run.
+        """
         gang = self.gang
-        return gang is not None and gang.forms
+        if gang is None or gang.state is not GangState.STANDS:
+            return gang is not None and gang.forms
+        return gang.runs and vacant_since(self.record) <= gang.state_since
 
     @property
     def may_be_used(self) -> bool:

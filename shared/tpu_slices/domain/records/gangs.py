@@ -38,6 +38,8 @@ class Gang:
     state_since: datetime
     ran: bool = False
     """Whether all of its slices stood once."""
+    runs: bool = False
+    """Whether some of its Jobs were on their slices when it was looked at last, while it stood."""
     reason: Reason = Reason.GANG_WAITS
     message: str = "It was not looked at yet."
     """Why it waits."""

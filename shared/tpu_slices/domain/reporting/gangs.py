@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from tpu_slices.domain.gangs.members import members_of
+from tpu_slices.domain.gangs.members import Members, members_of
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.reasons import ReportReason
 from tpu_slices.domain.model.texts import clock
@@ -48,18 +48,20 @@ def gangs_told(
         text
         for name, gang in sorted(workload.gangs.items())
         if gang.forms
-        for text in _told(gang, members_of(workload, name, read).standing, settings, limits, now)
+        for text in _told(gang, members_of(workload, name, read), settings, limits, now)
     )
 
 
 def _told(
-    gang: Gang, standing: Sequence[SliceRecord], settings: ClusterSettings | None, limits: Limits, now: datetime
+    gang: Gang, members: Members, settings: ClusterSettings | None, limits: Limits, now: datetime
 ) -> Iterator[str]:
     yield f"Its pods start together, once all {gang.claims} slices stand."
     if gang.held_since is None:
         return
-    costs = billed(standing, settings)
+    costs = billed(members.standing, settings)
     until = f"at {clock(_held_until(gang, limits), now)} all are let go if the others have not come"
+    if gang.stuck_since is None and members.costs_nothing:
+        until = "they are of a reservation, and stay so while nobody else in line lacks such"
     since = f"{clock(gang.held_since, now)}{f' ({costs})' if costs else ''}"
     yield f"Those that stand have been held since {since}; {until}."
 
