@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, heard, settings, some_hosts, with_fields
+from tests.builders import MINUTE, NOW, a_jobset, heard, settings, some_hosts, with_fields
 from tests.domain.cases import (
     GUEST,
     GUEST_ENDED,
