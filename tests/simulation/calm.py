@@ -16,6 +16,7 @@ from tpu_slices.domain.model.observations import Busy
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import PoolName, WorkloadUid, pool_name
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.reporting.gangs import GATHERS
 from tpu_slices.ports.publisher import WorkloadUpdate
 from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.simulation import Simulation
@@ -28,7 +29,7 @@ SWEEPS = 3
 
 LONG = 60
 """Minutes that a slice which nobody wants may stand while nothing goes wrong."""
-WAITS = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED}
+WAITS = {ReportReason.PROVISIONING, ReportReason.WAITING, ReportReason.BLOCKED, *GATHERS}
 
 
 class Calm:
