@@ -94,6 +94,12 @@ class Cluster:
         assert (said.code, said.error) == (0, ""), said.error
         until(lambda: "affinity" not in self._tried()["spec"], "pods that nothing judges")
 
+    def pin(self) -> None:
+        """Apply the admission policy, and wait until it judges pods: one JobSet's pods are all pinned, or none are."""
+        said = self.apply("-f", str(ADMISSION))
+        assert (said.code, said.error) == (0, ""), said.error
+        until(lambda: "affinity" in self._tried()["spec"], "pods that the policy judges")
+
     def _tried(self) -> Json:
         """Return a pod with chips as the API server would create it."""
         tried = self.post("/api/v1/namespaces/default/pods?dryRun=All", _WITH_CHIPS)

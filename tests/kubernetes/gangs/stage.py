@@ -28,13 +28,19 @@ _COUNT = {"cloud.google.com/gke-accelerator-count": "4"}
 
 
 def replicated_job(
-    name: str = "slice", replicas: int = 2, *, held: bool = True, pod: Mapping[str, Any] | None = None, **fields: Any
+    name: str = "slice",
+    replicas: int = 2,
+    *,
+    held: bool = True,
+    selector: Mapping[str, str] | None = None,
+    pod: Mapping[str, Any] | None = None,
+    **fields: Any,
 ) -> Json:
     """Return a replicatedJob; if it is held, its template brings the gate, so that no policy is needed."""
     resources = {"limits": {"google.com/tpu": "4"}}
     spec = {
         "restartPolicy": "Never",
-        "nodeSelector": dict(_SHAPE),
+        "nodeSelector": {**_SHAPE, **(selector or {})},
         "tolerations": [{"key": "google.com/tpu", "operator": "Exists"}],
         "containers": [{"name": "main", "image": "trainer:1", "resources": resources}],
         "schedulingGates": [{"name": GANG}] if held else [],

@@ -151,8 +151,17 @@ def test_pods_that_are_held_and_of_no_gang_are_let_go_and_their_jobset_told(stag
     until(lambda: all("schedulingGates" not in pod["spec"] for pod in stage.pods(place)), "pods that nothing holds")
 
 
+@pytest.fixture
+def without_policies(cluster: Cluster) -> Iterator[None]:
+    cluster.unpin()
+    yield
+    cluster.pin()
+
+
+@pytest.mark.usefixtures("without_policies")
 def test_a_gang_that_nothing_holds_is_told(stage: Stage, place: str) -> None:
-    stage.create(place, replicated_job(replicas=2, held=False))
+    nowhere = {"team": "nobody"}  # nothing else keeps these pods off the hosts of other tests
+    stage.create(place, replicated_job(replicas=2, held=False, selector=nowhere))
     told = stage.told(place, "GangNotHeld")
     assert (told["involvedObject"]["kind"], told["type"]) == ("JobSet", "Warning")
     assert GANG in told["message"]
