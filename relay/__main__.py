@@ -147,7 +147,7 @@ class Process:
         """Print `ready` and serve the subscriptions, once the cluster cache is complete: some answers come from it."""
         self._relay.wait_until_complete()
         if not self._over.is_set():
-            sys.stdout.write("ready\n")
+            sys.stdout.write("\nready\n")  # on a line of its own, also if another thread is writing a line of the log
             sys.stdout.flush()
             for each in self._subscriptions:
                 self._begin(partial(self._listen, each))
