@@ -56,7 +56,7 @@ class Stage:
         """Create a JobSet whose leader cannot be scheduled; return its UID."""
         name = f"llama-{uuid.uuid4().hex[:6]}"
         with closing(self.api) as api:
-            made = api.create("jobsets", placed(objects.jobset(name)))
+            made = until(lambda: created(api, placed(objects.jobset(name))), "a JobSet to be taken")
             job = api.create("jobs", job_of(name))
             leader = objects.pod(0, jobset=name, labels={"jobset.sigs.k8s.io/jobset-uid": made["metadata"]["uid"]})
             leader["metadata"]["ownerReferences"][0]["uid"] = job["metadata"]["uid"]
@@ -86,6 +86,16 @@ class Stage:
     def start(self, programs: list[Program]) -> None:
         for program in programs:
             self.cluster.processes.wait_until_ready(*self.cluster.processes.start(program))
+
+
+def created(api: Api, jobset: Json) -> Json | None:
+    """Create a JobSet; None: the API server was just started, and its policies do not know the kind yet."""
+    try:
+        return api.create("jobsets", jobset)
+    except ApiError as refused:
+        if "There can be a delay" not in str(refused):
+            raise
+        return None
 
 
 def job_of(jobset: str) -> Json:

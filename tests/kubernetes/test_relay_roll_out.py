@@ -146,7 +146,10 @@ def test_jobs_are_pinned_unless_that_is_said_to_be_off(stage: Stage) -> None:
     stage.roll_out(_ADMISSION="no")
     assert stage.get(PINNING)["items"] == []
     stage.roll_out(_ADMISSION="yes")
-    assert len(stage.get(PINNING)["items"]) == 2
+    made = {(each["kind"], each["metadata"]["name"]) for each in stage.get(PINNING)["items"]}
+    names = ("tpu-slice-provisioner", "tpu-slice-provisioner-gangs")
+    kinds = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+    assert made == {(kind, name) for kind in kinds for name in names}
 
 
 def test_no_field_is_unknown_and_nothing_is_warned_of(stage: Stage, tmp_path: Path) -> None:
