@@ -88,14 +88,14 @@ class Stage:
             self.cluster.processes.wait_until_ready(*self.cluster.processes.start(program))
 
 
-def created(api: Api, jobset: Json) -> Json | None:
-    """Create a JobSet; None: the API server was just started, and its policies do not know the kind yet."""
+def created(api: Api, jobset: Json) -> Json:
+    """Return a JobSet once it is created; nothing: the policies of an API server that starts know no JobSets yet."""
     try:
         return api.create("jobsets", jobset)
     except ApiError as refused:
         if "There can be a delay" not in str(refused):
             raise
-        return None
+        return {}
 
 
 def job_of(jobset: str) -> Json:
