@@ -227,7 +227,7 @@ def test_one_that_is_preempted_as_it_waits_is_no_longer_reserved_for(team: Team,
 
 def test_what_no_wait_can_mend_is_deactivated(team: Team, slices: Slices) -> None:
     team.submit("refused")
-    says(team, "refused", CheckState.PENDING)
+    says(team, "refused", CheckState.PENDING, "0 of 1")
     slices.told("refused", Reason.IMPOSSIBLE_SHAPE)
     team.evicted("refused", "DeactivatedDueToAdmissionCheck")
     assert team.workload("refused")["spec"]["active"] is False
