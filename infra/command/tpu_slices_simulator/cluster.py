@@ -61,9 +61,9 @@ class FakeCluster:
         self.opens: Callable[[Pod], None] = lambda _: None
         """Called before the gate of a pod is removed."""
         self.pinning: Pinning | None = Pinning.POLICY
+        """By what pods with chips are kept to their hosts, as far as the relay can tell."""
         self.mirrored: int | None = None
         """The digest of the mirror that its relay keeps; None: it keeps none."""
-        """By what pods with chips are kept to their hosts, as far as the relay can tell."""
         self.runs_relays(1)
 
     # the relay
