@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -79,12 +79,16 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
         return ()
     if stored is None or not stored.value.gangs:
         settled = _Settled({}, {key: each for key, each in before.items() if each.workload != uid})
-    else:
-        slices = deps.store.having(cluster, stored.value.demand)
-        if slices.unreadable:
-            return ()
-        settled = _settled(stored.value, [each.value for each in slices.values()], before, read, deps)
-    return _saved(cluster, stored, budget, settled, deps)
+        _save(cluster, stored, budget, settled, deps)
+        return ()
+    slices = deps.store.having(cluster, stored.value.demand)
+    if slices.unreadable:
+        return ()
+    settled = _settled(stored.value, [each.value for each in slices.values()], before, read, deps)
+    _save(cluster, stored, budget, settled, deps)
+    told = _told(stored.value.gangs, settled.gangs)
+    jobs = {job for name in told for job in settled.gangs[name].replicated_jobs}
+    return [claim for claim, each in slices.items() if each.value.replicated_job in jobs]
 
 
 def _settled(
@@ -144,34 +148,30 @@ def _held(
     )
 
 
-def _saved(
+def _save(
     cluster: ClusterId,
     stored: Stored[WorkloadRecord] | None,
     budget: Stored[Budget] | None,
     settled: _Settled,
     deps: IntakeDeps,
-) -> Sequence[ClaimId]:
-    """Save what was decided, both or neither; return the claims that it concerns."""
+) -> None:
+    """Save what was decided of a workload and of the line, both or neither; a report is due of what is told."""
     now = deps.clock.now()
     known = budget.value if budget is not None else Budget.of(cluster, now)
     changes = []
     if settled.line != known.gangs:
         changes.append(Change(budget, replace(known, gangs=settled.line, changed_at=now)))
-    if stored is None or settled.gangs == stored.value.gangs:
-        if changes:
-            deps.store.commit(*changes)
-        return ()
-    told = {*_told(stored.value.gangs, settled.gangs)}
-    after = replace(stored.value, gangs=settled.gangs, next_report_at=now if told else stored.value.next_report_at)
-    deps.store.commit(Change(stored, after), *changes)
-    jobs = {job for name in told for job in after.gangs[name].replicated_jobs}
-    claims = deps.store.having(cluster, after.demand)
-    return [claim for claim, each in claims.items() if each.value.replicated_job in jobs]
+    if stored is not None and settled.gangs != stored.value.gangs:
+        due = now if _told(stored.value.gangs, settled.gangs) else stored.value.next_report_at
+        changes.append(Change(stored, replace(stored.value, gangs=settled.gangs, next_report_at=due)))
+    if changes:
+        deps.store.commit(*changes)
 
 
-def _told(before: Mapping[str, Gang], after: Mapping[str, Gang]) -> Iterator[str]:
-    """Yield the gangs whose claims say something else from now on."""
-    for name, gang in after.items():
-        last = before.get(name)
-        if last is None or (gang.state, gang.reason, gang.message) != (last.state, last.reason, last.message):
-            yield name
+def _told(before: Mapping[str, Gang], after: Mapping[str, Gang]) -> Collection[str]:
+    """Return the gangs whose claims say something else from now on."""
+
+    def says(gang: Gang | None) -> tuple[object, ...] | None:
+        return (gang.state, gang.reason, gang.message) if gang is not None else None
+
+    return [name for name, gang in after.items() if says(gang) != says(before.get(name))]
