@@ -89,12 +89,7 @@ class Gang:
         return f"{self.whose} is a gang:" if self.name == GangOf.ALL else f"{self.whose}:"
 
     def _limits(self, namespace: str) -> str:
-        policy = self.settings.policy
-        most = {
-            "chips_per_namespace": policy.allowed(namespace).chips_per_namespace,
-            "chips_per_cluster": policy.chips_per_cluster,
-        }
-        known = [f"policy.{setting}: {chips}" for setting, chips in most.items() if chips is not None]
+        known = [f"policy.{setting}: {chips}" for setting, chips in self.settings.policy.limits(namespace).items()]
         return f" ({', '.join(known)})" if known else ""
 
     def templates(self) -> Iterator[tuple[str, Json]]:

@@ -78,13 +78,13 @@ def decided(case: Case) -> Gang:
             return replace(gang, reason=why[0], message=why[1])
         return _timed(_forms(_untimed(gang), now), case)
     if not case.members.chips and (why := next(_no_room(_beside_those_before(case)), None)) is not None:
-        return replace(_untimed(gang), state=GangState.WAITS, state_since=now, reason=why[0], message=why[1])
+        return _waiting(gang, *why, case)
     gang = _timed(gang if gang.forms else _forms(gang, now), case)
     if case.members.used:
         return gang
     if not gang.ran and not case.silent and (never := _never(case.members)):
         let_go = "another claim of its gang gets no slice" if case.members.chips else ""
-        return _waiting(gang, never, let_go, case)
+        return _waiting(gang, Reason.GANG_WAITS, never, case, let_go)
     if _has_had_its_turn(gang, case):
         gang = replace(gang, since=now)
         case = replace(case, gang=gang)
@@ -153,14 +153,14 @@ def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
     gang = case.gang
     for why in beyond_limits(GangSize(gang.claims, gang.chips), case.namespace, case.policy):
         yield Reason.GANG_CANNOT_FIT, why
-    needs = f"its {gang.claims} slices need {gang.chips} chips"
-    for setting, allowed, held in _limits(case):
-        if held + gang.chips > allowed:
-            free = max(0, allowed - held)
-            yield (
-                Reason.GANG_WAITS,
-                f"{setting}: {needs} at once, and {free} of {allowed} are free. Nothing is bought until all fit",
-            )
+    if case.held is None:
+        return
+    held = {"chips_per_namespace": case.held.in_namespace, "chips_per_cluster": case.held.in_cluster}
+    needs = f"its {gang.claims} slices need {gang.chips} chips at once"
+    for setting, most in case.policy.limits(case.namespace).items():
+        if held[setting] + gang.chips > most:
+            free = f"{max(0, most - held[setting])} of {most} are free"
+            yield Reason.GANG_WAITS, f"policy.{setting}: {needs}, and {free}. Nothing is bought until all fit"
 
 
 def _beside_those_before(case: Case) -> Case:
@@ -170,18 +170,6 @@ def _beside_those_before(case: Case) -> Case:
     behind = {key: each for key, each in case.line.items() if (each.since, key) > (case.gang.since, case.key)}
     in_namespace = case.held.in_namespace - reserved(behind, case.namespace)
     return replace(case, held=Held(in_namespace=in_namespace, in_cluster=case.held.in_cluster - reserved(behind)))
-
-
-def _limits(case: Case) -> list[tuple[str, int, int]]:
-    """Return the limits of chips that count: the setting, how many it allows, and how many others hold."""
-    if case.held is None:
-        return []
-    in_namespace, in_cluster = case.policy.allowed(case.namespace).chips_per_namespace, case.policy.chips_per_cluster
-    found = (
-        ("policy.chips_per_namespace", in_namespace, case.held.in_namespace),
-        ("policy.chips_per_cluster", in_cluster, case.held.in_cluster),
-    )
-    return [(setting, most, held) for setting, most, held in found if most is not None]
 
 
 def _before(case: Case, pools: Collection[str]) -> InLine | None:
@@ -241,13 +229,13 @@ def _has_had_its_turn(gang: Gang, case: Case) -> bool:
 
 def _yielded(gang: Gang, before: InLine, case: Case) -> Gang:
     let_go = f"{_named(before, case)}, which waits longer, lacks such" if case.members.standing else ""
-    return _waiting(gang, _behind(before, case, went_back=bool(let_go)), let_go, case)
+    return _waiting(gang, Reason.GANG_WAITS, _behind(before, case, went_back=bool(let_go)), case, let_go)
 
 
-def _waiting(gang: Gang, why: str, let_go: str, case: Case) -> Gang:
+def _waiting(gang: Gang, reason: Reason, message: str, case: Case, let_go: str = "") -> Gang:
     """Return a gang that formed as it waits; `let_go`: why what it has goes, empty if it has nothing."""
     waits = replace(_untimed(gang), state=GangState.WAITS, state_since=case.now)
-    return replace(waits, reason=Reason.GANG_WAITS, message=why, let_go=let_go)
+    return replace(waits, reason=reason, message=message, let_go=let_go)
 
 
 def _is_held_too_long(gang: Gang, case: Case) -> bool:
@@ -267,17 +255,8 @@ def _let_go(gang: Gang, case: Case) -> Gang:
         f"{members.satisfied} of {gang.claims} slices stood for {held}, and {lacking}. All were let go, and are tried "
         f"again at {clock(back_at, now)}"
     )
-    return replace(
-        _untimed(gang),
-        state=GangState.WAITS,
-        state_since=now,
-        since=now,
-        reason=Reason.GANG_LET_GO,
-        message=message,
-        let_go=f"its gang was held for {held}",
-        back_at=back_at,
-        tries=tries,
-    )
+    waits = _waiting(gang, Reason.GANG_LET_GO, message, case, let_go=f"its gang was held for {held}")
+    return replace(waits, since=now, back_at=back_at, tries=tries)
 
 
 def _lacking(others: list[SliceRecord]) -> str:

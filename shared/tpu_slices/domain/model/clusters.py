@@ -243,7 +243,15 @@ class Policy:
 
     def counts(self, namespace: str) -> bool:
         """Return whether a limit on held chips applies to this namespace."""
-        return self.chips_per_cluster is not None or self.allowed(namespace).chips_per_namespace is not None
+        return bool(self.limits(namespace))
+
+    def limits(self, namespace: str) -> Mapping[str, int]:
+        """Return the most chips that slices hold together, by the setting that says so, as far as it applies."""
+        most = {
+            "chips_per_namespace": self.allowed(namespace).chips_per_namespace,
+            "chips_per_cluster": self.chips_per_cluster,
+        }
+        return {setting: chips for setting, chips in most.items() if chips is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,10 +39,7 @@ def not_by_flex_start(request: TemplateRequest) -> Iterator[Obstacle]:
 
 def beyond_limits(gang: GangSize, namespace: str, policy: Policy) -> Iterator[str]:
     """Yield which limits a gang exceeds, whatever others hold: the setting, the chips and what is allowed."""
-    for setting, most in (
-        ("chips_per_namespace", policy.allowed(namespace).chips_per_namespace),
-        ("chips_per_cluster", policy.chips_per_cluster),
-    ):
-        if most is not None and gang.chips > most:
+    for setting, most in policy.limits(namespace).items():
+        if gang.chips > most:
             needs = f"its {gang.slices} slices need {gang.chips} chips together"
             yield f"policy.{setting}: {needs}, and at most {most} are allowed"
