@@ -48,9 +48,16 @@ def ended(**changes: Any) -> SliceRecord:
 
 
 NO_HOSTS = some_hosts(usable=0, joined=0)
-SOME = some_hosts(usable=0, joined=2, sound=2)
+SOME = some_hosts(usable=0, joined=2, sound=2, keys=(HostKey("u-1.j0", 2),))
 CREATING = Creating()
 BEING_MADE = ended(hosts=NO_HOSTS, seen=Seen(pool=CREATING, since=NOW, by=Witness.LOOK))
+MADE = ended(hosts=NO_HOSTS, seen=Seen(pool=OURS, since=NOW - MINUTE, by=Witness.LOOK))
+LONG_MADE = ended(hosts=NO_HOSTS, seen=Seen(pool=OURS, since=NOW - timedelta(minutes=30), by=Witness.LOOK))
+
+
+def with_some(record: SliceRecord) -> SliceRecord:
+    """Return a slice two of whose four hosts have joined."""
+    return record.with_current(hosts=SOME)
 
 
 def offered(record: SliceRecord, found: Observation = OURS) -> bool:
@@ -80,6 +87,9 @@ def served(claim: SliceRecord, slice_: SliceRecord | None = None, **known: Any) 
             ended(hosts=replace(VACANT, occupants=(an_occupant(),))), OURS, id="pods of an ended Job are there"
         ),
         pytest.param(BEING_MADE, CREATING, id="it is being made, and no host has come yet"),
+        pytest.param(with_some(BEING_MADE), CREATING, id="it is being made, and some hosts have come"),
+        pytest.param(MADE, OURS, id="it was made a minute ago, and no host has come yet"),
+        pytest.param(with_some(MADE), OURS, id="it was made a minute ago, and some hosts have come"),
     ],
 )
 def test_a_slice_that_nobody_needs_may_serve_another_claim(record: SliceRecord, found: Observation) -> None:
@@ -107,8 +117,10 @@ def test_a_slice_that_nobody_needs_may_serve_another_claim(record: SliceRecord, 
         pytest.param(ended(), Broken(STOCKOUT), id="it is broken"),
         pytest.param(ended(), LOST, id="nothing makes it any more"),
         pytest.param(ended(hosts=NO_HOSTS), OURS, id="its hosts are away"),
+        pytest.param(LONG_MADE, OURS, id="it was made half an hour ago, and no host has come"),
+        pytest.param(with_some(LONG_MADE), OURS, id="it was made half an hour ago, and hosts are missing"),
         pytest.param(
-            replace(BEING_MADE, current=replace(BEING_MADE.current, hosts=SOME)), CREATING, id="some have come"
+            MADE.with_current(hosts=replace(SOME, keys=())), OURS, id="some have come, and their key is not known"
         ),
     ],
 )

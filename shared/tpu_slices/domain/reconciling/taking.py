@@ -194,8 +194,8 @@ def is_offered(slice_: Situation) -> bool:
     |------------------------------------------------------------------------|--------------|
     | serves nobody (`matching.offers`)                                      | no           |
     | neither stands nor is being made; its labels were replaced             | no           |
-    | has hosts, not all of which are sound                                  | no           |
-    | does not say which key its hosts carry                                 | no           |
+    | has a host that is not sound, or hosts of which no key is known        | no           |
+    | lacks hosts, and stands for longer than these may take to join         | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else                                                                   | yes          |
     """
@@ -207,9 +207,17 @@ def is_offered(slice_: Situation) -> bool:
         return False
     if hosts.ends_by is not None or slice_.users_of(record.current.made_for):
         return False
-    if not hosts.joined:
-        return record.current.under_creation
-    return hosts.sound >= made_as.hosts and bool(hosts.keys)
+    if hosts.sound < hosts.joined or (hosts.joined and not hosts.keys):
+        return False
+    return hosts.joined >= made_as.hosts or _hosts_may_join(slice_)
+
+
+def _hosts_may_join(slice_: Situation) -> bool:
+    """Return whether a pool is being made, or stands for so short a time that its hosts may be on their way."""
+    seen = slice_.record.current.seen
+    return seen is not None and (
+        isinstance(seen.pool, Creating) or slice_.now - seen.since < slice_.limits.hosts_timeout
+    )
 
 
 def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
