@@ -25,6 +25,7 @@ from tpu_slices.flows.acting import act
 from tpu_slices.flows.hosts import with_free_name
 from tpu_slices.flows.looking import Looked
 from tpu_slices.flows.node_groups import tell_gone
+from tpu_slices.flows.orders import observed
 from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change, Stored
@@ -108,16 +109,15 @@ def _offered(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situat
     """Return a slice that goes, as it is known now; None: it serves no other claim.
 
     Of a workload that is only missing it may be kept by the brake: it is offered once its deletion is decided.
+    The vendor is asked where what was seen of it counts no more, as of what is being made in steps.
     """
-    seen = on_record(record, looked.at)
-    if seen is None:
-        return None
     workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, users_of(record)).items()}
     own = workloads.get(record.owner.uid)
     if own is None or own.state is WorkloadState.MISSING:
         return None
     current = with_current_desire(record, own, looked.listed_at)
     known = replace(looked.known, workloads=workloads, stopped=None)
+    seen = on_record(record, looked.at) or observed(record, looked.settings, deps)
     slice_ = Situation(current, seen, looked.at, looked.settings, known)
     return slice_ if is_offered(slice_) else None
 

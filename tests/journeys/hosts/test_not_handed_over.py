@@ -7,7 +7,19 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_jobset, a_record, a_spec, an_occupant, settings, some_hosts
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_record,
+    a_spec,
+    an_occupant,
+    self_managed,
+    settings,
+    some_hosts,
+)
 from tests.domain.cases import HOUR, OURS, going, was_seen
 from tests.flows.swept import make_unreadable, make_workload_unreadable
 from tests.flows.unclaimed import a_world, stands
@@ -15,6 +27,7 @@ from tests.journeys.serving import serving
 from tests.world import World
 from tpu_slices.domain.model.clusters import Policy
 from tpu_slices.domain.model.facts import HostKey, Pinning, WorkloadState
+from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.records.brakes import Brake, Stop, UnconfirmedEnd
 from tpu_slices.domain.records.hosts import Hosts
@@ -85,6 +98,30 @@ def test_a_claim_whose_last_slice_has_pods_of_an_ended_job_gets_another() -> Non
     stands(world, slice_)
     reconcile(CLUSTER, claim.name, world.deps)
     assert creates(world)
+
+
+@pytest.mark.parametrize("stood", [True, False])
+def test_a_slice_of_which_what_was_seen_counts_no_more_is_taken_over_if_it_stands(*, stood: bool) -> None:
+    slice_ = replace(let_go(), look_at=NOW)
+    world = a_pinned_world(slice_, GEMMA)
+    world.store.put(a_jobset(state=WorkloadState.COMPLETED))
+    if stood:
+        stands(world, slice_)
+    waits(world, GEMMA)
+    assert (creates(world), world.records[GEMMA.maker].maker == slice_.maker) == (not stood, stood)
+
+
+def test_a_slice_that_is_being_made_in_steps_is_taken_over() -> None:
+    """Each step may have ended since it was looked at, so that it is looked at again."""
+    pools = self_managed().pools
+    slice_ = replace(let_go(some_hosts(usable=0, joined=0)), pinned_settings=pools)
+    slice_ = slice_.with_current(seen=was_seen(Creating()))
+    world = a_pinned_world(slice_, GEMMA)
+    world.store.put(a_jobset(state=WorkloadState.COMPLETED))
+    stands(world, slice_)
+    waits(world, GEMMA)
+    assert not creates(world)
+    assert world.records[GEMMA.maker].maker == slice_.maker
 
 
 def test_pods_of_an_ended_job_that_stay_keep_the_next_claim_for_ten_minutes() -> None:
