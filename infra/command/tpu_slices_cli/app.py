@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "configure": ("configuring", "Check and write the settings of clusters."),
     "doctor": ("doctor", "Check every part by one round trip, and say what is wrong."),
     "retire": ("retiring", "Release all slices of a cluster, create none any more, and forget it."),
+    "gangs": ("inside.gangs", "Let pods of gangs go that wait for the provisioner."),
     "adopt": ("adopt.command", "Adopt what TPU Provisioner or TPU operator made."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import click
 import yaml
@@ -17,18 +15,16 @@ from rich.text import Text
 
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices_cli.inside.kubectl import Json, Refused, items
 from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.words import span
 
 GROUP = "tpu-provisioner.cloud.google.com"
 OLD = timedelta(minutes=3)
 """Without a confirmation for longer than that the relay, or the functions, are not heard."""
-_SECONDS = 60
 _TITLES = ("NAMESPACE", "JOB", "SLICE", "PHASE", "HOSTS", "REASON", "USD/H", "SINCE")
 _WIDE = ("POOL", "SPEC")
 _DENIED = ("PERMISSION_DENIED", "403", "credentials were not found", "Reauthentication", "401")
-
-Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,20 +133,11 @@ def _document(each: Json) -> Json:
 
 def _objects(resource: str, asked: Asked, *arguments: str) -> Iterator[Json]:
     """Yield the objects of a kind, as kubectl reads them; Permanent with what can be done if it cannot."""
-    context = ("--context", asked.context) if asked.context else ()
-    command = ["kubectl", *context, "get", resource, *arguments, "--output", "json"]
     try:
-        said = subprocess.run(  # noqa: S603 - no shell, and what the user says is an argument
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False
-        )
-    except FileNotFoundError as missing:
-        raise Permanent("kubectl is not there: `--from-cluster` reads the cluster by it. Install kubectl") from missing
-    except subprocess.TimeoutExpired as late:
-        raise Temporary(f"kubectl did not answer within {_SECONDS} s: {' '.join(command)}") from late
-    if said.returncode:
-        raise Permanent(_why(said.stderr, resource, asked))
-    for each in json.loads(said.stdout)["items"]:
-        yield {**each, "status": each.get("status") or {}}
+        for each in items(asked.context, resource, *arguments):
+            yield {**each, "status": each.get("status") or {}}
+    except Refused as refused:
+        raise Permanent(_why(str(refused), resource, asked)) from refused
 
 
 def _why(error: str, resource: str, asked: Asked) -> str:

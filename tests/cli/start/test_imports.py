@@ -41,8 +41,8 @@ def test_help_imports_no_command_and_little_else() -> None:
     [
         ("plan", 123),
         ("list", 91),
-        ("explain", 149),
-        ("timeline", 94),
+        ("explain", 151),
+        ("timeline", 96),
         ("simulate", 30),
         ("hold", 87),
         ("doctor", 97),
