@@ -5,10 +5,11 @@ and the errors that Compute Engine would return, each citing the fact it is base
 answered with 501.
 
     paths, errors       names and links, and errors in Compute's JSON
-    state               the state of the control plane, immutable
+    state, reserved     the state of the control plane, immutable
     routes              from HTTP to Google's request messages: what does not fit them is refused
     refusals            every refusal: one row of a table, a pure function of request and state
     lifecycle, groups   what an accepted request starts, and how it progresses over time
+    reservations        reservations with their blocks, and future ones
     supply, faults      whether there are VMs: reservations, stockouts, quotas; injected faults
     messages, guests    state as Google's messages; guest attributes
     reading, filters    gets and lists: filter expressions, pages

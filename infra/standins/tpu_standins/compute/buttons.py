@@ -12,24 +12,18 @@ POST /faults      {"kind": "stockout", "names": "tpu-.*", "zone": null}. Kinds:
                   slow: the next operation takes "seconds" longer
                   fails: the next operation ends with an error of "code" and "message"
 DELETE /faults    clear all faults, or with {"names": ".*"} those with that pattern
-POST /reservations {"project": P, "zone": Z, "name": N, "machine_type": T, "count": 4}: create or resize a reservation
-DELETE /reservations {"project": P, "zone": Z, "name": N}: delete it
+POST /reservations, /bookings: reservations and future reservations, see `reservations.buttons`
 POST /instances/... kill, preempt, silence, heal: see `vm_buttons`
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
-from google.cloud.compute_v1 import types as gce
-
 from tpu_standins.cloud.buttons import fault_buttons, pressed, read_fault
-from tpu_standins.cloud.timed import Moment
 from tpu_standins.compute.control_plane import ControlPlane
 from tpu_standins.compute.faults import SHORTAGES
-from tpu_standins.compute.paths import Resource
-from tpu_standins.compute.state import Fault, Kind, State
-from tpu_standins.compute.supply import consumed
+from tpu_standins.compute.reservations.buttons import RESERVATION_BUTTONS, ReservationButton, shown
+from tpu_standins.compute.state import Fault, Kind
 from tpu_standins.compute.vm_buttons import VM_BUTTONS, Body, VmButton
 
 Reply = dict[str, Any]
@@ -88,18 +82,7 @@ def _policies(plane: ControlPlane, _: Body) -> Reply:
 
 
 def _reservations(plane: ControlPlane, _: Body) -> Reply:
-    state, _now = plane.look()
-    return {
-        "reservations": [
-            {
-                "path": str(path),
-                "machine_type": each.specific_reservation.instance_properties.machine_type,
-                "count": each.specific_reservation.count,
-                "in_use": consumed(state, path),
-            }
-            for path, each in state.reservations.items()
-        ]
-    }
+    return shown(plane.look()[0])
 
 
 def _operations(plane: ControlPlane, _: Body) -> Reply:
@@ -129,30 +112,12 @@ def _fault(body: Body) -> tuple[Fault, float | None]:
     return Fault(**read | {"hosts": int(body.get("hosts", 0))}), lasts
 
 
-def _reserve(plane: ControlPlane, body: Body) -> Reply:
-    path, count = _reservation(body), int(body["count"])
-    machine = str(body["machine_type"])
-    specific = gce.AllocationSpecificSKUReservation(
-        count=count,
-        instance_properties=gce.AllocationSpecificSKUAllocationReservedInstanceProperties(machine_type=machine),
-    )
-    made = gce.Reservation(name=path.name, specific_reservation=specific, specific_reservation_required=True)
-    plane.change(lambda state, _: replace(state, reservations={**state.reservations, path: made}))
-    return _reservations(plane, {})
+def _on_reservations(press: ReservationButton) -> Button:
+    def button(plane: ControlPlane, body: Body) -> Reply:
+        plane.change(lambda state, moment: press(state, body, moment.now))
+        return _reservations(plane, {})
 
-
-def _release(plane: ControlPlane, body: Body) -> Reply:
-    path = _reservation(body)
-
-    def release(state: State, _: Moment) -> State:
-        return replace(state, reservations={key: each for key, each in state.reservations.items() if key != path})
-
-    plane.change(release)
-    return _reservations(plane, {})
-
-
-def _reservation(body: Body) -> Resource:
-    return Resource(str(body["project"]), f"zones/{body['zone']}", "reservations", str(body["name"]))
+    return button
 
 
 def _on_vms(press: VmButton) -> Button:
@@ -171,8 +136,7 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("GET", "/reservations"): _reservations,
     ("GET", "/operations"): _operations,
     **fault_buttons(Kind, _fault),
-    ("POST", "/reservations"): _reserve,
-    ("DELETE", "/reservations"): _release,
+    **{path: _on_reservations(change) for path, change in RESERVATION_BUTTONS.items()},
     **{("POST", path): _on_vms(change) for path, change in VM_BUTTONS.items()},
 }
 

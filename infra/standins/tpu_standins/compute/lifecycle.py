@@ -10,6 +10,7 @@ from tpu_standins.compute import faults, groups
 from tpu_standins.compute.paths import Resource, operation_name
 from tpu_standins.compute.refusals.groups import misfit, policy_path, template
 from tpu_standins.compute.refusals.rules import Ask
+from tpu_standins.compute.reservations import times
 from tpu_standins.compute.state import Fault, Group, Kind, Operation, Policy, State, Template
 
 
@@ -109,7 +110,8 @@ def patch_group(ask: Ask, start: Start) -> tuple[State, Operation]:
 
 def advance(state: State, now: float) -> tuple[State, tuple[Operation, ...]]:
     """Return the state at `now`, and the operations that ended on the way."""
-    state = groups.pass_time(replace(state, faults=lasting(state.faults, now)), now)
+    state = times.pass_time(replace(state, faults=lasting(state.faults, now)), now)
+    state = groups.pass_time(state, now)
     ended: list[Operation] = []
     for operation in tuple(state.operations.values()):
         if operation.ended is not None or now < operation.due or _waits(state, operation):
@@ -165,6 +167,7 @@ def next_change(state: State, now: float) -> float:
 def _milestones(state: State) -> Iterator[float]:
     yield from _of_operations(state.operations.values())
     yield from groups.milestones(state)
+    yield from times.milestones(state)
     yield from (fault.until for fault in state.faults if fault.until is not None)
 
 

@@ -10,7 +10,6 @@ from google.cloud.compute_v1 import types as gce
 from tpu_standins.compute.errors import Trouble
 from tpu_standins.compute.paths import Resource, link, number, scope_path, timestamp
 from tpu_standins.compute.state import Action, Group, Instance, Operation, Policy, Record, State, Template, Vm
-from tpu_standins.compute.supply import consumed
 
 _DONE = gce.Operation.Status.DONE
 _RUNNING = gce.Operation.Status.RUNNING
@@ -215,18 +214,6 @@ def address(path: Resource) -> str:
     """Return a private address, which depends on the name alone; two VMs may have the same."""
     digits = number(str(path))
     return f"10.{128 + digits % 64}.{digits // 64 % 256}.{1 + digits // 16_384 % 254}"
-
-
-def reservation_message(state: State, path: Resource, found: gce.Reservation) -> gce.Reservation:
-    message = gce.Reservation(found)
-    message.kind = "compute#reservation"
-    message.id = number(str(path))
-    message.zone = link(scope_path(path.project, path.scope))
-    message.self_link = path.link
-    message.status = message.status or "READY"
-    message.specific_reservation.in_use_count = consumed(state, path)
-    message.specific_reservation.assured_count = message.specific_reservation.count
-    return message
 
 
 def operation_message(state: State, operation: Operation, now: float) -> gce.Operation:

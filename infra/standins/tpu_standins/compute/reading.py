@@ -17,10 +17,10 @@ from tpu_standins.compute.messages import (
     operation_message,
     policy_message,
     record_message,
-    reservation_message,
     template_message,
 )
 from tpu_standins.compute.paths import link
+from tpu_standins.compute.reservations import reading as reserved
 from tpu_standins.compute.routes import Call
 from tpu_standins.compute.state import State
 
@@ -197,9 +197,18 @@ def _guest_attributes(state: State, call: Call, _: float) -> Any:
     )
 
 
-def _reservation(state: State, call: Call, _: float) -> Any:
-    found = state.reservations.get(call.target)
-    return reservation_message(state, call.target, found) if found else not_found(str(call.target))
+def _below(listed: Callable[[State, Call], list[Any] | Refusal], answer: type[proto.Message], kind: str) -> Read:
+    """Return the reading of a list below a resource, which is not there if that is not."""
+
+    def read(state: State, call: Call, _: float) -> Any:
+        found = listed(state, call)
+        chosen = found if isinstance(found, Refusal) else _page(call.message, [("", each) for each in found])
+        if isinstance(chosen, Refusal):
+            return chosen
+        items, token = chosen
+        return answer(kind=kind, items=[message for _, message in items], next_page_token=token)
+
+    return read
 
 
 _OPERATIONS = ("zoneOperations", "regionOperations", "globalOperations")
@@ -225,7 +234,20 @@ READS: Mapping[str, Read] = {
     "instances.get": _instance,
     "instances.list": _list(_vms, gce.InstanceList, "compute#instanceList"),
     "instances.getGuestAttributes": _guest_attributes,
-    "reservations.get": _reservation,
+    "reservations.get": _get(reserved.reservations),
+    "reservations.list": _list(reserved.reservations, gce.ReservationList, "compute#reservationList"),
+    "reservationBlocks.get": reserved.block,
+    "reservationBlocks.list": _below(
+        reserved.blocks, gce.ReservationBlocksListResponse, "compute#reservationBlocksListResponse"
+    ),
+    "reservationSubBlocks.get": reserved.sub_block,
+    "reservationSubBlocks.list": _below(
+        reserved.sub_blocks, gce.ReservationSubBlocksListResponse, "compute#reservationSubBlocksListResponse"
+    ),
+    "futureReservations.get": _get(reserved.bookings),
+    "futureReservations.list": _list(
+        reserved.bookings, gce.FutureReservationsListResponse, "compute#futureReservationsListResponse"
+    ),
     **{f"{service}.get": _get(_operations) for service in _OPERATIONS},
     **{f"{service}.list": _list(_operations, gce.OperationList, "compute#operationList") for service in _OPERATIONS},
     "globalOperations.aggregatedList": _aggregated(

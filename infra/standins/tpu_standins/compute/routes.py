@@ -25,6 +25,9 @@ _POLICY = "projects/{project}/regions/{region}/resourcePolicies"
 _TEMPLATE = "projects/{project}/global/instanceTemplates"
 _REGIONAL = "projects/{project}/regions/{region}/instanceTemplates"
 _GROUP = "projects/{project}/zones/{zone}/instanceGroupManagers"
+_RESERVATION = "projects/{project}/zones/{zone}/reservations"
+_SUB_BLOCK = "projects/{project}/zones/{zone}/{parent_name=reservations/*/reservationBlocks/*}/reservationSubBlocks"
+_BOOKING = "projects/{project}/zones/{zone}/futureReservations"
 _INSTANCE = "projects/{project}/zones/{zone}/instances/{instance}"
 
 
@@ -40,7 +43,7 @@ class Route:
 
     @property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", self.path))
+        return re.compile(re.sub(r"{(\w+)(?:=([^}]+))?}", _segments, self.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,11 @@ class Call:
     @property
     def request_id(self) -> str:
         return str(getattr(self.message, "request_id", ""))
+
+
+def _segments(found: re.Match[str]) -> str:
+    """Return the pattern of a variable of a path: one segment, or what its own template says."""
+    return f"(?P<{found[1]}>{(found[2] or '*').replace('*', '[^/]+')})"
 
 
 def _of_group(verb: str, request: type[proto.Message], body: str = "") -> Route:
@@ -153,12 +161,26 @@ ROUTES = (
     Route(
         "instances.getGuestAttributes", "GET", f"{_INSTANCE}/getGuestAttributes", gce.GetGuestAttributesInstanceRequest
     ),
+    Route("reservations.get", "GET", f"{_RESERVATION}/{{reservation}}", gce.GetReservationRequest),
+    Route("reservations.list", "GET", _RESERVATION, gce.ListReservationsRequest),
     Route(
-        "reservations.get",
+        "reservationBlocks.get",
         "GET",
-        "projects/{project}/zones/{zone}/reservations/{reservation}",
-        gce.GetReservationRequest,
+        f"{_RESERVATION}/{{reservation}}/reservationBlocks/{{reservation_block}}",
+        gce.GetReservationBlockRequest,
     ),
+    Route(
+        "reservationBlocks.list",
+        "GET",
+        f"{_RESERVATION}/{{reservation}}/reservationBlocks",
+        gce.ListReservationBlocksRequest,
+    ),
+    Route(
+        "reservationSubBlocks.get", "GET", f"{_SUB_BLOCK}/{{reservation_sub_block}}", gce.GetReservationSubBlockRequest
+    ),
+    Route("reservationSubBlocks.list", "GET", _SUB_BLOCK, gce.ListReservationSubBlocksRequest),
+    Route("futureReservations.get", "GET", f"{_BOOKING}/{{future_reservation}}", gce.GetFutureReservationRequest),
+    Route("futureReservations.list", "GET", _BOOKING, gce.ListFutureReservationsRequest),
     *_operations("zoneOperations", "zones/{zone}", gce.GetZoneOperationRequest, gce.ListZoneOperationsRequest),
     *_operations(
         "regionOperations", "regions/{region}", gce.GetRegionOperationRequest, gce.ListRegionOperationsRequest

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from tpu_standins.cloud.faults import worn
 from tpu_standins.compute.errors import Trouble
 from tpu_standins.compute.faults import SHORTAGES, SUPPLY, find, put, shortage
-from tpu_standins.compute.paths import Resource
+from tpu_standins.compute.reservations.supply import left, reservation_path
 from tpu_standins.compute.state import Group, State, Template
 
 
@@ -46,30 +46,10 @@ def _reserved(state: State, group: Group, template: Template) -> tuple[int, Trou
     found = state.reservations.get(path)
     if found is None:
         return 0, _condition(f"Specified reservations [{path.name}] do not exist.")
-    specific = found.specific_reservation
-    if specific.instance_properties.machine_type != template.machine_type:
+    if found.machine_type != template.machine_type:
         return 0, _condition(f"No available resources in specified reservations '{path.name}'")
     why = f"Specified reservation '{path.name}' does not have available resources for the request."
-    return max(0, specific.count - consumed(state, path)), _condition(why)
-
-
-def consumed(state: State, reservation: Resource) -> int:
-    """Return how many VMs run from a reservation."""
-    groups = {
-        path
-        for path, group in state.groups.items()
-        if (name := state.templates[group.template].reservation) and reservation_path(path, name) == reservation
-    }
-    return sum(1 for each in state.instances.values() if each.group in groups and each.vm is not None)
-
-
-def reservation_path(group: Resource, name: str) -> Resource:
-    """Return the path of a reservation: of a project's own, or shared by another one [py-gce ReservationAffinity]."""
-    if name.startswith("projects/"):
-        _, project, _, name = name.split("/")[:4]
-    else:
-        project = group.project
-    return Resource(project, group.scope, "reservations", name)
+    return left(state, found), _condition(why)
 
 
 def _condition(message: str) -> Trouble:
