@@ -302,6 +302,7 @@ def a_slot(number: int = 0, **changes: Any) -> Slot:
         "attempt": 1,
         "capacity_pool": capacity_pool_of(a_spec()),
         "taken_at": NOW,
+        "hosts": 4,
     }
     return Slot(**{**fields, **changes})
 

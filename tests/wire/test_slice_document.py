@@ -26,7 +26,7 @@ SIBLING_POD = {
     "job_index": 1,
     "pod_uid": "pod-llama-1",
 }
-SHORTAGE = {"at": NOW, "reason": "Stockout", "what": "such hosts", "again_at": None}
+SHORTAGE = {"at": NOW, "reason": "Stockout", "what": "such hosts", "again_at": None, "hosts": 1}
 SPEC = {
     "accelerator": "tpu-v6e-slice",
     "topology": "4x4",
@@ -98,6 +98,7 @@ A_SLICE = {
         "failures": 0,
         "retry_at": None,
         "blocked_settings_version": None,
+        "stocked": [],
         "tried": 2,
     },
     "cluster": "demo",

@@ -101,6 +101,9 @@ _CONDITIONS: Mapping[str, FailureKind] = MappingProxyType(
 )
 """By google.container.v1 StatusCondition.Code."""
 
+_ZONES = re.compile(r"trying your request in the ([a-z0-9, -]+) zone")
+"""Where Compute Engine says that it has stock: kubernetes/k8s.io#9834."""
+
 _WARNINGS = frozenset({"SET_BY_OPERATOR", "CA_EXPIRING", "NODE_SERVICE_ACCOUNT_MISSING_PERMISSIONS"})
 """Codes that a condition of a pool that works may have as well: alone, they are no sign of a failure."""
 
@@ -149,7 +152,7 @@ def refusal(error: google.GoogleAPIError) -> Failure | Temporary:
         return Temporary(shortened(f"{type(error).__name__}: {text}"))
     if kind is FailureKind.NAME_TAKEN:
         return Failure(kind, shortened(text))
-    return Failure(by_words(text) or kind, shortened(text))
+    return Failure(by_words(text) or kind, shortened(text), zones_in(text))
 
 
 def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -> Failure:
@@ -161,7 +164,7 @@ def failure(code: int, texts: Sequence[str], conditions: Collection[str] = ()) -
     given = [text for text in texts if text] or ["GKE gives no reason."]
     by_condition = next((_CONDITIONS[name] for name in conditions if name in _CONDITIONS), None)
     kind = by_words(" ".join(given)) or by_condition or _STATUS_CODES.get(code, FailureKind.UNKNOWN)
-    return Failure(FailureKind.UNKNOWN if code == _CANCELLED else kind, shortened(given[0]))
+    return Failure(FailureKind.UNKNOWN if code == _CANCELLED else kind, shortened(given[0]), zones_in(" ".join(given)))
 
 
 def fails(condition: str, code: int, message: str) -> bool:
@@ -178,6 +181,17 @@ def shortened(text: str) -> str:
     if len(line) <= _LONGEST:
         return line
     return f"{line[:_BEGINNING]} … {line[_BEGINNING + 3 - _LONGEST :]}"
+
+
+def zones_in(text: str) -> tuple[str, ...]:
+    """Return the zones in which there is stock, if one of Google's texts names them."""
+    found = _ZONES.search(text)
+    return listed(found[1]) if found is not None else ()
+
+
+def listed(zones: str) -> tuple[str, ...]:
+    """Return the names in a list of zones."""
+    return tuple(zone for each in zones.split(",") if (zone := each.strip()))
 
 
 def _text_of(error: google.GoogleAPIError) -> str:

@@ -16,11 +16,13 @@ from tpu_slices.domain.reconciling.limiter import (
     RAN_OUT,
     admit,
     candidate_of,
+    differ,
+    fewest_held,
     forgetting,
     free_numbers,
+    is_short,
     last_served,
     learned,
-    may_start,
     raised,
     runs_out,
     shortage_of,
@@ -78,7 +80,7 @@ class Taking:
         others.update({slot.number: slot for slot in new})
         if awaited.attempt in self.numbers or not admit([candidate], [*others.values()], limiter, now, limits):
             pool = candidate.capacity_pool
-            self.shortage = None if pool is None else shortage_of(pool, limiter, now)
+            self.shortage = shortage_of(pool, limiter, now) if pool and is_short(candidate, limiter, now) else None
             return False
         free = free_numbers([*others.values()], limiter, now, limits)
         number = own.value.number if own else _one_of(free, after.id, now)
@@ -234,7 +236,7 @@ def change_limiter(
             deps.store.commit(Change(stored, after))
         except StaleRecord:
             return None
-        _tell_waiting(before.shortages.keys() ^ after.shortages.keys(), settings.cluster, deps)
+        _tell_waiting(differ(before, after), settings.cluster, deps)
     return after
 
 
@@ -323,10 +325,11 @@ def _turn(
         return None
     waiting = [*deps.store.deletions_awaiting_slot(cluster, free + more)]
     if len(waiting) < free + more:
-        able = {pool: may_start(pool, running, limiter, now, limits) for pool in limiter.shortages}
-        walk, taken = _Walk(cluster, free + more, able, now, deps), [slot.value for slot in read.taken]
-        for between, short in ((FIRST_QUEUES, False), (SHORT_QUEUES, True)):
-            waiting += walk.creations(between, last_served(taken, limiter, now, short=short))
+        held = {pool: fewest_held(pool, running, limiter, now, limits) for pool in limiter.shortages}
+        short = {pool: fewest for pool, fewest in held.items() if fewest is not None}
+        walk, taken = _Walk(cluster, free + more, short, now, deps), [slot.value for slot in read.taken]
+        for between, of_short in ((FIRST_QUEUES, False), (SHORT_QUEUES, True)):
+            waiting += walk.creations(between, last_served(taken, limiter, now, short=of_short))
         _tell(walk.unaware, cluster, deps)
     return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now)
 
@@ -342,8 +345,8 @@ class _Walk:
 
     cluster: ClusterId
     most: int
-    able: Mapping[CapacityPool, bool]
-    """Whether something may start in a capacity pool that is short."""
+    held: Mapping[CapacityPool, int]
+    """By capacity pool the fewest hosts for which nothing may start; left out: anything may."""
     now: datetime
     deps: ReconcileDeps
     unaware: list[SliceRecord] = field(default_factory=list)
@@ -370,7 +373,7 @@ class _Walk:
         able = self._sorted_out(waiting)
         if len(able) == len(waiting):
             return able
-        short = sorted(pool for pool, may in self.able.items() if not may)
+        short = sorted(self.held)
         after = start = ("", *short)[zlib.crc32(f"{queue} {self.now}".encode()) % (len(short) + 1)]
         for _ in range(MOST_POOLS):
             page = self.deps.store.creations_in_queue(self.cluster, queue, after, max(self.most, AT_ONCE))
@@ -383,8 +386,9 @@ class _Walk:
     def _sorted_out(self, waiting: Iterable[Stored[SliceRecord]]) -> list[Stored[SliceRecord]]:
         able = []
         for each in waiting:
-            pool, awaited = slot_pool(each.value), each.value.slot_awaited
-            if pool is None or self.able.get(pool, True):
+            pool, spec, awaited = slot_pool(each.value), each.value.spec, each.value.slot_awaited
+            held = self.held.get(pool) if pool is not None else None
+            if held is None or (spec is not None and spec.hosts < held):
                 able.append(each)
             elif awaited is not None and awaited.shortage is None:
                 self.unaware.append(each.value)

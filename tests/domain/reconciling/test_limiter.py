@@ -58,12 +58,13 @@ def a_candidate(number: int = 0, **changes: Any) -> Candidate:
         "attempt": 1,
         "capacity_pool": POOLS[0],
         "since": NOW,
+        "hosts": 4,
     }
     return Candidate(**{**fields, **changes})
 
 
 def a_deletion(number: int = 0, **changes: Any) -> Candidate:
-    return a_candidate(number, **{"operation": PoolOperation.DELETE, "capacity_pool": None, **changes})
+    return a_candidate(number, **{"operation": PoolOperation.DELETE, "capacity_pool": None, "hosts": 0, **changes})
 
 
 creations = st.builds(
@@ -197,7 +198,7 @@ def test_what_its_capacity_pool_cannot_provide_begins_a_shortage_and_a_reservati
     failed = CREATES.transitioned(NOW, reason, "none left").with_claim(retry_at=NOW + 2 * MINUTE)
     seen = Observed(Absent())
     assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {
-        OURS: a_shortage(reason=reason, what="tpu-v6e-slice 4x4", again_at=again_at)
+        OURS: a_shortage(reason=reason, what="tpu-v6e-slice 4x4", again_at=again_at, hosts=4)
     }
     assert learned(a_limiter(), failed, failed, seen, NOW).shortages == {}
 

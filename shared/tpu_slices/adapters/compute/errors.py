@@ -86,15 +86,23 @@ def failure(errors: Error) -> Failure:
 
 def worst(errors: Iterable[Errors]) -> Failure | None:
     """Return the failure of several errors: the first that does not pass by itself, else the first; None: no errors."""
-    found: Sequence[Failure] = [_failure(each.code, each.message) for each in errors]
+    found: Sequence[Failure] = [_failure(each) for each in errors]
     return next((each for each in found if each.kind not in PASSING), found[0] if found else None)
 
 
-def _failure(code: str, message: str) -> Failure:
+def _failure(error: Errors) -> Failure:
+    code, message = error.code, error.message
     text = f"{code}: {message}" if code and message else code or message
     by_code = _by(_CODES, code) or cloud_errors.by_words(code) or _by(_GENERAL, code)
     kind = cloud_errors.by_words(message) or by_code or FailureKind.UNKNOWN
-    return Failure(kind, cloud_errors.shortened(text or "Compute Engine gives no reason."))
+    told = cloud_errors.shortened(text or "Compute Engine gives no reason.")
+    return Failure(kind, told, _zones(error) or cloud_errors.zones_in(message))
+
+
+def _zones(error: Errors) -> tuple[str, ...]:
+    """Return the zones that the details of a stockout name (kubernetes/k8s.io#9834)."""
+    given = (each.error_info.metadatas.get("zonesAvailable", "") for each in error.error_details)
+    return next((cloud_errors.listed(zones) for zones in given if zones), ())
 
 
 def _reason(error: google.GoogleAPICallError) -> str:

@@ -33,6 +33,8 @@ class Failure:
     kind: FailureKind
     message: str
     """The vendor's error message, shortened."""
+    zones: tuple[str, ...] = ()
+    """Where it says that there is stock instead."""
 
 
 class Cause(StrEnum):

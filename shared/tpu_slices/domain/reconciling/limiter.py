@@ -56,6 +56,7 @@ def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
         attempt=awaited.attempt,
         capacity_pool=_capacity_pool(record, awaited.operation),
         since=awaited.since,
+        hosts=record.spec.hosts if record.spec and awaited.operation is PoolOperation.CREATE else 0,
     )
 
 
@@ -90,23 +91,32 @@ def admit(
     """Return the candidates that may start, first come first, up to the number of free slots.
 
     Deletions come before creations. Creations go round the namespaces: that one comes first whose namespace holds the
-    fewest slots, then who waits longest. A capacity pool with a recent stockout gets one probe at a time, a reservation
-    none before it is due, and all such pools together at most half of the slots.
+    fewest slots, then who waits longest; where capacity ran out for so many hosts, of one namespace who needs the
+    fewest. A capacity pool with a recent stockout gets one probe at a time, a reservation none before it is due, and
+    all such pools together at most half of the slots. Who needs fewer hosts than were refused probes nothing.
     """
     left = sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id))
     slots = list(running)
     admitted: list[Candidate] = []
     for number in free_numbers(running, limiter, now, limits):
-        able = [each for each in left if may_start(each.capacity_pool, slots, limiter, now, limits)]
+        able = [each for each in left if may_start(each, slots, limiter, now, limits)]
         if not able:
             break
         held = Counter(slot.namespace for slot in slots)
         first = next((each for each in able if each.operation is PoolOperation.DELETE), None)
-        first = first or min(able, key=lambda candidate: held[candidate.namespace])
+        first = first or _smallest(min(able, key=lambda candidate: held[candidate.namespace]), able, limiter, now)
         left.remove(first)
         admitted.append(first)
         slots.append(Slot.of(first, number, limiter.cluster, now))
     return tuple(admitted)
+
+
+def _smallest(first: Candidate, able: Iterable[Candidate], limiter: ConcurrencyLimiter, now: datetime) -> Candidate:
+    """Return who tries for the namespace of the first in its capacity pool: if that is short, who needs the fewest."""
+    if not is_short(first, limiter, now):
+        return first
+    alike = (each for each in able if (each.namespace, each.capacity_pool) == (first.namespace, first.capacity_pool))
+    return min(alike, key=lambda each: each.hosts)
 
 
 def is_used(slot: Slot, operations: Iterable[OperationSeen]) -> bool:
@@ -139,21 +149,36 @@ def _ends(slot: Slot, pool: PoolName, operations: Iterable[OperationSeen]) -> li
 
 
 def may_start(
-    capacity_pool: CapacityPool | None,
-    running: Sequence[Slot],
+    candidate: Candidate, running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
+) -> bool:
+    """Return whether an operation may start, if a slot is free."""
+    pool = candidate.capacity_pool
+    fewest = None if pool is None else fewest_held(pool, running, limiter, now, limits)
+    return fewest is None or candidate.hosts < fewest
+
+
+def fewest_held(
+    capacity_pool: CapacityPool,
+    running: Iterable[Slot],
     limiter: ConcurrencyLimiter,
     now: datetime,
     limits: Limits,
-) -> bool:
-    """Return whether an operation in a capacity pool may start, if a slot is free."""
-    shortage = None if capacity_pool is None else shortage_of(capacity_pool, limiter, now)
+) -> int | None:
+    """Return the fewest hosts for which no creation in a capacity pool may start now; None: any may."""
+    shortage = shortage_of(capacity_pool, limiter, now)
     if shortage is None:
-        return True
-    if shortage.again_at is not None and now < shortage.again_at:
-        return False
-    pools = [slot.capacity_pool for slot in running if slot.capacity_pool is not None]
-    probes = sum(shortage_of(taken, limiter, now) is not None for taken in pools)
-    return capacity_pool not in pools and probes < max(1, _limit(limiter, limits) // 2)
+        return None
+    probes = [slot.capacity_pool for slot in running if is_short(slot, limiter, now)]
+    due = shortage.again_at is None or now >= shortage.again_at
+    may = due and capacity_pool not in probes and len(probes) < max(1, _limit(limiter, limits) // 2)
+    return None if may else shortage.hosts
+
+
+def is_short(operation: Candidate | Slot, limiter: ConcurrencyLimiter, now: datetime) -> bool:
+    """Return whether an operation needs as many hosts as its capacity pool lately refused, or more."""
+    pool = operation.capacity_pool
+    shortage = None if pool is None else shortage_of(pool, limiter, now)
+    return shortage is not None and operation.hosts >= shortage.hosts
 
 
 def last_served(running: Iterable[Slot], limiter: ConcurrencyLimiter, now: datetime, *, short: bool) -> str:
@@ -161,11 +186,7 @@ def last_served(running: Iterable[Slot], limiter: ConcurrencyLimiter, now: datet
 
     Empty: none that still has it.
     """
-    of_kind = [
-        slot
-        for slot in running
-        if slot.capacity_pool is not None and (shortage_of(slot.capacity_pool, limiter, now) is not None) is short
-    ]
+    of_kind = [slot for slot in running if slot.capacity_pool is not None and is_short(slot, limiter, now) is short]
     last = max(of_kind, key=lambda slot: (slot.taken_at, slot.number), default=None)
     return last.namespace if last is not None else ""
 
@@ -214,6 +235,13 @@ def forgetting(limiter: ConcurrencyLimiter, now: datetime) -> ConcurrencyLimiter
     return limiter if len(kept) == len(limiter.shortages) else replace(limiter, shortages=kept)
 
 
+def differ(before: ConcurrencyLimiter, after: ConcurrencyLimiter) -> set[CapacityPool]:
+    """Return the capacity pools that are short now or no longer, or for fewer hosts."""
+    pools = before.shortages.keys() | after.shortages.keys()
+    held = [{pool: each.hosts for pool, each in limiter.shortages.items()} for limiter in (before, after)]
+    return {pool for pool in pools if held[0].get(pool) != held[1].get(pool)}
+
+
 def runs_out(before: SliceRecord, after: SliceRecord) -> bool:
     """Return whether a step of a slice shows that its capacity pool cannot provide hosts."""
     return after.reason in RAN_OUT and after.transition_count > before.transition_count
@@ -227,18 +255,28 @@ def learned(
         return limiter
     capacity_pool = capacity_pool_of(after.spec)
     if runs_out(before, after):
+        before_it = shortage_of(capacity_pool, limiter, now)
         shortage = Shortage(
             at=now,
             reason=after.reason,
             what=f"{after.spec.accelerator} {after.spec.topology}",
             again_at=after.claim.retry_at if after.reason in _OF_RESERVATIONS else None,
+            hosts=min(after.spec.hosts, before_it.hosts if before_it is not None else after.spec.hosts),
         )
-        return ran_out(limiter, capacity_pool, shortage)
+        return _with_stock(ran_out(limiter, capacity_pool, shortage), after)
     freed = before.current.slot is not None and after.current.slot is None
     if freed and not before.goes and isinstance(seen.pool, Running | Busy) and capacity_pool in limiter.shortages:
         left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}
         return replace(limiter, shortages=left)
     return limiter
+
+
+def _with_stock(limiter: ConcurrencyLimiter, after: SliceRecord) -> ConcurrencyLimiter:
+    """Return the limiter without shortages of such hosts in the zones where the vendor says that it has them."""
+    spec, zones = after.spec, after.claim.stocked
+    stocked = {capacity_pool_of(replace(spec, zone=zone)) for zone in zones} if spec is not None else set()
+    kept = {pool: each for pool, each in limiter.shortages.items() if pool not in stocked}
+    return replace(limiter, shortages=kept) if stocked else limiter
 
 
 def _limit(limiter: ConcurrencyLimiter, limits: Limits) -> int:

@@ -71,7 +71,7 @@ def failure(record: SliceRecord, why: Failure, now: datetime, settings: ClusterS
     setbacks = record.claim.setbacks
     if why.kind not in IN_THE_WAY:
         setbacks = {**setbacks, reason: setbacks.get(reason, 0) + 1}
-    claim: dict[str, Any] = {"failures": failures, "setbacks": setbacks, "retry_at": None}
+    claim: dict[str, Any] = {"failures": failures, "setbacks": setbacks, "retry_at": None, "stocked": why.zones}
     if reason.phase is Phase.WAITING:
         claim["retry_at"] = now + settings.limits.backoff[why.kind].after(failures)
         so_far = failed_so_far(record.with_claim(setbacks=setbacks), now)

@@ -24,6 +24,8 @@ class Shortage:
     """The accelerator and topology of the slice that did not get them."""
     again_at: datetime | None = None
     """Before this nobody tries again; None: one may at once. A reservation answers at once, whoever asks."""
+    hosts: int = 1
+    """The fewest that were refused: of fewer nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

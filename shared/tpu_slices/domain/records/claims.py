@@ -62,6 +62,8 @@ class Claim:
     retry_at: datetime | None = None
     blocked_settings_version: str | None = None
     """The version of the settings under which it was blocked: it is retried under any other."""
+    stocked: tuple[str, ...] = ()
+    """The zones in which the vendor said that there is stock, when it last refused a slice of it."""
 
     def rejection_at(self, generation: int) -> Rejection | None:
         """Return why it is not tried again at this generation of its workload; None: it may be."""

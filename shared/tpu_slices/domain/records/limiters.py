@@ -24,6 +24,8 @@ class Candidate:
     attempt: int
     capacity_pool: CapacityPool | None
     since: datetime
+    hosts: int = 0
+    """Of a creation: that many are needed."""
 
     @property
     def id(self) -> SliceId:
@@ -47,6 +49,8 @@ class Slot:
     capacity_pool: CapacityPool | None
     """None: a deletion, which needs no capacity."""
     taken_at: datetime
+    hosts: int = 0
+    """Of a creation: that many are being made."""
 
     @property
     def id(self) -> SliceId:
@@ -65,6 +69,7 @@ class Slot:
             attempt=candidate.attempt,
             capacity_pool=candidate.capacity_pool,
             taken_at=now,
+            hosts=candidate.hosts,
         )
 
 
