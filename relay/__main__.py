@@ -42,6 +42,7 @@ from relay.node_groups.keeper import NodeGroupKeeper
 from relay.node_groups.labeler import NodeLabeler
 from relay.node_patcher import NodePatcher
 from relay.notices.gangs import GangsTold
+from relay.notices.gating import GatingCheck
 from relay.notices.held_back import HeldBackTold
 from relay.notices.legacy_provisioner import TPU_OPERATOR, TPU_PROVISIONER, LegacyProvisionerCheck
 from relay.notices.pinning import PinningCheck
@@ -78,10 +79,10 @@ class Process:
         send = partial(publish, connect_publisher(once), settings.topic, patience=once)
         self._outbox = Outbox(noted(send), chance, now, self._health)
         self._lookups = Lookups(VolumeLookups(calls, now), Looks(calls, lambda: datetime.now(UTC)), self._health)
-        self._pinning = PinningCheck(calls)
+        self._pinning, self._gating = PinningCheck(calls), GatingCheck(calls)
         queue = FactQueue(settings.cluster, pinning=lambda: self._pinning.seen)
         self._mirror = MirrorWriter(settings.cluster, MirrorCalls(api), now)
-        queue.mirrored = lambda: self._mirror.digest
+        queue.mirrored, queue.gating = lambda: self._mirror.digest, lambda: self._gating.seen
         queue.reservations.forget()
         self._relay = Relay(queue, now, self._lookups.begin, self._outbox.post, self._health)
         self._outbox.demand_expired = self._relay.ask
@@ -133,6 +134,7 @@ class Process:
         parts += [self._keeper.run, self._evictor.run, self._labeler.run] if self._self_managed else []
         parts += [self._announce, self._patcher.run, self._legacy_check.run, self._owners.run, self._pinning.run]
         parts += [self._held_back.run, self._mirror.run, self._opener.run, self._gangs.run, self._checks.run]
+        parts.append(self._gating.run)
         if self._probes is not None:
             parts.append(self._probes.run)
         for part in (*parts, *(watch.run for watch in self._watches)):
@@ -173,6 +175,7 @@ class Process:
             self._labeler.stop,
             self._legacy_check.stop,
             self._pinning.stop,
+            self._gating.stop,
             self._held_back.stop,
             self._opener.stop,
             self._gangs.stop,

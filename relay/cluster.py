@@ -205,6 +205,19 @@ class Cluster:
                     raise
                 return in_words(error, "pods")
 
+    def tried_jobset(self, jobset: Mapping[str, Any]) -> Mapping[str, Any] | str:
+        """Return a new JobSet as it would be created, as `tried` does a pod."""
+        group, version = OwnerKind.JOBSET.api_version.split("/")
+        place = (group, version, jobset["metadata"]["namespace"], PLURALS[OwnerKind.JOBSET])
+        create = partial(self._custom.create_namespaced_custom_object, *place, dict(jobset), dry_run="All")
+        with converted_errors():
+            try:
+                return raw(create, seconds=TRIAL_TIMEOUTS)
+            except ApiException as error:
+                if error.status != INTERNAL_ERROR:
+                    raise
+                return in_words(error, "JobSets")
+
     def has_policy(self) -> bool:
         """Return whether the policy of infra/kubernetes/admission.yaml is bound, as `volume_claim` does."""
         read = partial(self._custom.get_cluster_custom_object, *BINDINGS)

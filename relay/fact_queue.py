@@ -19,8 +19,7 @@
 |                 | else every `count_every`; on request; not while hosts are being   |                              |
 |                 | closed, when the answer says all at once                          |                              |
 | Listed          | on request, but not within `introduce` of the start               | the next request             |
-| Heartbeat       | when all watches have begun, as the first one; then every `beat`, | the next one                 |
-|                 | with the digest of each family, of what was told                  |                              |
+| Heartbeat       | when all watches have begun, then every `beat`: digests of all    | the next one                 |
 
 What must be looked up at the API server rests meanwhile, with all that is about the same workload or pool, so that
 their order is kept. While a watch has shown no sign of life for `blind_after`, only ends are published: they are final.
@@ -57,6 +56,7 @@ from relay.objects import Follower, Host, Kind, Leader, Pool, PoolKey, Seen, Unp
 from relay.pods.jobs import job_pods_on, pools_of
 from relay.telling.workloads import HeldBack, Telling
 from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 from tpu_slices.domain.records.hosts import key_of
@@ -73,8 +73,7 @@ class FactQueue:
     ) -> None:
         """`pinning`: returns by what pods are pinned, as far as it is known, for heartbeats."""
         self.cache = ClusterCache(cluster)
-        self._timing = timing
-        self._pinning = pinning
+        self._timing, self._pinning = timing, pinning
         self._agenda = Agenda()
         self._looking = Looking(self.cache, self._agenda, timing)
         self._ends: list[WorkloadChanged] = []
@@ -86,6 +85,7 @@ class FactQueue:
         self._beaten = False
         self.mirrored: Callable[[], int | None] = lambda: None
         """Returns the digest of the mirror, for heartbeats; None: there is none."""
+        self.gating: Callable[[], Gating | None] = lambda: None
         self._tells_all_at = NEVER
         """From when on all that was there at the start has been told: before that, nothing is compared."""
 
@@ -362,8 +362,8 @@ class FactQueue:
         digests = {family: self._digests(family) for family in Family}
         sums = {family: sum(each.values()) for family, each in digests.items()} if now >= self._tells_all_at else {}
         count = len(digests[Family.WORKLOADS])
-        pinning, mirrored = self._pinning(), self.mirrored()
-        beat = Heartbeat(count=count, digests=sums, first=first, pinning=pinning, mirrored=mirrored)
+        pinning, gating, mirrored = self._pinning(), self.gating(), self.mirrored()
+        beat = Heartbeat(count=count, digests=sums, first=first, pinning=pinning, gating=gating, mirrored=mirrored)
         return Due(subject, (beat,))
 
     def _list(self, subject: List, now: datetime) -> Iterator[Due]:

@@ -21,6 +21,7 @@ import yaml
 
 from infra.preflight.answers import Answer, Body, Found, Missing
 from infra.preflight.findings import Finding, error, unread, warning
+from tpu_slices.domain.model.gangs import ADMISSION_CHECKS
 from tpu_slices.domain.model.texts import duration
 
 NAMESPACE, NAME, KEY = "kueue-system", "kueue-manager-config", "controller_manager_config.yaml"
@@ -28,8 +29,8 @@ GROUP = "/apis/kueue.x-k8s.io"
 CHECKS, QUEUES, FLAVORS = (
     f"{GROUP}/v1beta2/{each}" for each in ("admissionchecks", "clusterqueues", "resourceflavors")
 )
-CONTROLLER, MULTIKUEUE = "tpu-provisioner.cloud.google.com/slices", "kueue.x-k8s.io/multikueue"
-"""The controllers of checks: the relay, and Kueue for another cluster's workers."""
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+"""The controller of Kueue's checks for another cluster's workers."""
 CHIPS = "google.com/tpu"
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
 LONGEST_CREATION = timedelta(minutes=40)
@@ -91,7 +92,7 @@ def check_findings(
     """Yield what keeps workloads of queues with a check of ours from starting; `held_for`: how long gangs are held."""
     yield from unread("which admission checks Kueue's queues have", checks)
     known = {each["metadata"]["name"]: each["spec"] for each in _items(checks)}
-    ours = {name for name, spec in known.items() if spec.get("controllerName") == CONTROLLER}
+    ours = {name for name, spec in known.items() if spec.get("controllerName") == ADMISSION_CHECKS}
     if not ours:
         return
     yield from _parameters({name: known[name] for name in sorted(ours)})

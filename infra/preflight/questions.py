@@ -29,6 +29,7 @@ from infra.preflight.manifests import JOB_ENVIRONMENT, Manifest
 from infra.preflight.network import Subnetwork
 from infra.preflight.place import Place
 from infra.preflight.project import Asked
+from relay.notices.gating import ANNOTATED, MULTISLICE, POD_OF_A_GANG
 from relay.notices.pinning import POD
 from tpu_slices.domain.model.clusters import ClusterSettings, ComputeSettings
 
@@ -236,6 +237,8 @@ def of_api_server(kubectl: Kubectl, settings: ClusterSettings, applied: Collecti
     environment = (kubectl.get(path) for path in inside.JOB_ENVIRONMENT)
     yield from inside.environment_findings(minor, environment)
     yield from pinning.pinning_findings(minor, kubectl.tried(POD))
+    tried = (kubectl.tried(each) for each in (POD_OF_A_GANG, ANNOTATED, MULTISLICE))
+    yield from pinning.gating_findings(settings.gangs, *tried)
     yield from inside.joining_findings(settings, kubectl.get(inside.CLUSTER_INFO, *ANYBODY))
     yield from _of_kueue(kubectl.get, settings.limits.gang_hold_for)
 

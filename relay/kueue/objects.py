@@ -11,6 +11,7 @@ from typing import Any
 from relay.objects import Reference
 from relay.translate import controller_of
 from tpu_slices.domain.model.facts import Toleration
+from tpu_slices.domain.model.gangs import ADMISSION_CHECKS
 from tpu_slices.domain.model.slices import Pairs
 from tpu_slices.wire.jobsets import condition, strings
 
@@ -19,8 +20,6 @@ Json = Mapping[str, Any]
 GROUP = "kueue.x-k8s.io"
 VERSIONS = ("v1beta2", "v1beta1")
 """Those whose fields are known here, the latest first."""
-CONTROLLER = "tpu-provisioner.cloud.google.com/slices"
-"""The controllerName of the checks that the relay answers."""
 ACTIVE = "Active"
 
 
@@ -109,7 +108,7 @@ Kept = AdmissionCheck | Queued | Flavor
 
 def admission_check(obj: Json) -> AdmissionCheck | None:
     """Return an AdmissionCheck; None if another controller answers it."""
-    if obj["spec"]["controllerName"] != CONTROLLER:
+    if obj["spec"]["controllerName"] != ADMISSION_CHECKS:
         return None
     said = condition(obj, ACTIVE)
     return AdmissionCheck(

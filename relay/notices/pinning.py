@@ -13,22 +13,21 @@ The API server judges it as it judges every other, and stores nothing: the relay
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import structlog
 
+from relay.notices.trials import Trial
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.planning.pool_labels import OWNER_LABEL
-from tpu_slices.ports.errors import Permanent, Temporary
+from tpu_slices.ports.errors import Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.workloads import CHIPS
 
 _log = structlog.get_logger()
 
-LOOK_EVERY = 60.0
 WEBHOOK = "pods.tpu-slice-provisioner.google.com"
 """As infra/kubernetes/webhook-configuration.yaml names it."""
 NAMESPACE = "tpu-slice-provisioner"
@@ -65,34 +64,15 @@ class Cluster(Protocol):
         """Return whether the admission policy is bound."""
 
 
-class PinningCheck:
-    """Checks at the start, and then each minute; `seen` is what it found last, None: it is not known."""
+class PinningCheck(Trial[Pinning]):
+    """What pods are pinned by."""
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
         self._cluster = cluster
-        self._stopping = threading.Event()
-        self._unknown = ""
-        self.seen: Pinning | None = None
 
-    def run(self) -> None:
-        """Check until `stop` is called."""
-        self.look()
-        while not self._stopping.wait(LOOK_EVERY):
-            self.look()
-
-    def stop(self) -> None:
-        self._stopping.set()
-
-    def look(self) -> None:
-        """Find out, and log what is wrong."""
-        try:
-            self.seen = self._found()
-        except (Temporary, Permanent) as error:
-            if str(error) != self._unknown:
-                _log.warning(LogEvent.PINNING_UNKNOWN, error=str(error))
-            self.seen, self._unknown = None, str(error)
-        else:
-            self._unknown = ""
+    def _unknown(self, error: str) -> None:
+        _log.warning(LogEvent.PINNING_UNKNOWN, error=error)
 
     def _found(self) -> Pinning:
         match self._cluster.tried(POD):

@@ -12,6 +12,7 @@ import pytest
 from tests.builders import CLUSTER, NOW, settings
 from tests.cli.stage import Stage, serving
 from tpu_slices.domain.model.facts import Echo, Pinning
+from tpu_slices.domain.model.gangs import Gangs, Gating
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
@@ -32,6 +33,7 @@ THERE = "  ok      Its topics are there, and a subscription to each."
 SWEPT = "  ok      The sweep ran, and listed the cluster's slices in Google Cloud."
 UPDATED = "  ok      Updates come to the relay, which makes Events of them."
 CLOCKS = "  ok      All clocks agree within 10 s."
+HELD = "  ok      Workloads that are annotated as gangs are held until all of their slices stand."
 PINNED = "  ok      Pods are pinned to their slices, by the admission policy tpu-slice-provisioner."
 
 
@@ -76,10 +78,10 @@ def _told(stage: Stage, code: int) -> tuple[list[str], list[str], list[str]]:
 
 
 def test_all_is_well_with_what_works(stage: Stage) -> None:
-    relay, reconciled, updates, swept, clocks, pinned = lines(stage, 0)
+    relay, reconciled, updates, swept, clocks, pinned, held = lines(stage, 0)
     assert relay.startswith(ANSWERED)
     assert reconciled.startswith(RECONCILED)
-    assert (updates, swept, clocks, pinned) == (UPDATED, SWEPT, CLOCKS, PINNED)
+    assert (updates, swept, clocks, pinned, held) == (UPDATED, SWEPT, CLOCKS, PINNED, HELD)
 
 
 def test_that_no_update_comes_to_a_relay_that_answers_is_named(stage: Stage) -> None:
@@ -104,7 +106,30 @@ def test_by_what_pods_are_pinned_is_said_and_that_nothing_does_is_no_failure(
 ) -> None:
     stage.world.cluster.pinning = pinning
     stage.world.settle(minutes=2)
-    assert said in lines(stage, 0)[-1]
+    assert said in lines(stage, 0)[-2]
+
+
+@pytest.mark.parametrize(
+    ("gangs", "gating", "said"),
+    [
+        (Gangs.MULTISLICE, Gating.MULTISLICE, "ok      JobSets of several slices are gangs"),
+        (Gangs.NONE, Gating.PODS, "ok      Pods of gangs are held only where their templates have"),
+        (Gangs.NONE, None, "ok      Whether the pods of gangs are held is not known"),
+        (Gangs.NONE, Gating.MULTISLICE, "FAILED  The setting `gangs` is none"),
+        (Gangs.MULTISLICE, Gating.ANNOTATED, "FAILED  The setting `gangs` is multislice"),
+        (Gangs.MULTISLICE, Gating.PODS, "FAILED  The setting `gangs` is multislice"),
+        (Gangs.MULTISLICE, Gating.NOTHING, "FAILED  The setting `gangs` is multislice"),
+    ],
+)
+def test_whether_gangs_are_held_as_the_settings_say_is_said(
+    stage: Stage, gangs: Gangs, gating: Gating | None, said: str
+) -> None:
+    stage.world.store.put_settings(settings(gangs=gangs))
+    stage.world.cluster.gating = gating
+    stage.world.settle(minutes=2)
+    told = [line for line in lines(stage, int("FAILED" in said)) if said in line]
+    assert len(told) == 1
+    assert ("Submit the build" in told[0]) is ("FAILED" in said)
 
 
 def test_that_no_pod_with_chips_can_be_created_is_a_failure_and_says_what_to_look_at(stage: Stage) -> None:

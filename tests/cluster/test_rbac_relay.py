@@ -20,6 +20,7 @@ from relay.connection import Connection
 from relay.mirror.calls import MirrorCalls, NotInstalled
 from relay.mirror.objects import MIRRORS, PLURALS
 from relay.notices import legacy_provisioner
+from relay.notices.gating import ANNOTATED
 from relay.notices.pinning import POD
 from relay.objects import Kind, Known, PoolKey, WorkloadName
 from relay.watch import Source
@@ -72,6 +73,7 @@ CALLS: Mapping[str, Callable[[Calls], object]] = {
     "our own deployment": lambda calls: calls.deployment(*legacy_provisioner.OURS),
     "has_policy": lambda calls: calls.has_policy(),
     "tried": lambda calls: calls.tried(POD),
+    "tried_jobset": lambda calls: calls.tried_jobset(ANNOTATED),
     "replica_set": lambda calls: calls.replica_set("default", "web-1"),
     "scale_ups": lambda calls: calls.scale_ups("default"),
     "post": lambda calls: calls.post(EVENT),

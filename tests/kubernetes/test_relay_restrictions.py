@@ -19,6 +19,7 @@ from relay import events, translate
 from relay.hosts import closing as cordons
 from relay.hosts.closing import CLOSED
 from relay.notices import legacy_provisioner
+from relay.notices.gating import ANNOTATED, POD_OF_A_GANG
 from relay.notices.pinning import POD
 from relay.objects import Reference
 from tests.builders import NOW
@@ -305,6 +306,20 @@ def test_it_may_try_a_pod_and_create_none(stage: Stage) -> None:
     refused = stage.relay.post(pods, dict(POD))
     assert refused.refusal == (403, "Forbidden")
     assert "The relay may try what becomes of a pod, and create none" in refused.body["message"]
+
+
+def test_it_may_try_a_jobset_and_create_none(stage: Stage) -> None:
+    jobsets = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{NAMESPACE}/jobsets"
+    tried = until(lambda: stage.relay.post(jobsets, dict(ANNOTATED), dryRun="All"), "an answer")
+    assert tried.code == 201, tried.body
+    refused = stage.relay.post(jobsets, dict(ANNOTATED))
+    assert refused.refusal == (403, "Forbidden")
+    assert "The relay may try what becomes of a JobSet, and create none" in refused.body["message"]
+
+
+def test_it_may_try_a_pod_of_a_gang(stage: Stage) -> None:
+    tried = until(lambda: stage.relay.post(path("pods", NAMESPACE), dict(POD_OF_A_GANG), dryRun="All"), "an answer")
+    assert tried.code == 201, tried.body
 
 
 def test_kubernetes_has_nothing_to_say_of_the_expressions(stage: Stage) -> None:

@@ -45,6 +45,7 @@ def test_the_relay_may_read_write_events_and_patch_nodes_and_pods_and_nothing_el
         ("replicasets", "get"),
         ("mutatingadmissionpolicybindings", "get"),
         ("pods", "create"),
+        ("jobsets", "create"),
         *(("tpuslices", verb) for verb in ("list", "create", "patch", "delete")),
         *(("tpuworkloads", verb) for verb in ("list", "create", "patch", "delete")),
         ("tpumirrors", "create"),
@@ -71,6 +72,16 @@ def test_it_may_create_pods_in_its_own_namespace_alone_where_a_policy_refuses_ea
     assert "request.operation != 'CREATE' || has(request.dryRun) && request.dryRun" in [
         each["expression"] for each in policy["spec"]["validations"]
     ]
+
+
+def test_it_may_create_jobsets_in_its_own_namespace_alone_where_a_policy_refuses_each_that_would_be_stored() -> None:
+    rules = [(role, rule) for role in ROLES for rule in role["rules"] if "create" in rule["verbs"]]
+    (role,) = (role for role, rule in rules if "jobsets" in rule["resources"])
+    assert (role["kind"], role["metadata"]["namespace"]) == ("Role", POD["metadata"]["namespace"])
+    policy = the("ValidatingAdmissionPolicy", name="tpu-slice-provisioner-relay-jobsets")
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert (rule["resources"], rule["operations"]) == (["jobsets"], ["CREATE"])
+    assert [each["expression"] for each in policy["spec"]["validations"]] == ["has(request.dryRun) && request.dryRun"]
 
 
 def test_the_relay_may_read_two_deployments_its_own_in_its_namespace_alone() -> None:

@@ -8,6 +8,7 @@ from time import sleep
 
 import click
 
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.flows import round_trip
@@ -136,7 +137,9 @@ def _examined(cluster: ClusterId, asked_at: datetime, until: datetime, session: 
         stored = session.deps.store.heartbeat(cluster)
         heartbeat = stored.value if stored else RelayHeartbeat.of(cluster)
         project = session.settings.project
-        seen = Seen(project=project, cluster=cluster, asked_at=asked_at, now=now, heartbeat=heartbeat)
+        settings = session.settings_of(cluster)
+        gangs = settings.gangs if settings is not None else Gangs.NONE
+        seen = Seen(project=project, cluster=cluster, asked_at=asked_at, now=now, heartbeat=heartbeat, gangs=gangs)
         found = examine(seen)
         if now >= until or all(finding.is_well for finding in found):
             return found if seen.swept else [*found, _schedule(seen, session)]

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import Pinning
+from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip, silent_since
 from tpu_slices.domain.records.limiters import CapacityPool
 from tpu_slices.domain.records.queues import FIRST_QUEUES
 from tpu_slices.domain.records.workloads import ReportQueue
+from tpu_slices.domain.reporting.gating import as_set, not_as_set
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED, relay_silence
 from tpu_slices.ports import messaging
 from tpu_slices.ports.log_events import LogEvent
@@ -62,6 +64,8 @@ class Seen:
     asked_at: datetime
     now: datetime
     heartbeat: RelayHeartbeat
+    gangs: Gangs = Gangs.NONE
+    """By the cluster's settings."""
 
     @property
     def swept(self) -> bool:
@@ -77,7 +81,7 @@ class Seen:
 
 def examine(seen: Seen) -> list[Finding]:
     """Return what is found of a cluster: the relay with receive, reconcile, the sweep, and, once known, the clocks."""
-    return [_relay(seen), _reconcile(seen), *_updates(seen), _sweep(seen), *_clocks(seen), *_pinned(seen)]
+    return [_relay(seen), _reconcile(seen), *_updates(seen), _sweep(seen), *_clocks(seen), *_pinned(seen), *_held(seen)]
 
 
 def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str, Callable[[], object]]:
@@ -317,6 +321,25 @@ def _pinned(seen: Seen) -> Iterator[Finding]:
             )
         case None:
             yield well("Whether pods are pinned to slices is not known: the relay could not try it.")
+
+
+def _held(seen: Seen) -> Iterator[Finding]:
+    """Yield whether the pods of gangs are held, as the settings say."""
+    if seen.trip is None or seen.heartbeat.pinning is Pinning.REFUSED:
+        return
+    gating = seen.heartbeat.gating
+    if gating is None:
+        yield well("Whether the pods of gangs are held is not known: the relay could not try it.")
+    elif told := as_set(seen.gangs, gating):
+        yield well(told)
+    else:
+        yield wrong(
+            f"{not_as_set(seen.gangs, gating)}. Submit the build: it applies the admission policies, or the webhook, "
+            "with the settings of the cluster.",
+            "kubectl get mutatingadmissionpolicybindings",
+            "kubectl get mutatingadmissionpolicy tpu-slice-provisioner-gangs --output yaml",
+            "kubectl get deployment webhook --namespace tpu-slice-provisioner --output yaml",
+        )
 
 
 def _off(seen: Seen, at: datetime) -> timedelta:

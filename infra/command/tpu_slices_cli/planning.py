@@ -337,7 +337,7 @@ def _of_workload(manifest: Manifest, reader: Reader, where: _Where) -> Plan:
     slices = tuple(_slices(manifest, reader, where, requests))
     made = {each.job.replicated_job: each.outcome for each in slices if isinstance(each.outcome, SliceSpec)}
     gangs = [each for each in gangs_in(body, kind, requests, settings, where.pinning) if each.has_any(made)]
-    more = [*hangs(Workload(body, kind, made), where.world), *go_wrong(gangs)] if made else []
+    more = [*hangs(Workload(body, kind, made), where.world), *go_wrong(gangs, where.world)] if made else []
     of_jobset = caveats(body) if made and kind is OwnerKind.JOBSET else ()
     refused = Counter(each.job.replicated_job for each in slices if isinstance(each.outcome, Refusal))
     told = tuple(each.as_json(refused, where.world.namespace_of(body)) for each in gangs)

@@ -11,6 +11,7 @@ from relay import translate
 from relay.hosts.occupants import HostPod
 from relay.objects import WORKLOADS, Kind, Known, Pool, PoolKey, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning, WorkloadState
+from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind, WorkloadUid
 from tpu_slices.ports.backend import PoolOrder
@@ -61,6 +62,7 @@ class FakeCluster:
         self.opens: Callable[[Pod], None] = lambda _: None
         """Called before the gate of a pod is removed."""
         self.pinning: Pinning | None = Pinning.POLICY
+        self.gating: Gating | None = Gating.ANNOTATED
         """By what pods with chips are kept to their hosts, as far as the relay can tell."""
         self.mirrored: int | None = None
         """The digest of the mirror that its relay keeps; None: it keeps none."""

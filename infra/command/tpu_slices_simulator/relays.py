@@ -19,6 +19,7 @@ from relay.node_groups.keeper import NodeGroupKeeper, not_held
 from relay.node_patches import NodePatch, needed_patches
 from relay.objects import JobPod, Kind, Known, Pool, Workload, WorkloadName
 from tpu_slices.domain.model.facts import Fact, Pinning
+from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.node_groups import NodesExpected
 from tpu_slices.domain.model.questions import AnyQuestion, FactQuestion, Question
 from tpu_slices.domain.model.slices import ClusterId, Owner, WorkloadUid
@@ -40,6 +41,8 @@ class ApiServer(Protocol):
 
     @property
     def pinning(self) -> Pinning | None: ...
+    @property
+    def gating(self) -> Gating | None: ...
 
     @property
     def mirrored(self) -> int | None: ...
@@ -60,6 +63,7 @@ class FakeRelay:
 
     def __init__(self, cluster: ClusterId, server: ApiServer, clock: Clock) -> None:
         self.queue = FactQueue(cluster, pinning=lambda: server.pinning)
+        self.queue.gating = lambda: server.gating
         self.queue.mirrored = lambda: server.mirrored
         self._gates = Gates(self.queue)
         self._gates.open = self._let_go

@@ -80,6 +80,7 @@ class LogEvent(StrEnum):
     GANG_TOLD = "gang.told"  # that pods are of no gang, or that nothing holds those of one
     GANG_TELL_FAILED = "gang.tell_failed"
     PINNING_UNKNOWN = "pinning.unknown"  # by what pods are kept to the hosts that are meant for them
+    GATING_UNKNOWN = "gating.unknown"  # whether the pods of gangs are held
     MIRROR_LISTED = "mirror.listed"
     MIRROR_OFF = "mirror.off"  # its kinds are not installed, or may not be written
     MIRROR_FAILED = "mirror.failed"

@@ -15,7 +15,7 @@ from tests.cli.stage import Stage
 from tests.world import World
 from tpu_slices.domain.model.clusters import Policy
 from tpu_slices.domain.model.facts import Pinning
-from tpu_slices.domain.model.gangs import GANG, Gangs
+from tpu_slices.domain.model.gangs import ADMISSION_CHECKS, GANG, Gangs
 
 GATE = {"name": GANG}
 QUEUE = "kueue.x-k8s.io/queue-name"
@@ -133,8 +133,27 @@ def test_kueue_evicts_a_gang_that_waits(slices: Slices) -> None:
     assert warning == (
         f"JobSet v5e: {QUEUE} is team-a, and by waitForPodsReady, which is on by default since 0.19, Kueue evicts it "
         "unless all of its pods run within 30 minutes, as they may not while slices are made: have the operator of "
-        "Kueue set waitForPodsReady.timeout and recoveryTimeout above 4 hours, or turn it off"
+        "Kueue give the queue an AdmissionCheck of tpu-provisioner.cloud.google.com/slices, so that this time begins "
+        "once all slices stand, or set waitForPodsReady.timeout and recoveryTimeout above 4 hours, or turn it off"
     )
+
+
+@pytest.mark.parametrize(("controller", "told"), [(ADMISSION_CHECKS, 0), ("kueue.x-k8s.io/multikueue", 1)])
+def test_it_does_not_where_its_queue_waits_for_the_slices(slices: Slices, controller: str, told: int) -> None:
+    def kueue(kind: str, name: str, **spec: Any) -> Json:
+        metadata = {"name": name, "namespace": "default"} if kind == "LocalQueue" else {"name": name}
+        return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": spec}
+
+    jobset = gang()
+    jobset["metadata"]["labels"] = {QUEUE: "team-a"}
+    plan = answer(
+        slices,
+        jobset,
+        kueue("AdmissionCheck", "slices", controllerName=controller),
+        kueue("ClusterQueue", "tpus", admissionChecksStrategy={"admissionChecks": [{"name": "slices"}]}),
+        kueue("LocalQueue", "team-a", clusterQueue="tpus"),
+    )
+    assert len(about("waitForPodsReady", plan)) == told
 
 
 def planned(jobset: Any, pinning: Pinning | None, **changes: Any) -> Json:

@@ -39,13 +39,13 @@ def test_help_imports_no_command_and_little_else() -> None:
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        ("plan", 123),
+        ("plan", 124),
         ("list", 91),
         ("explain", 151),
         ("timeline", 96),
         ("simulate", 30),
         ("hold", 87),
-        ("doctor", 97),
+        ("doctor", 98),
         ("adopt", 121),
     ],
 )

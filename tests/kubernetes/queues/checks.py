@@ -14,7 +14,7 @@ from relay.health import Health
 from relay.kueue.calls import KueueCalls
 from relay.kueue.findings import Progress
 from relay.kueue.keeper import CheckKeeper
-from relay.kueue.objects import CONTROLLER, CheckState
+from relay.kueue.objects import CheckState
 from relay.kueue.reservations import Reservation
 from relay.node_groups.calls import SelfManagedCluster
 from relay.objects import Workload
@@ -23,6 +23,7 @@ from tests.cluster.asking import done, path
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.queues.queued import API, Json, Team
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.gangs import ADMISSION_CHECKS
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid
 from tpu_slices.domain.records.mirror import Mirrored, MirrorKind, WorkloadShown
@@ -121,7 +122,7 @@ def says(team: Team, jobset: str, state: CheckState, text: str = "") -> None:
     until(told, lambda: f"{jobset}: {state} {text}, not {team.workload(jobset)}")
 
 
-def an_admission_check(name: str = CHECK, controller: str = CONTROLLER) -> Json:
+def an_admission_check(name: str = CHECK, controller: str = ADMISSION_CHECKS) -> Json:
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "AdmissionCheck",

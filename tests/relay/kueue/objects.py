@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from relay.kueue.objects import CONTROLLER, AdmissionCheck, Queued, queued
+from relay.kueue.objects import AdmissionCheck, Queued, queued
 from relay.kueue.rules import Finding
+from tpu_slices.domain.model.gangs import ADMISSION_CHECKS
 
 Json = dict[str, Any]
 THEN = "2026-11-01T12:00:00Z"
@@ -19,7 +20,7 @@ def check(state: str = "Pending", name: str = "tpu-slices", message: str = "", *
     return {"name": name, "state": state, "message": message, "lastTransitionTime": THEN, **more}
 
 
-def admission_check(name: str = "tpu-slices", controller: str = CONTROLLER, **parts: Any) -> Json:
+def admission_check(name: str = "tpu-slices", controller: str = ADMISSION_CHECKS, **parts: Any) -> Json:
     metadata = {"name": name, "uid": f"check-{name}", "resourceVersion": "5"}
     spec = {"controllerName": controller, **parts.pop("spec", {})}
     return {"metadata": metadata, "spec": spec, **parts}

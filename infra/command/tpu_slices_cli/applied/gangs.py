@@ -6,7 +6,7 @@
 | with a slice that is refused                    | that none is made                                                 |
 | whose pods nothing may hold                     | they start as slices come, on a part of them                      |
 | of Jobs with a deadline                         | it runs on while their pods are held                              |
-| in a queue of Kueue                             | Kueue evicts it if its pods do not run in time                    |
+| in a queue of Kueue without a check of ours     | Kueue evicts it if its pods do not run in time                    |
 
 Where the admission policy makes gangs of JobSets that do not say so, those that are not created yet are such.
 """
@@ -19,20 +19,18 @@ from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Policy
 from tpu_slices.domain.model.facts import Pinning, TemplateRequest
-from tpu_slices.domain.model.gangs import GANG, GangOf, Gangs
+from tpu_slices.domain.model.gangs import ADMISSION_CHECKS, GANG, GangOf, Gangs
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.model.texts import duration
 from tpu_slices.domain.planning.gangs import GangSize, beyond_limits
 from tpu_slices.domain.planning.specs import gangs_of
 from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.reporting.gating import GATES
 from tpu_slices.wire.gangs import gates_of
 from tpu_slices.wire.workloads import Json, annotations_of
-from tpu_slices_cli.applied.queues import QUEUE
-from tpu_slices_cli.applied.world import named, templates_of
-
-_GATES = f"spec.schedulingGates: [{{name: {GANG}}}]"
-"""What holds the pods of a template without the help of an operator."""
+from tpu_slices_cli.applied.queues import QUEUE, is_checked
+from tpu_slices_cli.applied.world import World, named, templates_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +132,12 @@ def gangs_in(
             yield Gang(body, kind, name, size, some, settings, pinning)
 
 
-def go_wrong(gangs: Iterable[Gang]) -> Iterator[str]:
+def go_wrong(gangs: Iterable[Gang], world: World) -> Iterator[str]:
     """Yield what goes wrong with gangs whose slices can be had, each with the remedy."""
     for gang in gangs:
         yield from _not_held(gang)
         yield from _deadlines(gang)
-        yield from _evicted(gang)
+        yield from _evicted(gang, world)
 
 
 def _not_held(gang: Gang) -> Iterator[str]:
@@ -150,13 +148,13 @@ def _not_held(gang: Gang) -> Iterator[str]:
         yield (
             f"{gang.whose}: nothing holds its pods until all of its slices stand, as neither the admission policy nor "
             "the webhook is in force: they start as slices come (GangNotHeld). Have the operator of the cluster apply "
-            f"one, or add {_GATES} to its pod templates"
+            f"one, or add {GATES} to its pod templates"
         )
     elif gang.pinning is None:
         yield (
             f"{gang.whose}: only the admission policy or the webhook holds its pods until all of its slices stand: "
             "where neither is in force (`slices doctor` says whether pods are pinned) they start as slices come, "
-            f"unless you add {_GATES} to its pod templates"
+            f"unless you add {GATES} to its pod templates"
         )
 
 
@@ -180,12 +178,15 @@ def _job_specs(gang: Gang) -> Iterator[tuple[str, Json]]:
                 yield f"spec.replicatedJobs[{index}].template.spec", job["template"]["spec"]
 
 
-def _evicted(gang: Gang) -> Iterator[str]:
+def _evicted(gang: Gang, world: World) -> Iterator[str]:
+    """Yield that Kueue may evict a gang while its slices are made, unless its queue is known to wait for them."""
     labels: Mapping[str, Any] = gang.body["metadata"].get("labels") or {}
-    if gang.size.slices > 1 and labels.get(QUEUE):
+    queue = labels.get(QUEUE)
+    if gang.size.slices > 1 and queue and not is_checked(queue, world.namespace_of(gang.body), world):
         longest = duration(gang.settings.limits.gang_hold_at_most)
         yield (
-            f"{gang.whose}: {QUEUE} is {labels[QUEUE]}, and by waitForPodsReady, which is on by default since 0.19, "
-            "Kueue evicts it unless all of its pods run within 30 minutes, as they may not while slices are made: have "
-            f"the operator of Kueue set waitForPodsReady.timeout and recoveryTimeout above {longest}, or turn it off"
+            f"{gang.whose}: {QUEUE} is {queue}, and by waitForPodsReady, which is on by default since 0.19, Kueue "
+            "evicts it unless all of its pods run within 30 minutes, as they may not while slices are made: have the "
+            f"operator of Kueue give the queue an AdmissionCheck of {ADMISSION_CHECKS}, so that this time begins once "
+            f"all slices stand, or set waitForPodsReady.timeout and recoveryTimeout above {longest}, or turn it off"
         )

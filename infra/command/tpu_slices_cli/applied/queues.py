@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+from tpu_slices.domain.model.gangs import ADMISSION_CHECKS
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.workloads import Json, reading
 from tpu_slices_cli.applied.world import World, named, templates_of
@@ -86,8 +87,7 @@ class _Flavor:
 
 def _offers(name: object, namespace: str, world: World) -> tuple[_Offer, ...]:
     """Return what the ClusterQueue of a LocalQueue offers, a group of resources each; nothing if no file has it."""
-    local = world.get("kueue.x-k8s.io/LocalQueue", name, namespace)
-    queue = local and world.get("kueue.x-k8s.io/ClusterQueue", (local.get("spec") or {}).get("clusterQueue"))
+    queue = _leads_to(name, namespace, world)
     if not queue:
         return ()
     return tuple(
@@ -98,6 +98,21 @@ def _offers(name: object, namespace: str, world: World) -> tuple[_Offer, ...]:
         )
         for group in (queue.get("spec") or {}).get("resourceGroups") or ()
     )
+
+
+def is_checked(queue: object, namespace: str, world: World) -> bool:
+    """Return whether Kueue admits what is in a LocalQueue once its slices stand, by a check of the same files."""
+    with reading(f"LocalQueue {queue}, or what it leads to"):
+        strategy = (_leads_to(queue, namespace, world).get("spec") or {}).get("admissionChecksStrategy") or {}
+        names = [each["name"] for each in strategy.get("admissionChecks") or ()]
+        checks = (world.get("kueue.x-k8s.io/AdmissionCheck", name) or {} for name in names)
+        return any((each.get("spec") or {}).get("controllerName") == ADMISSION_CHECKS for each in checks)
+
+
+def _leads_to(name: object, namespace: str, world: World) -> Json:
+    """Return the ClusterQueue of a LocalQueue; an empty object if no file has it."""
+    local = world.get("kueue.x-k8s.io/LocalQueue", name, namespace)
+    return (local and world.get("kueue.x-k8s.io/ClusterQueue", (local.get("spec") or {}).get("clusterQueue"))) or {}
 
 
 def _flavor(name: str, world: World) -> _Flavor:

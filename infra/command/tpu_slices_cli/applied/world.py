@@ -40,7 +40,7 @@ class World:
         return str(body["metadata"].get("namespace") or self.namespace)
 
 
-_WITHOUT_NAMESPACE = frozenset({"ClusterQueue", "ResourceFlavor"})
+_WITHOUT_NAMESPACE = frozenset({"AdmissionCheck", "ClusterQueue", "ResourceFlavor"})
 """Of the kinds that are asked for."""
 
 

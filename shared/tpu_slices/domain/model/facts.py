@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
+from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.pods import JobPods
@@ -339,10 +340,9 @@ class Heartbeat:
     digests: Mapping[Family, int] = field(default_factory=dict, hash=False)
     """Of each family the sum of the digests: of workloads as they are seen, of the others as they were last told. One
     that is not there confirms nothing: a relay that starts leaves all out until it has told what it found."""
-    first: bool = False
-    """It is the relay's first one since it started: what happened before may have gone unreported."""
+    first: bool = False  # of a relay that started: what happened before may have gone unreported
     pinning: Pinning | None = None
-    """None: it is not known."""
+    gating: Gating | None = None  # of these two None: it is not known
     mirrored: int | None = None
     """The sum of the digests of the mirror's objects (`records.mirror`); None: it keeps no mirror, or not yet."""
 

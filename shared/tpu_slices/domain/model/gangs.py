@@ -7,6 +7,8 @@ from enum import StrEnum
 GANG = "tpu-provisioner.cloud.google.com/gang"
 """The annotation of a workload that asks for a gang, the label of pods that are of one, and the scheduling gate that
 holds them: the admission policy or a template sets it, and the relay takes it off."""
+ADMISSION_CHECKS = "tpu-provisioner.cloud.google.com/slices"
+"""The controllerName of Kueue's AdmissionChecks that the relay answers once the slices of a workload stand."""
 
 
 class GangOf(StrEnum):
@@ -15,6 +17,18 @@ class GangOf(StrEnum):
     ALL = "all"  # all, but for those of replicatedJobs that wait for others to complete
     REPLICATED_JOB = "replicatedjob"  # those of each replicatedJob by themselves
     NONE = "none"
+
+
+class Gating(StrEnum):
+    """What the API server makes of gangs, as objects show that are not stored: each has what those before it have."""
+
+    NOTHING = "nothing"
+    PODS = "pods"
+    """Pods with the label get the gate."""
+    ANNOTATED = "annotated"
+    """The pods of workloads with the annotation get the label."""
+    MULTISLICE = "multislice"
+    """So do those of JobSets of several slices that do not say what they are."""
 
 
 class Gangs(StrEnum):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from tpu_slices.domain.model.facts import Family, Heartbeat, Listed, Pinning
+from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
 
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
@@ -103,6 +104,8 @@ class RelayHeartbeat:
     """The TPU JobSets that have not ended, as it sees them."""
     pinning: Pinning | None = None
     """By what pods are pinned to slices; None: the relay does not know."""
+    gating: Gating | None = None
+    """What the API server makes of gangs; None: the relay does not know."""
     families: Mapping[Family, Compared] = field(default_factory=dict, hash=False)
     """How each compares with what is on record; one that is not there was never compared."""
     next_inventory_check_at: datetime | None = None
@@ -178,6 +181,7 @@ def with_heartbeat(
         uninterrupted_since=now if silent else before.uninterrupted_since or now,
         count=beat.count,
         pinning=beat.pinning,
+        gating=beat.gating,
         next_inventory_check_at=None if beat.first or silent else before.next_inventory_check_at,
     )
     for family, digest in beat.digests.items():
