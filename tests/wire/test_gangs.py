@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.relay.objects import Json, container, job, jobset, leader_worker_set, replicated_job
-from tpu_slices.domain.model.gangs import GANG
+from tpu_slices.domain.model.gangs import GANG, GANG_HOLD_FOR
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.wire.readers import READERS
 
@@ -65,6 +65,25 @@ def test_without_an_annotation_the_templates_that_are_held_are_a_gang(job: Json)
 
 def test_a_jobset_that_is_no_gang_is_none_whatever_its_templates_say() -> None:
     assert gangs(labelled(held("a")), **asking("none")) == {"a": ""}
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("30m", 1_800), ("90s", 90), ("1.5h", 5_400), ("2d", 172_800)])
+def test_a_workload_says_for_how_long_slices_of_its_gangs_are_held(written: str, seconds: int) -> None:
+    metadata = {"annotations": {GANG: "all", GANG_HOLD_FOR: written}}
+    (read,) = READERS[OwnerKind.JOBSET].requests(jobset(metadata=metadata, spec={"replicatedJobs": [of_one("a")]}))
+    assert read.gang_hold_for == seconds
+
+
+def test_what_is_of_no_gang_is_not_held() -> None:
+    metadata = {"annotations": {GANG_HOLD_FOR: "30m"}}
+    (read,) = READERS[OwnerKind.JOBSET].requests(jobset(metadata=metadata, spec={"replicatedJobs": [of_one("a")]}))
+    assert read.gang_hold_for == 0
+
+
+@pytest.mark.parametrize("written", ["", "30", "half an hour", "0s", "-5m", "400d", "1e9h", f"{'9' * 400}d"])
+def test_a_time_that_is_none_is_refused_by_its_key(written: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"metadata.annotations[{GANG_HOLD_FOR}]:")):
+        gangs(of_one("a"), annotations={GANG: "all", GANG_HOLD_FOR: written})
 
 
 def test_what_has_no_chips_is_of_no_gang() -> None:

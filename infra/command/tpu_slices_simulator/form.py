@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import OwnerKind
-from tpu_slices.wire.settings_form import as_duration
+from tpu_slices.domain.model.texts import as_duration
 from tpu_slices.wire.validation import first_error
 from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.story import IN_ZONES, PER_MINUTE, Fault, Kind, Plot, Story

@@ -150,6 +150,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (SlicesWanted, "waiting"): _many(LEADERS_PER_FACT),
     (TemplateRequest, "replicas"): _number((1 << 31) - 1),
     (TemplateRequest, "first_job"): _number(999_999_999),
+    (TemplateRequest, "gang_hold_for"): _number(365 * 86_400),
     (TemplateRequest, "volumes"): _many(VOLUMES_PER_FACT),
     (MountedVolume, "name"): _text(253),
     (WorkloadChanged, "queue"): _text(253),

@@ -7,7 +7,8 @@
 | `none`, `false`              | none                                                                                  |
 | is empty, or is not there    | `all` if the template has the label GANG: `true` or the scheduling gate GANG, or none |
 | is anything else             | it is refused, by a ValueError                                                        |
-| is beside one like `GANG-…`  | the same: none says more of a gang, as how many of its slices are enough              |
+| is beside one like `GANG-…`  | the same: none says more of a gang, as how many of its slices are enough; but for     |
+|                              | `GANG-hold-for`, for how long its slices are held                                     |
 
 What comes to be only after another replicatedJob is complete (`dependsOn`, however indirectly) cannot stand together
 with that: instead of `all` it is of `all after NAME`, of the last of these in the order of the spec. Jobs that no pod
@@ -18,9 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
 from tpu_slices.domain.model.facts import TemplateRequest
-from tpu_slices.domain.model.gangs import GANG, GangOf
+from tpu_slices.domain.model.gangs import GANG, GANG_HOLD_FOR, GangOf
+from tpu_slices.domain.model.texts import as_duration
 from tpu_slices.wire.jobs import why_nobody_leads
 from tpu_slices.wire.workloads import Json, annotations_of, reading
 
@@ -32,6 +35,7 @@ _VALUES: Mapping[str, GangOf | None] = {
     "false": GangOf.NONE,
     "": None,
 }
+_LONGEST = timedelta(days=365)
 _SHOWN = 63
 """Characters of what a tenant wrote."""
 
@@ -57,7 +61,8 @@ def of_a_jobset(requests_of: Requests) -> Requests:
                 case None:
                     gangs = {job["name"]: together[job["name"]] for job in jobs if _asks(_template(job))}
         gangs = {name: gang for name, gang in gangs.items() if name in led}
-        return tuple(replace(each, gang=gangs.get(each.replicated_job, "")) for each in found)
+        held = _hold_for(obj)
+        return tuple(_of_gang(each, gangs.get(each.replicated_job, ""), held) for each in found)
 
     return requests
 
@@ -82,9 +87,14 @@ def _of_one(requests_of: Requests, templates: Callable[[Json], tuple[Json, ...]]
         found, asked = requests_of(obj), _asked(obj)
         with reading("spec"):
             is_one = asked is not GangOf.NONE if asked else any(map(_asks, templates(obj)))
-        return tuple(replace(each, gang=ALL if is_one else "") for each in found)
+        held = _hold_for(obj)
+        return tuple(_of_gang(each, ALL if is_one else "", held) for each in found)
 
     return requests
+
+
+def _of_gang(request: TemplateRequest, gang: str, hold_for: int) -> TemplateRequest:
+    return replace(request, gang=gang, gang_hold_for=hold_for if gang else 0)
 
 
 def gates_of(pod: Json) -> tuple[str, ...]:
@@ -96,13 +106,33 @@ def _asked(obj: Json) -> GangOf | None:
     """Return what a workload's annotation says; None: nothing."""
     with reading("metadata"):
         annotations = annotations_of(obj)
-    value, more = annotations.get(GANG, ""), sorted(key for key in annotations if key.startswith(f"{GANG}-"))
+    value, more = annotations.get(GANG, ""), _others(annotations)
     if more:
         raise ValueError(f"metadata.annotations[{more[0][: 2 * _SHOWN]}] is not supported: remove it")
     if value not in _VALUES:
         wrong = f'metadata.annotations[{GANG}]: "{value[:_SHOWN]}" is not supported'
         raise ValueError(f"{wrong}: set it to all (or true), replicatedjob, or none (or false)")
     return _VALUES[value]
+
+
+def _others(annotations: Mapping[str, str]) -> list[str]:
+    return sorted(key for key in annotations if key.startswith(f"{GANG}-") and key != GANG_HOLD_FOR)
+
+
+def _hold_for(obj: Json) -> int:
+    """Return for how many seconds slices of a workload's gangs are held; 0: it says nothing."""
+    with reading("metadata"):
+        written = annotations_of(obj).get(GANG_HOLD_FOR)
+    if written is None:
+        return 0
+    try:
+        seconds = as_duration(written).total_seconds()
+    except ValueError:
+        seconds = 0
+    if not 1 <= seconds <= _LONGEST.total_seconds():
+        wrong = f'metadata.annotations[{GANG_HOLD_FOR}]: "{written[:_SHOWN]}" is no duration'
+        raise ValueError(f"{wrong} of a second to {_LONGEST.days} days: write it as 90s, 30m or 2h")
+    return int(seconds)
 
 
 def _asks(template: Json) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
@@ -27,28 +26,10 @@ from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import NOBODY, Occasion
 from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.domain.model.slices import CapacityKind, Network
-from tpu_slices.domain.model.texts import duration
+from tpu_slices.domain.model.texts import as_duration, duration
 from tpu_slices.domain.planning.flex_start import LONGEST, SHORTEST
 from tpu_slices.domain.planning.host_labels import may_be_a_node_label
 from tpu_slices.wire.documents import SCHEMA, Fields
-
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-def as_duration(value: object) -> timedelta:
-    """Return a duration that is written as `90s`, `5m`, `1.5h` or `2d`, or in seconds. Raise ValueError."""
-    try:
-        match value:
-            case bool():
-                pass
-            case int() | float():
-                return timedelta(seconds=value)
-            case str() if amount := _AMOUNT.fullmatch(value.strip()):
-                return timedelta(**{_UNITS[amount[2]]: float(amount[1])})
-    except OverflowError as error:
-        raise ValueError("the duration is too long") from error
-    raise ValueError(f"{value!r} is not a duration")
 
 
 def _kind(value: object) -> FailureKind:

@@ -84,6 +84,21 @@ def a_case(gang: Gang, members: Members, **changes: Any) -> Case:
     return Case(**{**fields, **changes})
 
 
+def test_slices_are_held_for_as_long_as_the_workload_says() -> None:
+    members = Members(standing=standing(2), stuck=stuck(1, 2))
+    for hold_for, held in ((None, True), (timedelta(minutes=30), False), (timedelta(hours=2), True)):
+        gang = a_gang(**FORMING, held_since=NOW - 45 * MINUTE, stuck_since=NOW - 45 * MINUTE, hold_for=hold_for)
+        assert decided(a_case(gang, members)).forms is held
+
+
+def test_a_gang_of_one_slice_is_told_of_one() -> None:
+    case = a_case(a_gang(claims=1), Members(), policy=at_most(40), held=Held(in_namespace=0, in_cluster=0))
+    assert (
+        decided(case).message
+        == "policy.chips_per_namespace: its slice needs 48 chips together, and at most 40 are allowed"
+    )
+
+
 def at_most(in_namespace: int | None = None, in_cluster: int | None = None) -> Policy:
     return Policy(everyone=Allowed(chips_per_namespace=in_namespace), chips_per_cluster=in_cluster)
 
@@ -265,9 +280,9 @@ def test_slices_that_were_held_for_too_long_are_let_go_and_it_goes_behind_those_
     gang = a_gang(**FORMING, held_since=NOW - HOUR, stuck_since=NOW - HOUR)
     after = decided(a_case(gang, Members(standing=standing(2), stuck=stuck(1, 2))))
     assert (after.state, after.reason, after.since, after.tries) == (GangState.WAITS, Reason.GANG_LET_GO, NOW, 1)
-    assert after.let_go == "its gang was held for 1 hour"
+    assert after.let_go == "its gang was held for 60 min"
     assert after.message.startswith(
-        "2 of 3 slices stood for 1 hour, and llama-slice-2 did not come (Stockout: us-central2-b is out of them)."
+        "2 of 3 slices stood for 60 min, and llama-slice-2 did not come (Stockout: us-central2-b is out of them)."
     )
     assert after.back_at is not None
     assert not decided(a_case(after, Members(stuck=stuck(3)), now=after.back_at)).waits

@@ -12,6 +12,7 @@ from tests.builders import CLUSTER, MINUTE, a_request, settings
 from tests.manifests import a_manifest
 from tests.world import World
 from tpu_slices.domain.model.clusters import Allowed, Policy
+from tpu_slices.domain.model.gangs import GANG_HOLD_FOR
 from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, Refused
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import OwnerKind
@@ -111,6 +112,25 @@ def test_a_gang_that_no_limit_lets_in_is_refused_with_the_numbers() -> None:
     assert reason is ReportReason.BLOCKED
     assert "its 4 slices need 64 chips together, and at most 48 are allowed" in message
     assert world.pools == []
+
+
+def test_a_gang_that_is_to_be_held_for_longer_than_is_allowed_is_refused_by_the_key(world: World) -> None:
+    asked = a_request(gang="all", gang_hold_for=5 * 3_600)
+    gang = world.jobset_appears("llama", 2, asked)
+    world.settle(minutes=3)
+    assert world.record(gang).phase is Phase.REFUSED
+    message = world.record(gang).message
+    assert f"{GANG_HOLD_FOR}: its slices would be held for 5 hours" in message
+    assert "limits.gang_hold_at_most is 4 hours" in message
+    assert world.pools == []
+
+
+def test_what_the_workload_says_decides_for_how_long_its_slices_are_held(world: World) -> None:
+    has_capacity_for(world, 1)
+    gang = world.jobset_appears("llama", 2, a_request(gang="all", gang_hold_for=20 * 60))
+    world.settle(minutes=20, until=lambda: gang_of(world, gang).held_since is not None)
+    world.settle(minutes=30, until=lambda: gang_of(world, gang).reason is Reason.GANG_LET_GO)
+    assert "of 2 slices stood for 20 min" in gang_of(world, gang).message
 
 
 def held(world: World, slices: int = 4, capacity: int = 3) -> LiveWorkload:

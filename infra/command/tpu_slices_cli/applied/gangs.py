@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from tpu_slices.domain.model.clusters import ClusterSettings, Policy
@@ -49,6 +50,12 @@ class Gang:
     def whose(self) -> str:
         return named(self.body) if self.name == GangOf.ALL else f"{named(self.body)}, gang {self.name}"
 
+    @property
+    def hold_for(self) -> timedelta:
+        """For how long slices that stand are held while others cannot be made."""
+        asked = max(each.gang_hold_for for each in self.requests)
+        return timedelta(seconds=asked) if asked else self.settings.limits.gang_hold_for
+
     def has_any(self, replicated_jobs: Container[str]) -> bool:
         """Return whether one of these replicatedJobs is of it."""
         return any(each.replicated_job in replicated_jobs for each in self.requests)
@@ -63,7 +70,7 @@ class Gang:
             "gang": self.name,
             "slices": self.size.slices,
             "chips": self.size.chips,
-            "hold_for": duration(limits.gang_hold_for),
+            "hold_for": duration(self.hold_for),
             "hold_at_most": duration(limits.gang_hold_at_most),
             "message": self._message(sum(refused.get(each.replicated_job, 0) for each in self.requests), namespace),
         }
@@ -78,7 +85,7 @@ class Gang:
         return (
             f"{self._begins} {slices} slices, {self.size.chips} chips, together or not at all: nothing is bought "
             f"before all of them may be{self._limits(namespace)}, and their pods start together. Slices that stand are "
-            f"held, and billed, for {duration(limits.gang_hold_for)} while others cannot be made, for "
+            f"held, and billed, for {duration(self.hold_for)} while others cannot be made, for "
             f"{duration(limits.gang_hold_at_most)} at most, and then let go"
         )
 

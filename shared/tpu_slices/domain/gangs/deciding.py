@@ -11,7 +11,7 @@ from tpu_slices.domain.gangs.members import Members, refused_for_good, withheld
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
-from tpu_slices.domain.model.texts import clock, duration
+from tpu_slices.domain.model.texts import clock, lasting
 from tpu_slices.domain.planning.gangs import GangSize, beyond_limits
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine, reserved
@@ -156,7 +156,7 @@ def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
     if case.held is None:
         return
     held = {"chips_per_namespace": case.held.in_namespace, "chips_per_cluster": case.held.in_cluster}
-    needs = f"its {gang.claims} slices need {gang.chips} chips at once"
+    needs = f"{GangSize(gang.claims, gang.chips).needs} at once"
     for setting, most in case.policy.limits(case.namespace).items():
         if held[setting] + gang.chips > most:
             free = f"{max(0, most - held[setting])} of {most} are free"
@@ -241,7 +241,7 @@ def _waiting(gang: Gang, reason: Reason, message: str, case: Case, let_go: str =
 def _is_held_too_long(gang: Gang, case: Case) -> bool:
     if gang.held_since is None or case.silent or _is_free(case):
         return False
-    too_long = gang.held_for(case.now) >= case.limits.gang_hold_for
+    too_long = gang.held_for(case.now) >= (gang.hold_for or case.limits.gang_hold_for)
     return too_long or case.now - gang.held_since >= case.limits.gang_hold_at_most
 
 
@@ -249,7 +249,7 @@ def _let_go(gang: Gang, case: Case) -> Gang:
     """Return the gang whose slices were held for too long: they go, and it goes behind those that wait."""
     now, tries, members = case.now, gang.tries + 1, case.members
     back_at = now + pause_after(tries, case.key)
-    held = duration(now - (gang.held_since or now))
+    held = lasting(now - (gang.held_since or now))
     lacking = _lacking([*members.stuck, *members.made])
     message = (
         f"{members.satisfied} of {gang.claims} slices stood for {held}, and {lacking}. All were let go, and are tried "

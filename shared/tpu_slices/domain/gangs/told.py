@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tpu_slices.domain.catalogue.accelerators import Accelerators
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
@@ -24,16 +24,19 @@ def with_gangs_told(
     | a gang                                                      | is                            |
     |-------------------------------------------------------------|-------------------------------|
     | that is new, or of which the workload was suspended since   | new: it waits                 |
-    | that is known                                               | as it was, of its new size    |
+    | that is known                                               | as it was, of its new size,   |
+    |                                                             | and held as long as is said   |
     | that nothing tells of any more                              | forgotten                     |
     """
     before = known.gangs if known is not None and known.state is WorkloadState.ACTIVE else {}
     gangs = {}
     for name, size in gangs_of(fact.requests, accelerators).items():
-        jobs = tuple(each.replicated_job for each in fact.requests if each.gang == name)
+        some = [each for each in fact.requests if each.gang == name]
+        jobs, seconds = tuple(each.replicated_job for each in some), max(each.gang_hold_for for each in some)
+        hold_for = timedelta(seconds=seconds) if seconds else None
         last = before.get(name)
         made = last or Gang(replicated_jobs=jobs, claims=size.slices, chips=size.chips, since=now, state_since=now)
-        after = replace(made, replicated_jobs=jobs, claims=size.slices, chips=size.chips)
+        after = replace(made, replicated_jobs=jobs, claims=size.slices, chips=size.chips, hold_for=hold_for)
         gangs[name] = last if last is not None and after == last else after
     return replace(workload, gangs=gangs)
 

@@ -146,8 +146,7 @@ class TemplateRequest:
     """The resources that it requests and that no TPU host offers: GPUs and huge pages."""
     parallelism: int | None = None
     """The Job's; the pods of a group with chips; None: there is only a pod, of which that is not known."""
-    completions: int | None = None
-    """Likewise."""
+    completions: int | None = None  # likewise
     labels: Pairs = ()
     """The template's labels."""
     requested_annotations: Pairs = ()
@@ -170,6 +169,7 @@ class TemplateRequest:
     """Of a pod by itself: the key that it has (`planning.keys`)."""
     gang: str = ""
     """The name of the gang (`model.gangs`) that the claims of its Jobs or groups are of; empty: of none."""
+    gang_hold_for: int = 0  # by the annotation GANG_HOLD_FOR, in seconds; 0: as the settings say
 
 
 class Reach(StrEnum):

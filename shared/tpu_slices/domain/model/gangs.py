@@ -11,6 +11,10 @@ ADMISSION_CHECKS = "tpu-provisioner.cloud.google.com/slices"
 """The controllerName of Kueue's AdmissionChecks that the relay answers once the slices of a workload stand."""
 
 
+GANG_HOLD_FOR = f"{GANG}-hold-for"
+"""The annotation of a workload that says for how long slices of its gangs are held, instead of the setting."""
+
+
 class GangOf(StrEnum):
     """Which claims of a workload are a gang, in the words of its annotation."""
 

@@ -1,8 +1,9 @@
-"""Texts: how long they may be, by what number they are compared, and how durations are written."""
+"""Texts: how long they may be, by what number they are compared, and how durations are written and read."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from datetime import datetime, timedelta
 
 MESSAGE_CHARACTERS = 1_000
@@ -43,3 +44,22 @@ def lasting(length: timedelta) -> str:
     if seconds < 90:
         return f"{seconds} s"
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?) ?([smhd])")
+_LETTERS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def as_duration(value: object) -> timedelta:
+    """Return a duration that is written as `90s`, `5m`, `1.5h` or `2d`, or in seconds. Raise ValueError."""
+    try:
+        match value:
+            case bool():
+                pass
+            case int() | float():
+                return timedelta(seconds=value)
+            case str() if amount := _AMOUNT.fullmatch(value.strip()):
+                return timedelta(**{_LETTERS[amount[2]]: float(amount[1])})
+    except OverflowError as error:
+        raise ValueError("the duration is too long") from error
+    raise ValueError(f"{value!r} is not a duration")

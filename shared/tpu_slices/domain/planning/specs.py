@@ -39,7 +39,7 @@ from tpu_slices.domain.model.slices import (
 )
 from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 from tpu_slices.domain.planning.flex_start import flex_start, flex_start_fits, is_flex_start, no_run_duration
-from tpu_slices.domain.planning.gangs import GangSize
+from tpu_slices.domain.planning.gangs import GangSize, held_for_longer
 from tpu_slices.domain.planning.host_labels import (
     ACCELERATOR,
     CAPACITY_KEYS,
@@ -105,6 +105,7 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     found.add(fit(request, selector, asked.job, spec, settings))
     found.add(pool_fits(asked.job, spec, settings))
     found.add(disallowed(spec, asked.job.owner.namespace, settings.policy))
+    found.add(held_for_longer(request, settings.limits))
     found.add(not_served(asked.job.owner.kind, request, settings))
     whose = f"replicatedJob {request.replicated_job}: " if request.replicated_job else "pod template: "
     if (refusal := found.refusal(whose)) is None and asked.leader.reach is Reach.STATIC:

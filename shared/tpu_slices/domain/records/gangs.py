@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NewType
 
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 
@@ -32,6 +33,8 @@ class Gang:
     """How many slices it needs."""
     chips: int
     """Those of all of them together."""
+    hold_for: timedelta | None = None
+    """For how long slices of it are held, as its workload says; None: as the settings say."""
     since: datetime
     """Since when it waits in line: who waits longer comes first. Anew once its slices were held for too long."""
     state: GangState = GangState.WAITS
@@ -63,6 +66,15 @@ class Gang:
     @property
     def forms(self) -> bool:
         return self.state is GangState.FORMS
+
+    def held_until(self, limits: Limits) -> datetime | None:
+        """Return when its slices that stand are let go, if nothing changes; None: none is held."""
+        if self.held_since is None:
+            return None
+        at_most = self.held_since + limits.gang_hold_at_most
+        if self.stuck_since is None:
+            return at_most
+        return min(at_most, self.stuck_since + (self.hold_for or limits.gang_hold_for) - self.stuck_for)
 
     def held_for(self, now: datetime) -> timedelta:
         """Return how long slices have been held while others could not be made."""

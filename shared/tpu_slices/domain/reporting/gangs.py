@@ -55,21 +55,14 @@ def gangs_told(
 def _told(
     gang: Gang, members: Members, settings: ClusterSettings | None, limits: Limits, now: datetime
 ) -> Iterator[str]:
-    yield f"Its pods start together, once all {gang.claims} slices stand."
-    if gang.held_since is None:
+    all_stand = "its slice stands" if gang.claims == 1 else f"all {gang.claims} slices stand"
+    yield f"Its pods start together, once {all_stand}."
+    held_until = gang.held_until(limits)
+    if gang.held_since is None or held_until is None:
         return
     costs = billed(members.standing, settings)
-    until = f"at {clock(_held_until(gang, limits), now)} all are let go if the others have not come"
+    until = f"at {clock(held_until, now)} all are let go if the others have not come"
     if gang.stuck_since is None and members.costs_nothing:
         until = "they are of a reservation, and stay so while nobody else in line lacks such"
     since = f"{clock(gang.held_since, now)}{f' ({costs})' if costs else ''}"
     yield f"Those that stand have been held since {since}; {until}."
-
-
-def _held_until(gang: Gang, limits: Limits) -> datetime:
-    """Return when the slices of a gang are let go, if nothing changes."""
-    assert gang.held_since is not None
-    at_most = gang.held_since + limits.gang_hold_at_most
-    if gang.stuck_since is None:
-        return at_most
-    return min(at_most, gang.stuck_since + limits.gang_hold_for - gang.stuck_for)
