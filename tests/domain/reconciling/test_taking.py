@@ -31,7 +31,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import OwnerKind, WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.occupancy import NewCount, counted, settled_demand
 from tpu_slices.domain.reconciling.taking import Taken, claimant, taken
-from tpu_slices.domain.records.hosts import Departure
+from tpu_slices.domain.records.hosts import NO_HOSTS, Departure
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
@@ -48,7 +48,8 @@ SLICE = requested(**READY, ordered=a_spec(), hosts=some_hosts())
 
 def gemmas(**changes: Any) -> SliceRecord:
     """Return the slice of gemma's claim, which stands with nobody on it."""
-    fields = {"job": GEMMAS_JOB, "create_requested_at": NOW - HOUR, **READY, "hosts": some_hosts(vacant_since=NOW)}
+    beside = {"spec": a_spec(key="uid-gemma.j0"), "hosts": some_hosts(vacant_since=NOW)}
+    fields = {"job": GEMMAS_JOB, "create_requested_at": NOW - HOUR, **READY, **beside}
     return a_record(**{**fields, **changes})
 
 
@@ -185,6 +186,51 @@ def test_two_claims_change_slices_if_the_job_of_each_is_on_that_of_the_other(own
     assert (got.has.current.hosts.occupants, GEMMA in got.had.current.hosts.occupants) == ((GEMMA,), False)
     assert (had(got.has), had(got.had)) == ((), ())
     assert {got.has.next_reconcile_at, got.had.next_reconcile_at} == {NOW}
+
+
+SHARED = a_spec(key="uid-of-a-replica-set")
+"""What a pod of a ReplicaSet needs: the hosts of all of these carry one key."""
+OF_ONE_SET = replace(SLICE, spec=SHARED).with_current(ordered=SHARED)
+
+
+def alike(**changes: Any) -> SliceRecord:
+    """Return the slice of another pod's claim of the same ReplicaSet."""
+    return gemmas(**{"spec": SHARED, "ordered": SHARED, **changes})
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param(alike(), id="it stands"),
+        pytest.param(alike(hosts=some_hosts(usable=0, joined=1, keys=())), id="its hosts join"),
+        pytest.param(alike(phase=Phase.PROVISIONING, reason=Reason.CREATING, hosts=NO_HOSTS), id="it is being created"),
+    ],
+)
+def test_two_claims_of_one_key_change_slices_wherever_the_job_of_one_is(own: SliceRecord) -> None:
+    got = take(own, a_count(GEMMA, host=OF_ONE_SET))
+    assert got.had is not None
+    assert got.other is None
+    assert (got.has.id, got.has.claimed_by) == (SLICE.id, OF_GEMMA)
+    assert (got.had.id, got.had.claimed_by, got.had.wanted) == (own.id, OF_LLAMA, True)
+    assert (had(got.has), had(got.had)) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        pytest.param(alike(spec=a_spec(key="uid-2.j0")), id="of another key"),
+        pytest.param(alike(ordered=a_spec(fingerprint="v1-other")), id="made for another request"),
+        pytest.param(alike(ordered=a_spec(key="k", zone="us-central2-a")), id="in another zone"),
+        pytest.param(alike(phase=Phase.WAITING, reason=Reason.STOCKOUT), id="it failed"),
+        pytest.param(alike(phase=Phase.PROVISIONING, reason=Reason.POOL_BROKEN), id="it is broken"),
+        pytest.param(alike(hosts=some_hosts(occupants=(PHI,))), id="others are on it"),
+        pytest.param(alike(desire=Desire.ABSENT), id="it is not needed"),
+    ],
+)
+def test_a_slice_that_does_not_serve_as_well_is_no_exchange(own: SliceRecord) -> None:
+    got = take(own, a_count(GEMMA, host=OF_ONE_SET))
+    assert got.had is not None
+    assert (got.had.claimed_by, got.had.goes) == (None, True)
 
 
 def test_claims_that_change_slices_again_have_what_was_made_for_them() -> None:

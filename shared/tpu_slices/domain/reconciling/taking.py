@@ -91,6 +91,8 @@ def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | N
     |---------------------------------------------------------|-----------------------------------------|
     | none                                                    | the last one keeps what it has          |
     | its Job is on the slice that the Job's claim had        | that                                    |
+    | else that serves it, too, and its pods may come there   | that: nothing tells these two apart     |
+    | as they are, by its key; nobody is on it                |                                         |
     | else                                                    | the next: what the other left, if that  |
     |                                                         | serves it (`handed_over`)               |
 
@@ -99,13 +101,23 @@ def taken(count: NewCount, by: Occupant, own: SliceRecord, last: SliceRecord | N
     now, slice_ = count.now, with_hosts(count)
     own = _vacated(own, by, now)
     stood = own.current.create_requested_at is not None and own.phase is not Phase.GONE
-    crossed = slice_.wanted and own.wanted and any(map(slice_.is_of, own.current.hosts.occupants))
-    if stood and crossed and not slice_.unclaimed:
+    crossed = any(map(slice_.is_of, own.current.hosts.occupants)) or _is_as_good(own, slice_)
+    if stood and slice_.wanted and own.wanted and crossed and not slice_.unclaimed:
         return Taken(own.with_slice_of(slice_, now, left=None), slice_.with_slice_of(own, now, left=None))
     left = replace(own.let_go_of(f"its Job runs on {slice_.pool}", now), fits=True) if stood else None
     has = own.with_slice_of(slice_, now, left=left.id if left is not None else None)
     guest = by.owner.told_in(slice_.owner.namespace)
     return replace(given(slice_, has, last, f"The last one is used by {guest}.", now), had=left)
+
+
+def _is_as_good(own: SliceRecord, slice_: SliceRecord) -> bool:
+    """Return whether pods of the claim that loses a slice may come to what the other claim had instead, as it is."""
+    spec, made_as = slice_.spec, own.made_as
+    if spec is None or made_as is None or own.spec is None or not spec.key or own.spec.key != spec.key:
+        return False
+    serves = own.phase in {Phase.PROVISIONING, Phase.READY} and not own.current.hosts.occupants
+    same = same_request(own.current.made_for or made_as.fingerprint, spec) and _values(made_as) == _values(spec)
+    return serves and same and own.reason is not Reason.POOL_BROKEN
 
 
 def given(slice_: SliceRecord, has: SliceRecord, last: SliceRecord | None, why: str, now: datetime) -> Taken:
