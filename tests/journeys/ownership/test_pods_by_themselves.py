@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from relay.objects import PoolKey
 from tests.builders import settings
 from tests.world import World
 from tpu_slices.domain.model.clusters import PodsOf
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
+IS_READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 SERVING = settings(serve=(PodsOf.POD,))
 
 
@@ -127,6 +130,33 @@ def test_pods_of_one_key_that_cross_keep_the_hosts_that_they_are_on() -> None:
     world.settle(minutes=20)
     assert world.pools == [world.record(other).pool]
     assert other.bound == {0}
+
+
+@pytest.mark.parametrize("own", ["is being created", "has no host yet", "has a host that is not ready yet"])
+def test_a_pod_that_comes_first_to_hosts_of_another_leaves_its_own_to_that(own: str) -> None:
+    world = a_world()
+    world.cluster.schedules = False
+    one, other = world.pod_appears("web-1"), world.pod_appears("web-2")
+    world.cluster_lives()
+    world.deliver()
+    first, second = world.record(one), world.record(other)
+    world.backend.finish(first.pool)
+    if own == "has no host yet":
+        world.backend.await_hosts(second.pool, "")
+    elif own == "has a host that is not ready yet":
+        world.backend.finish(second.pool)
+        world.cluster_lives()
+        [host] = world.cluster.nodes_of(PoolKey(second.maker, 1))
+        world.cluster.changes_node(world.cluster.nodes[host], NOT_READY)
+    world.binds(other, first.maker, attempt=1)
+    world.steps()
+    assert (world.record(other).maker, world.record(one).maker) == (first.maker, second.maker)
+    for node in world.cluster.nodes.values():
+        world.cluster.changes_node(node, IS_READY)
+    world.backend.join_hosts(second.pool)
+    world.cluster.schedules = True
+    world.settle(minutes=40)
+    assert (one.bound, other.bound, len(world.backend.ordered(Verb.CREATE))) == ({0}, {0}, 2)
 
 
 def test_a_setting_that_serves_pods_no_more_deletes_nothing_under_those_that_run() -> None:
