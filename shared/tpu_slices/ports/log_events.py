@@ -60,7 +60,7 @@ class LogEvent(StrEnum):
     WATCH_FAILED = "watch.failed"
     WATCH_CLOSED = "watch.closed"
     OBJECT_UNPARSEABLE = "object.unparseable"
-    KIND_NOT_INSTALLED = "kind.not_installed"  # the API server does not serve it: it is watched once it does
+    KIND_NOT_INSTALLED = "kind.not_installed"  # the API server lacks it, or the settings serve no such pods, for now
     TEMPLATE_UNPARSEABLE = "template.unparseable"  # of a workload: no slice can be created for it
     VOLUME_CLAIM_UNKNOWN = "volume_claim.unknown"
     NODE_LABEL_FAILED = "node.label_failed"
