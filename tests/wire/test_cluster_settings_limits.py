@@ -15,7 +15,8 @@ from tpu_slices.domain.model.observations import Cause, FailureKind
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.cluster_settings import decode_settings
 
-DURATIONS = [field.name for field in fields(Limits) if field.name not in {"backoff", "patience", "operations"}]
+OTHERS = {"backoff", "patience", "operations", "gang_backfill"}
+DURATIONS = [field.name for field in fields(Limits) if field.name not in OTHERS]
 
 
 def read(**limits: Any) -> Limits:

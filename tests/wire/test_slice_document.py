@@ -26,7 +26,7 @@ SIBLING_POD = {
     "job_index": 1,
     "pod_uid": "pod-llama-1",
 }
-SHORTAGE = {"at": NOW, "reason": "Stockout", "what": "such hosts", "again_at": None, "hosts": 1}
+SHORTAGE = {"at": NOW, "reason": "Stockout", "what": "such hosts", "again_at": None, "hosts": 1, "behind": ""}
 SPEC = {
     "accelerator": "tpu-v6e-slice",
     "topology": "4x4",

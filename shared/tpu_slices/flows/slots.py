@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import groupby
 
+from tpu_slices.domain.gangs.turns import Line, told_behind
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import Observed
 from tpu_slices.domain.model.slices import ClusterId, SliceId
@@ -29,16 +29,13 @@ from tpu_slices.domain.reconciling.limiter import (
 )
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.queues import FIRST_QUEUES, SHORT_QUEUES, slot_pool, slot_queue
+from tpu_slices.domain.records.queues import FIRST_QUEUES, SHORT_QUEUES
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.flows.queues.walk import AT_ONCE, Walk
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord, Temporary
 from tpu_slices.ports.store import Change, Stored
 
-MOST_NAMESPACES = 20
-"""The most reads of queues to hand a slot on: each namespace has one, and one more in capacity pools that are short."""
-MOST_POOLS = 3
-"""The most reads of a queue's capacity pools, if those who wait longest in it wait where nothing may start now."""
 PAUSES = (0.0, 0.2, 0.4, 0.8)
 """Seconds, at most, after which handing on is tried again if others handed a slot on to the same operation.
 
@@ -46,8 +43,6 @@ At once first, and further down the queue.
 """
 MOST_TOLD = 200
 """The most slices that are told at once that their capacity ran out, or is not short any more."""
-AT_ONCE = 10
-"""How many more of the queue are then read: as many slots as may be handed on at the same time."""
 
 
 @dataclass(slots=True)
@@ -78,6 +73,9 @@ class Taking:
         new = [change.after for change in self.changes if isinstance(change.after, Slot)]
         others = {number: slot.value for number, slot in running.items() if slot is not own}
         others.update({slot.number: slot for slot in new})
+        if (behind := self._behind(after, candidate, limiter)) is not None:
+            self.shortage = behind
+            return False
         if awaited.attempt in self.numbers or not admit([candidate], [*others.values()], limiter, now, limits):
             pool = candidate.capacity_pool
             self.shortage = shortage_of(pool, limiter, now) if pool and is_short(candidate, limiter, now) else None
@@ -87,6 +85,15 @@ class Taking:
         self.changes.append(Change(own, Slot.of(candidate, number, cluster, now)))
         self.numbers[awaited.attempt] = number
         return True
+
+    def _behind(self, after: SliceRecord, candidate: Candidate, limiter: ConcurrencyLimiter) -> Shortage | None:
+        """Return the shortage for which a creation waits behind a gang; None: it does not. The line is read for it."""
+        now, limits, pool = self.deps.clock.now(), self.settings.limits, candidate.capacity_pool
+        shortage = None if pool is None else shortage_of(pool, limiter, now)
+        if shortage is None or limits.gang_backfill:
+            return None
+        front = line_of(self.settings, self.deps).holds_back(after)
+        return None if front is None else replace(shortage, behind=told_behind(front, after))
 
     def used_by(self, record: SliceRecord) -> tuple[Change, ...]:
         """Return the changes of the slots that a decision uses."""
@@ -270,6 +277,12 @@ def limiter_of(
     return stored.value if stored else ConcurrencyLimiter.of(settings.cluster, now, settings.limits.operations)
 
 
+def line_of(settings: ClusterSettings, deps: ReconcileDeps) -> Line:
+    """Read the line of a cluster's gangs."""
+    stored = deps.store.budget(settings.cluster)
+    return Line(stored.value.gangs if stored is not None else {}, deps.clock.now(), settings.limits)
+
+
 @dataclass(slots=True)
 class _Turn:
     """Who waits for slots, as it was read once."""
@@ -279,6 +292,13 @@ class _Turn:
     limiter: ConcurrencyLimiter
     settings: ClusterSettings
     now: datetime
+    line: Line
+
+    def _first(self, first: Candidate, waiting: Sequence[Candidate]) -> Candidate:
+        """Return who starts, if the first may: a gang that comes before that which it is of, if it may start, too."""
+        before = self.line.before(first, waiting, {id_: each.value for id_, each in self.waiting.items()})
+        limits = self.settings.limits
+        return next((each for each in before if admit([each], self.running, self.limiter, self.now, limits)), first)
 
     def serve_all(self, left: dict[int, Stored[Slot]], served: list[SliceRecord], deps: ReconcileDeps) -> bool:
         """Hand on slots; return whether all are, or nobody waits for them, as far as others did not get in the way."""
@@ -287,7 +307,8 @@ class _Turn:
         candidates = [candidate_of(each, each.slot_awaited) for each in records if each.slot_awaited]
         overtaken = False
         while first := admit(candidates, self.running, self.limiter, self.now, limits):
-            candidate, free = first[0], free_numbers(self.running, self.limiter, self.now, limits)
+            candidate = self._first(first[0], candidates)
+            free = free_numbers(self.running, self.limiter, self.now, limits)
             number = next((each for each in free if each in left), free[0])
             slot, record = (
                 Slot.of(candidate, number, cluster, self.now),
@@ -323,76 +344,20 @@ def _turn(
     free = len(free_numbers(running, limiter, now, limits))
     if not free:
         return None
-    waiting = [*deps.store.deletions_awaiting_slot(cluster, free + more)]
+    waiting, line = [*deps.store.deletions_awaiting_slot(cluster, free + more)], line_of(settings, deps)
     if len(waiting) < free + more:
         held = {pool: fewest_held(pool, running, limiter, now, limits) for pool in limiter.shortages}
         short = {pool: fewest for pool, fewest in held.items() if fewest is not None}
-        walk, taken = _Walk(cluster, free + more, short, now, deps), [slot.value for slot in read.taken]
+        walk, taken = Walk(cluster, free + more, short, line, deps), [slot.value for slot in read.taken]
         for between, of_short in ((FIRST_QUEUES, False), (SHORT_QUEUES, True)):
             waiting += walk.creations(between, last_served(taken, limiter, now, short=of_short))
         _tell(walk.unaware, cluster, deps)
-    return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now)
+    return _Turn({each.value.id: each for each in waiting}, running, limiter, settings, now, line)
 
 
 def _with_slot(record: SliceRecord, number: int, now: datetime) -> SliceRecord:
     awaited = record.slot_awaited
     return replace(record, slot_awaited=awaited and replace(awaited, number=number), next_reconcile_at=now)
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    """A walk round the queues of a cluster: the namespaces, and within one who waits longest."""
-
-    cluster: ClusterId
-    most: int
-    held: Mapping[CapacityPool, int]
-    """By capacity pool the fewest hosts for which nothing may start; left out: anything may."""
-    now: datetime
-    deps: ReconcileDeps
-    unaware: list[SliceRecord] = field(default_factory=list)
-    """Slices that were found where nothing may start, and do not say yet that they wait for their turn."""
-
-    def creations(self, between: tuple[str, str], last: str) -> list[Stored[SliceRecord]]:
-        """Return who waits longest in the queues behind that of `last` and round to it, and may start."""
-        begin, end = between
-        after = start = f"{begin}{last}"
-        round_again, found = start == begin, dict[SliceId, Stored[SliceRecord]]()
-        for _ in range(MOST_NAMESPACES):
-            page = self.deps.store.creations_awaiting_slot(self.cluster, after, end, self.most)
-            for queue, waiting in groupby(page, key=lambda each: slot_queue(each.value)):
-                after = queue or end
-                found.update((each.value.id, each) for each in self._able(after, [*waiting]))
-            if round_again and (not page or after >= start != begin):
-                break
-            if not page:
-                after, round_again = begin, True
-        return list(found.values())
-
-    def _able(self, queue: str, waiting: Sequence[Stored[SliceRecord]]) -> list[Stored[SliceRecord]]:
-        """Return those of a queue who may start; if some may not, of its other capacity pools, too."""
-        able = self._sorted_out(waiting)
-        if len(able) == len(waiting):
-            return able
-        short = sorted(self.held)
-        after = start = ("", *short)[zlib.crc32(f"{queue} {self.now}".encode()) % (len(short) + 1)]
-        for _ in range(MOST_POOLS):
-            page = self.deps.store.creations_in_queue(self.cluster, queue, after, max(self.most, AT_ONCE))
-            able += self._sorted_out(page)
-            if not page and not start:
-                break
-            after, start = (slot_pool(page[-1].value) or "", start) if page else ("", "")
-        return able
-
-    def _sorted_out(self, waiting: Iterable[Stored[SliceRecord]]) -> list[Stored[SliceRecord]]:
-        able = []
-        for each in waiting:
-            pool, spec, awaited = slot_pool(each.value), each.value.spec, each.value.slot_awaited
-            held = self.held.get(pool) if pool is not None else None
-            if held is None or (spec is not None and spec.hosts < held):
-                able.append(each)
-            elif awaited is not None and awaited.shortage is None:
-                self.unaware.append(each.value)
-        return able
 
 
 def _one_of(numbers: Sequence[int], slice_: SliceId, now: datetime) -> int:

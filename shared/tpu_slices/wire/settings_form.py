@@ -148,6 +148,7 @@ class LimitsForm(WrittenForm):
     gang_hold_for: _Duration | None = _time()
     gang_hold_at_most: _Duration | None = _time()
     gang_yield_after: _Duration | None = _time()
+    gang_backfill: bool | None = _setting("true or false")
     requeue_after: _Duration | None = _time()
     resync_after: _Duration | None = _time()
     evict_within: _Duration | None = _time()

@@ -17,8 +17,9 @@ from tpu_slices.domain.reconciling.limiter import SHORTAGE_MEMORY, ran_out
 from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter
 from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.flows.queues.walk import AT_ONCE, MOST_NAMESPACES, MOST_POOLS
 from tpu_slices.flows.reconcile import reconcile
-from tpu_slices.flows.slots import AT_ONCE, MOST_NAMESPACES, MOST_POOLS, MOST_TOLD, change_limiter
+from tpu_slices.flows.slots import MOST_TOLD, change_limiter
 from tpu_slices.flows.sweep import sweep
 from tpu_slices.ports.store import SliceStore
 

@@ -102,7 +102,7 @@ def in_line(case: Case, gang: Gang) -> InLine | None:
     if gang.state is GangState.STANDS and not case.members.standing:
         return None
     tries = case.members.chips or not case.members.lacks
-    reserves = gang.forms and tries and case.held is not None
+    reserves, hold_for = gang.forms and tries and case.held is not None, _hold_for(gang, case)
     return InLine(
         workload=case.workload,
         namespace=case.namespace,
@@ -110,6 +110,7 @@ def in_line(case: Case, gang: Gang) -> InLine | None:
         since=gang.since,
         chips=max(0, gang.chips - case.members.chips) if reserves else 0,
         lacks=case.members.lacks if gang.forms else (),
+        holds_until=gang.held_since + hold_for if gang.forms and gang.held_since is not None else None,
     )
 
 
@@ -238,10 +239,14 @@ def _waiting(gang: Gang, reason: Reason, message: str, case: Case, let_go: str =
     return replace(waits, reason=reason, message=message, let_go=let_go)
 
 
+def _hold_for(gang: Gang, case: Case) -> timedelta:
+    return gang.hold_for or case.limits.gang_hold_for
+
+
 def _is_held_too_long(gang: Gang, case: Case) -> bool:
     if gang.held_since is None or case.silent or _is_free(case):
         return False
-    too_long = gang.held_for(case.now) >= (gang.hold_for or case.limits.gang_hold_for)
+    too_long = gang.held_for(case.now) >= _hold_for(gang, case)
     return too_long or case.now - gang.held_since >= case.limits.gang_hold_at_most
 
 

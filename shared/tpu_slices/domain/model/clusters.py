@@ -90,6 +90,8 @@ class Limits:
     """How long they are held at most, whatever becomes of the others."""
     gang_yield_after: timedelta = timedelta(minutes=5)
     """How long a gang keeps slices from one that waits longer and lacks such."""
+    gang_backfill: bool = False
+    """Whether single claims may be tried where a gang that came before them holds slices and lacks others."""
     requeue_after: timedelta = timedelta(minutes=1)
     """When a slice is reconciled again if nothing announces the change that it waits for."""
     resync_after: timedelta = timedelta(minutes=10)

@@ -73,6 +73,8 @@ def ran_out(record: SliceRecord, shortage: Shortage) -> str:
     spec, text = record.spec, _RAN_OUT.get(shortage.reason, _RAN_OUT[Reason.STOCKOUT])
     reserved = spec.capacity.reservation if spec else None
     said = text.format(what=shortage.what, zone=spec.zone if spec else "The zone", reservation=reserved)
+    if shortage.behind:
+        return f"{said} at {shortage.at:%H:%M} UTC: waits behind {shortage.behind}"
     again = f", next at {shortage.again_at:%H:%M} UTC" if shortage.again_at is not None else ""
     return f"{said} at {shortage.at:%H:%M} UTC: one slice at a time tries{again}, and this one waits for its turn"
 

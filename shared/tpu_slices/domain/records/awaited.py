@@ -26,6 +26,8 @@ class Shortage:
     """Before this nobody tries again; None: one may at once. A reservation answers at once, whoever asks."""
     hosts: int = 1
     """The fewest that were refused: of fewer nothing is known."""
+    behind: str = ""
+    """Of a creation that waits behind a gang: behind which, as a clause; empty: it waits for its turn to try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,8 @@ class InLine:
     """Those that are reserved for it: it may buy them, and had not when it was settled last, a minute ago."""
     lacks: tuple[str, ...] = ()
     """The capacity pools that could not provide slices of it."""
+    holds_until: datetime | None = None
+    """Until when single claims that came later wait behind it there, as slices of it stand; None: they do not."""
 
 
 def gang_key(workload: WorkloadUid, name: str) -> GangKey:

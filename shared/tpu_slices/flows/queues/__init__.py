@@ -1,0 +1,1 @@
+"""Reads who waits for a slot, in the order of turns."""
