@@ -242,7 +242,7 @@ _CURRENT = frozenset(
             "spared_until",
         ),
         *("hosts_awaited_since", "returning", "unreadable_since", "relabelling", "empty", "delete_requested_at"),
-        *("not_cancellable", "cancel_refused", "refused", "hindered"),
+        *("not_cancellable", "cancel_refused", "refused", "hindered", "warm"),
     }
 )
 """The fields of a slice's current attempt, by which tests change it."""

@@ -14,7 +14,7 @@ from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent, LogLines
 from tpu_slices.ports.messaging import RUNS, Messaging
-from tpu_slices.ports.store import SettingsStore
+from tpu_slices.ports.settings_store import SettingsStore
 from tpu_slices_cli.app import main
 from tpu_slices_cli.session import Session
 from tpu_slices_simulator.fakes.settings import FakeSettings

@@ -13,7 +13,8 @@ from tpu_slices.adapters.firestore import FirestoreStore
 from tpu_slices.adapters.firestore_settings import FirestoreSettings
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import Change, SettingsStore, SliceStore
+from tpu_slices.ports.settings_store import SettingsStore
+from tpu_slices.ports.store import Change, SliceStore
 from tpu_slices.wire.cluster_settings import encode_settings, settings_key
 from tpu_slices_simulator.fakes.settings import FakeSettings
 from tpu_slices_simulator.fakes.store import FakeStore

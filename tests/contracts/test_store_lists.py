@@ -264,6 +264,10 @@ def test_the_oldest_of_slices_is_found_by_their_reasons(bench: Bench) -> None:
     assert bench.store.oldest_since(CLUSTER, some) == NOW - 5 * MINUTE
     assert bench.store.oldest_since(CLUSTER, [Reason.USERS_UNKNOWN]) is None
     assert bench.store.oldest_since(ELSEWHERE, some) is None
+    found = [each.value.reason for each in bench.store.for_reasons(CLUSTER, some, 5)]
+    assert found == [Reason.DELETION_QUEUED, Reason.DELETION_STARTED]
+    assert len(bench.store.for_reasons(CLUSTER, some, 1)) == 1
+    assert bench.store.for_reasons(ELSEWHERE, some, 5) == ()
 
 
 def test_the_slice_that_has_been_paid_for_without_use_longest_is_found(bench: Bench) -> None:

@@ -85,6 +85,7 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "phase_count": lambda store: store.phase_count(CLUSTER, Phase.READY),
     "reason_count": lambda store: store.reason_count(CLUSTER, [Reason.HELD]),
     "oldest_since": lambda store: store.oldest_since(CLUSTER, [Reason.DELETION_REFUSED]),
+    "for_reasons": lambda store: store.for_reasons(CLUSTER, [Reason.DELETION_REFUSED], 5),
     "paid_longest": lambda store: store.paid_longest(CLUSTER),
     "wanting": lambda store: store.wanting("demo research v1-abc", 5),
     "offered": lambda store: store.offered("demo research v1-abc", 5),

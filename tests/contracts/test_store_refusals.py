@@ -14,7 +14,8 @@ from tests.contracts.stores import REAL, Bench
 from tpu_slices.adapters.firestore_settings import FirestoreSettings
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.ports.errors import Permanent
-from tpu_slices.ports.store import Change, SettingsStore
+from tpu_slices.ports.settings_store import SettingsStore
+from tpu_slices.ports.store import Change
 from tpu_slices.wire.documents import Key
 from tpu_slices_simulator.fakes.firestore_rules import NAME_BYTES
 from tpu_slices_simulator.fakes.settings import FakeSettings

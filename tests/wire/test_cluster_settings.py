@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, settings
+from tpu_slices.domain.model.capacity import Across, NamespaceSettings, Warm
 from tpu_slices.domain.model.clusters import (
     Allowed,
     Backoff,
@@ -104,6 +105,8 @@ EVERYTHING: dict[str, Any] = {
         "chips_per_cluster": 1024,
         "namespaces": {"research": {"chips_per_namespace": 512, "capacity": ["reservation"]}},
     },
+    "warm": {"for": "15m", "most_chips": 256, "most_usd_an_hour": 300, "across": "workload"},
+    "namespaces": {"research": {"warm": {"for": 0}}},
     "notifications": {
         "research": {
             "ml-slack": {"when": ["waiting", "ended", "waiting"], "waiting_after": "20m"},
@@ -150,6 +153,8 @@ DECODED = ClusterSettings(
         chips_per_cluster=1024,
         namespaces={"research": replace(EVERYONE, chips_per_namespace=512, capacity=(CapacityKind.RESERVATION,))},
     ),
+    warm=Warm(lasts=15 * MINUTE, most_chips=256, most_usd_an_hour=300.0, across=Across.WORKLOAD),
+    namespaces={"research": NamespaceSettings(warm=Warm(lasts=timedelta(0)))},
     notifications={
         "research": {
             "ml-slack": NotificationRule(when=(Occasion.WAITING, Occasion.ENDED), waiting_after=20 * MINUTE),
@@ -334,6 +339,18 @@ def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None
         (
             {"policy": {"namespaces": {"a": {"chips_per_cluster": 4}}}},
             "policy.namespaces.a.chips_per_cluster: Unknown",
+        ),
+        ({"warm": {}}, "warm.for: Required value: must be seconds, or text such as 15m"),
+        ({"warm": {"for": "8d"}}, "warm.for: Invalid value: '8d': must be seconds, or text such as 15m"),
+        ({"warm": {"for": "1h", "across": "all"}}, "warm.across: Invalid value: 'all': must be one of workload"),
+        ({"warm": {"for": "1h", "most_chip": 4}}, "warm.most_chip: Unknown field: did you mean warm.most_chips?"),
+        (
+            {"namespaces": {"a": {"wam": {}}}},
+            "namespaces.a.wam: Unknown field: did you mean namespaces.NAMESPACE.warm?",
+        ),
+        (
+            {"namespaces": {"a": {"warm": {"for": "1h", "most_usd_an_hour": 0}}}},
+            "namespaces.a.warm.most_usd_an_hour: Invalid value: 0: must be US dollars an hour",
         ),
         ({"zones": ["here"]}, "zones.0: Invalid value: 'here': must be a list of names of zones"),
         (

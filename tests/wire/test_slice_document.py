@@ -72,6 +72,7 @@ AN_ATTEMPT = {
     "cancel_refused": "",
     "refused": "",
     "hindered": None,
+    "warm": None,
 }
 A_SLICE = {
     "schema": 1,
@@ -143,6 +144,7 @@ A_SLICE = {
     "paid_since": None,
     "wants": None,
     "offers": None,
+    "goes_at": None,
     "hears": "demo uid-llama",
     "tells": "demo uid-llama PROVISIONING HostsJoining ",
     "join_asked": None,

@@ -112,6 +112,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "phase_count": lambda: store.phase_count(cluster, Phase.READY),
         "reason_count": lambda: store.reason_count(cluster, [Reason.HELD]),
         "oldest_since": lambda: store.oldest_since(cluster, [Reason.HELD]),
+        "for_reasons": lambda: store.for_reasons(cluster, [Reason.WARM], 1),
         "paid_longest": lambda: store.paid_longest(cluster),
         "hearing": lambda: store.hearing(cluster, nobody, 1),
         "alike": lambda: next(store.alike(cluster, nobody, 1), None),

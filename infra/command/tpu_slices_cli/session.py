@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tpu_slices.ports.deps import ReconcileDeps
     from tpu_slices.ports.log_events import LogLines
     from tpu_slices.ports.messaging import Messaging
-    from tpu_slices.ports.store import SettingsStore
+    from tpu_slices.ports.settings_store import SettingsStore
 
 
 class Session:

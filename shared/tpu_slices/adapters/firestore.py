@@ -298,6 +298,12 @@ class FirestoreStore(FirestoreTurns):
         since = head["since"] if head else None
         return since if isinstance(since, datetime) else None
 
+    def for_reasons(
+        self, cluster: ClusterId, reasons: Collection[Reason], most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        asked = self._asked(SLICES_FOR_REASONS, cluster, [reason.value for reason in reasons])
+        return self._leading(SliceRecord, most, asked)
+
     def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
         found = self._read(self._asked(PAID_SLICES, cluster, _LONG_AGO).select([PAID_SINCE]).limit(1).stream)
         prefix = key(SliceRecord, cluster, "").id

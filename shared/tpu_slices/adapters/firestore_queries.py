@@ -13,6 +13,7 @@ from tpu_slices.wire.documents import (
     CHIPS_LINE,
     DEMAND_DIGEST,
     DUE_QUEUE,
+    GOES_AT,
     HEARS,
     HOSTS_DIGEST,
     MIRROR_DIGEST,
@@ -131,7 +132,7 @@ NAMESPACE_IN_PHASE = Query(
 )
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
 WANTING = Query(collection="slices", where=((WANTS, "=="),), order="claim.waits_since")
-OFFERED = Query(collection="slices", where=((OFFERS, "=="),), order="__name__")
+OFFERED = Query(collection="slices", where=((OFFERS, "=="),), order=GOES_AT)
 AWAITING_CHIPS = Query(
     collection="workloads",
     where=((CHIPS_LINE, ">="), (CHIPS_LINE, "<")),
@@ -210,7 +211,7 @@ INDEXED: Mapping[str, tuple[str, ...]] = {
     "clusters": ("path",),
     "limiters": (),
     "rejected": (),
-    "slices": ("cluster", "claimed_by", "hears", "offers"),
+    "slices": ("cluster", "claimed_by", "hears"),
     "workloads": ("owner",),
 }
 """The fields with an index of their own, in collections where no other field has one.

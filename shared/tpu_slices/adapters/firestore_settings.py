@@ -12,7 +12,8 @@ from google.cloud.firestore import SERVER_TIMESTAMP, Client, DocumentReference, 
 from tpu_slices.adapters.firestore_documents import classified_errors
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.ports.errors import StaleRecord
-from tpu_slices.ports.store import Document, Revision, SettingsWritten
+from tpu_slices.ports.settings_store import Document, SettingsWritten
+from tpu_slices.ports.store import Revision
 from tpu_slices.wire.cluster_settings import accepted_key, pause_key, settings_key
 from tpu_slices.wire.documents import COLLECTIONS, Key
 

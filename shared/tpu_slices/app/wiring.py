@@ -13,7 +13,7 @@ from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, NotifyDeps, ReconcileDeps
 from tpu_slices.ports.log_events import LogLines
 from tpu_slices.ports.messaging import RUNS, Messaging
-from tpu_slices.ports.store import SettingsStore
+from tpu_slices.ports.settings_store import SettingsStore
 
 
 def build_intake_deps(settings: Settings) -> IntakeDeps:

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
+from tpu_slices.domain.capacity.warmth import BEING_DELETED, Short, in_the_way, short_of
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
+from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.planning.policy import Held, Room
 from tpu_slices.domain.records.gangs import reserved
 from tpu_slices.domain.records.limiters import Budget
@@ -33,6 +34,8 @@ WORKLOADS = 20
 _FIRST_LETTERS = string.ascii_lowercase + string.digits
 MOST_TOLD = 100
 """The most slices that are told at once."""
+MOST_WARM = 500
+"""How many slices that go, or are kept warm, are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,8 @@ def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str |
     """Request reconciles of slices that are refused for a limit of chips, and that fit now; return how many.
 
     Namespaces take turns, that in which chips were released last; in each, workloads take turns, those that have waited
-    longest first. `released_in`: None: some may have been, anywhere; then nobody is told where purchases are stopped.
+    longest first. Slices that are kept warm go for those that do not fit. `released_in`: None: some may have been,
+    anywhere; then nobody is told where purchases are stopped.
     """
     cluster = settings.cluster
     if settings.paused is not None or settings.retired is not None or not deps.store.awaiting_chips(cluster, "", 1):
@@ -102,15 +106,35 @@ def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str |
         return 0
     behind = sorted(waiting, key=lambda namespace: (namespace <= (released_in or ""), namespace))
     held = {namespace: deps.store.chips_bought(cluster, namespace) for namespace in behind}
-    room = Room(settings.policy, deps.store.chips_bought(cluster), held)
+    in_cluster = deps.store.chips_bought(cluster)
+    room = Room(settings.policy, in_cluster, held)
     for each in deps.store.queued_slices(cluster, MOST_TOLD):
         if each.reason in IN_LINE and each.spec is not None:  # perhaps told before: nothing is bought for it yet
             room.takes(each.spec.chips, each.owner.namespace)
     known = {stored.value.owner.uid: stored for each in waiting.values() for stored in each}
+    needed = {each: sum(it.value.chips_awaited or 0 for it in waiting[each]) for each in behind}
+    ended = make_room(settings, short_of(needed, held, in_cluster, settings.policy), deps)
     fits = who_fits([[stored.value for stored in waiting[namespace]] for namespace in behind], room)
-    told = [claim for uid, most in fits.items() for claim in _slices(known[uid], most, deps)]
+    told: list[ClaimId | SliceId] = [claim for uid, most in fits.items() for claim in _slices(known[uid], most, deps)]
+    told += [each.name for each in ended]
     deps.publisher.request_reconcile(cluster, told)
     return len(told)
+
+
+def make_room(settings: ClusterSettings, short: Short, deps: IntakeDeps) -> list[SliceRecord]:
+    """Let slices be kept warm no longer whose chips somebody waits for; return them: they are to be reconciled."""
+    if not settings.keeps_warm or not short:
+        return []
+    cluster, now = settings.cluster, deps.clock.now()
+    found = {each.value.id: each for each in deps.store.for_reasons(cluster, [Reason.WARM, *BEING_DELETED], MOST_WARM)}
+    ended = []
+    for each in in_the_way(short, (stored.value for stored in found.values())):
+        warm = each.current.warm and replace(each.current.warm, ended="its chips are needed")
+        after = replace(each.with_current(warm=warm), next_reconcile_at=now)
+        with suppress(StaleRecord):
+            deps.store.commit(Change(found[each.id], after))
+            ended.append(after)
+    return ended
 
 
 def who_fits(waiting: Iterable[Sequence[WorkloadRecord]], room: Room) -> Mapping[WorkloadUid, int]:

@@ -18,6 +18,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
 from tpu_slices.flows.budget import tell_waiting
+from tpu_slices.flows.capacity import warm
 from tpu_slices.flows.hosts import is_taken
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
@@ -99,6 +100,7 @@ def explain(cluster: ClusterId, slice_: ClaimId | SliceId, deps: ReconcileDeps) 
     if looked is None:
         return None
     looked = with_limit(looked, looked.decide({}), deps) or looked
+    looked = warm.with_limit(looked, looked.decide({}), deps) or looked
     return Explained(looked.record, looked.seen, _decide(looked, _taking(looked, deps)), looked.settings)
 
 
@@ -147,6 +149,7 @@ def _once(
     else:
         done = _follow(decided, deps, served)
     left = decided.decision.let_go
+    served += warm.follow(decided.looked, done.before, done.after, deps)
     if done.before.chips_bought > done.after.chips_bought + (left.chips_bought if left is not None else 0):
         tell_waiting(looked.settings, deps, released_in=done.before.owner.namespace)
     return done
@@ -191,6 +194,8 @@ def _decided(looked: Looked, deps: ReconcileDeps) -> _Decided:
         looked = with_pools(looked, deps)
         decision = _decide(looked, taking)
     if (limit := with_limit(looked, decision, deps)) is not None:
+        looked, decision = limit, _decide(limit, taking)
+    if (limit := warm.with_limit(looked, decision, deps)) is not None:
         looked, decision = limit, _decide(limit, taking)
     return _Decided(looked, decision, taking.used_by(decision.record))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Absent, Observed
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decisions import Decision, DeletePool
 from tpu_slices.domain.reconciling.demand import with_current_desire
@@ -64,13 +66,16 @@ class _Match:
 
 
 def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
-    """Return who is to be reconciled once a claim that waits has a slice that was about to be deleted, the claim first.
+    """Return who is to be reconciled once a claim that waits has a slice that was about to be deleted, or is warm.
+
+    The claim is the first.
 
     Nothing: nobody gets it.
     """
     slice_ = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
     deletes = any(isinstance(action, DeletePool) for action in decision.actions)
-    if not deletes or not is_offered(slice_):
+    warm = decision.reason is Reason.WARM and looked.settings.paused is None
+    if not (deletes or warm) or not is_offered(slice_):
         return []
     for stored in deps.store.wanting(offers(looked.record) or "", MOST_ASKED):
         claim = _claim(stored.value, looked, deps)
@@ -80,16 +85,25 @@ def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
 
 
 def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
-    """Return the same for a claim for which a slice was about to be created, and that one serves which goes."""
-    request = wants(looked.record)
-    if not decision.creates or request is None:
+    """Return the same for a claim for which a slice was about to be created, and that one serves which goes.
+
+    Where slices are kept warm, for any that waits for one.
+    """
+    request, (warm, _) = wants(looked.record), looked.settings.warm_in(looked.record.owner.namespace)
+    looks = decision.creates or (warm is not None and decision.record.wanted and looked.settings.paused is None)
+    if request is None or not looks:
         return []
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
-    for stored in deps.store.offered(request, MOST_ASKED):
+    for stored in sorted(deps.store.offered(request, MOST_ASKED), key=lambda it: _ends_at(it.value, looked.at)):
         slice_ = _offered(stored.value, looked, deps) if is_served_by(claim, stored.value) else None
         if slice_ is not None:
             return _give(_Match(stored, slice_.record, looked.stored, looked.record), looked, deps)
     return []
+
+
+def _ends_at(slice_: SliceRecord, now: datetime) -> datetime:
+    """Return until when a slice that goes is kept: one that is not warm ends first."""
+    return slice_.current.warm.until if slice_.current.warm is not None else now
 
 
 def _claim(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situation | None:

@@ -317,6 +317,11 @@ class SliceStore(Protocol):
     def oldest_since(self, cluster: ClusterId, reasons: Collection[Reason]) -> datetime | None:
         """Return the earliest `SliceRecord.since` of slices with one of these reasons, in one call; None: none has."""
 
+    def for_reasons(
+        self, cluster: ClusterId, reasons: Collection[Reason], most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices with one of these reasons, those that have been longest in their phase first."""
+
     def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
         """Return the slice with the earliest `spending.paid_since`, and that; one read; None: no slice has it."""
 
@@ -324,7 +329,7 @@ class SliceStore(Protocol):
         """Return claims whose `matching.wants` is this, those that wait longest first."""
 
     def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        """Return slices whose `matching.offers` is this, in the order of their names."""
+        """Return slices whose `matching.offers` is this, those that go first first: see `matching.goes_at`."""
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         """Return the cluster's brake; raise Permanent if it cannot be parsed: it may stop releases."""
@@ -355,46 +360,3 @@ class SliceStore(Protocol):
 
     def reject(self, rejection: RejectedMessage) -> None:
         """Store a message that could not be handled; repeating this is harmless."""
-
-
-Document = Mapping[str, Any]
-"""A settings document as operators write it: see `tpu_slices.wire.cluster_settings`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettingsWritten:
-    """The current settings document of a cluster, and the last one that `SettingsStore.write` wrote."""
-
-    document: Document | None
-    revision: Revision | None
-    accepted: Document | None
-
-
-class SettingsStore(Protocol):
-    """Settings and pauses, for the command line. Every method raises Temporary if the store cannot be reached."""
-
-    def read(self, cluster: ClusterId) -> SettingsWritten: ...
-
-    def write(self, cluster: ClusterId, document: Document, before: Revision | None) -> None:
-        """Write the document to `clusters/{cluster}` and `accepted/{cluster}`, both or neither.
-
-        Raise StaleRecord if the document was written or created since it was read at revision `before`.
-        """
-
-    def paused(self, cluster: ClusterId) -> str | None:
-        """Return why the cluster is paused or retired, or None if it is neither."""
-
-    def pause(self, cluster: ClusterId, message: str) -> None:
-        """Pause the cluster, so that nothing is created or deleted: write `pauses/{cluster}`, untouched by builds."""
-
-    def retire(self, cluster: ClusterId, message: str) -> None:
-        """Retire the cluster, so that nothing is created in it: the same document; a pause ends."""
-
-    def resume(self, cluster: ClusterId) -> None:
-        """End the pause or the retirement of the cluster."""
-
-    def forget(self, cluster: ClusterId) -> int:
-        """Delete every document of the cluster: its records, and last its settings; return how many.
-
-        Rejected messages stay until they expire. Idempotent: what an interrupted call left is deleted by the next.
-        """

@@ -14,6 +14,9 @@
     notifications:
       research:
         ml-slack: {when: [waiting, ended], waiting_after: 20m}
+    warm: {for: 15m, most_chips: 256}
+    namespaces:
+      research: {warm: {for: 1h, across: workload}}
     catalogue:
       prices:
       - {accelerator: tpu-v6e-slice, region: us-east5, kind: on_demand, usd_per_chip_hour: 2.16, read: 2026-11-30,
@@ -51,6 +54,7 @@ from tpu_slices.domain.model.slices import ClusterId, cluster_id
 from tpu_slices.domain.planning.zones import impossible_zones
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import SCHEMA, Fields, Key, native
+from tpu_slices.wire.forms.capacity import namespace_of, warm_of, written_namespace, written_warm
 from tpu_slices.wire.settings_form import (
     AllowedForm,
     CatalogueForm,
@@ -117,6 +121,8 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
             namespace: {target: _rule(rule) for target, rule in rules.items()}
             for namespace, rules in (written.notifications or {}).items()
         },
+        warm=warm_of(written.warm),
+        namespaces={name: namespace_of(own) for name, own in (written.namespaces or {}).items()},
         catalogue=_catalogue(written.catalogue or CatalogueForm()),
     )
     impossible = "; ".join((*_wrong_rows(settings), *impossible_zones(settings)))
@@ -142,6 +148,8 @@ def encode_settings(settings: ClusterSettings) -> Fields:
             "chips_per_cluster": policy.chips_per_cluster,
             "namespaces": {name: native(allowed) for name, allowed in policy.namespaces.items()},
         },
+        "warm": written_warm(settings.warm),
+        "namespaces": {name: written_namespace(own) for name, own in settings.namespaces.items()},
         "catalogue": {section: [dict(row) for row in rows] for section, rows in settings.catalogue.sections},
     }
 

@@ -20,7 +20,7 @@ from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import hears, offers, tells, wants
+from tpu_slices.domain.records.matching import goes_at, hears, offers, tells, wants
 from tpu_slices.domain.records.mirror import mirror_digest
 from tpu_slices.domain.records.queues import chips_line, due_queue, queue_name, slot_pool, slot_queue
 from tpu_slices.domain.records.rejected import RejectedMessage
@@ -49,7 +49,7 @@ MIRROR_DIGEST = "mirror_digest"
 """The field of slices and workloads that Firestore sums up to compare the mirror with. A release that shows anything
 else, or otherwise, names it anew: so documents of the one before count as not whole."""
 WANTS = "wants"
-OFFERS = "offers"
+OFFERS, GOES_AT = "offers", "goes_at"
 """The fields of a slice by which a claim that waits and a slice that goes find each other (`records.matching`)."""
 HEARS = "hears"
 """The field of a slice by which those are found that a change of their workload concerns (`records.matching`)."""
@@ -300,6 +300,7 @@ def _derived(record: Record) -> Fields:
         DUE_QUEUE: due_queue(record),
         WANTS: wants(record),
         OFFERS: offers(record),
+        GOES_AT: goes_at(record),
         HEARS: hears(record),
         TELLS: tells(record),
     }

@@ -6,13 +6,11 @@ import difflib
 import fnmatch
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     ValidationInfo,
     model_validator,
@@ -29,7 +27,17 @@ from tpu_slices.domain.model.slices import CapacityKind, Network
 from tpu_slices.domain.model.texts import as_duration, duration
 from tpu_slices.domain.planning.flex_start import LONGEST, SHORTEST
 from tpu_slices.domain.planning.host_labels import may_be_a_node_label
-from tpu_slices.wire.documents import SCHEMA, Fields
+from tpu_slices.wire.documents import SCHEMA
+from tpu_slices.wire.forms.capacity import NamespaceForm, WarmForm
+from tpu_slices.wire.forms.written import (
+    Duration,
+    WrittenForm,
+    chips_setting,
+    fields_of,
+    setting,
+    time_setting,
+    zone_setting,
+)
 
 
 def _kind(value: object) -> FailureKind:
@@ -92,7 +100,6 @@ _Patterns = list[Annotated[str, Field(min_length=1)]]
 _Zone = Annotated[str, Field(pattern=r"^[a-z]+-[a-z]+\d+-[a-z0-9]+$")]
 _BillingKey = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
 _BillingValue = Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,63}$")]
-_Duration = Annotated[timedelta, BeforeValidator(as_duration), Field(gt=timedelta(0), le=timedelta(days=365))]
 _RunDuration = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=SHORTEST, le=LONGEST)]
 _Upgrades = Annotated[Upgrades, BeforeValidator(lambda value: Upgrades(str(value).upper()))]
 _Join = Annotated[Join, BeforeValidator(lambda value: Join(str(value).upper()))]
@@ -104,93 +111,68 @@ _Target = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"),
 _Cause = Annotated[Cause, BeforeValidator(lambda value: Cause(str(value).upper()))]
 
 
-def _setting(valid: str, **bounds: Any) -> Any:
-    """Return an optional field; `valid` completes the error "... must be ..."."""
-    return Field(default=None, description=valid, **bounds)
-
-
-def _chips() -> Any:
-    return _setting("a whole number of chips, at most a billion, or omitted for no limit", ge=1, le=1_000_000_000)
-
-
-def _zone() -> Any:
-    return _setting("the name of a zone, such as us-central2-b")
-
-
-def _time() -> Any:
-    return _setting("seconds, or text such as 90s, 15m, 2h or 30d")
-
-
-class WrittenForm(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
-
-    def given(self) -> Fields:
-        """Return the fields that are set and not null."""
-        return {name: value for name in self.model_fields_set if (value := getattr(self, name)) is not None}
-
-
 class BackoffForm(WrittenForm):
-    initial: _Duration | None = _time()
-    maximum: _Duration | None = _time()
+    initial: Duration | None = time_setting()
+    maximum: Duration | None = time_setting()
 
 
 class LimitsForm(WrittenForm):
-    demand_ttl: _Duration | None = _time()
-    act_window: _Duration | None = _time()
-    create_timeout: _Duration | None = _time()
-    hosts_timeout: _Duration | None = _time()
-    patience: dict[_Cause, _Duration] | None = _setting(
+    demand_ttl: Duration | None = time_setting()
+    act_window: Duration | None = time_setting()
+    create_timeout: Duration | None = time_setting()
+    hosts_timeout: Duration | None = time_setting()
+    patience: dict[_Cause, Duration] | None = setting(
         f"a map of durations, such as 2h, for any of {', '.join(cause.lower() for cause in Cause)}"
     )
-    restart_grace: _Duration | None = _time()
-    idle_after: _Duration | None = _time()
-    not_running_after: _Duration | None = _time()
-    gang_hold_for: _Duration | None = _time()
-    gang_hold_at_most: _Duration | None = _time()
-    gang_yield_after: _Duration | None = _time()
-    gang_backfill: bool | None = _setting("true or false")
-    requeue_after: _Duration | None = _time()
-    resync_after: _Duration | None = _time()
-    evict_within: _Duration | None = _time()
-    delete_retry_after: _Duration | None = _time()
-    blocked_retry_after: _Duration | None = _time()
-    gone_ttl: _Duration | None = _time()
-    backoff: dict[_Kind, BackoffForm] | None = _setting(
+    restart_grace: Duration | None = time_setting()
+    idle_after: Duration | None = time_setting()
+    not_running_after: Duration | None = time_setting()
+    gang_hold_for: Duration | None = time_setting()
+    gang_hold_at_most: Duration | None = time_setting()
+    gang_yield_after: Duration | None = time_setting()
+    gang_backfill: bool | None = setting("true or false")
+    requeue_after: Duration | None = time_setting()
+    resync_after: Duration | None = time_setting()
+    evict_within: Duration | None = time_setting()
+    delete_retry_after: Duration | None = time_setting()
+    blocked_retry_after: Duration | None = time_setting()
+    gone_ttl: Duration | None = time_setting()
+    backoff: dict[_Kind, BackoffForm] | None = setting(
         f"a map of initial and maximum for any of {', '.join(kind.lower() for kind in Limits().backoff)}"
     )
-    operations: int | None = _setting("a whole number from 1 to 100", ge=1, le=100)
+    operations: int | None = setting("a whole number from 1 to 100", ge=1, le=100)
 
 
 class PoolsForm(WrittenForm):
-    service_account: str | None = _setting("an address such as NAME@P.iam.gserviceaccount.com", pattern=r"^\S+@\S+$")
-    boot_disk_gb: int | None = _setting("a whole number of GB from 10 to 65536", ge=10, le=65536)
-    boot_disk_type: str | None = _setting("a disk type such as hyperdisk-balanced", pattern=r"^[a-z]+(-[a-z]+)+$")
-    boot_disk_kms_key: str | None = _setting(
+    service_account: str | None = setting("an address such as NAME@P.iam.gserviceaccount.com", pattern=r"^\S+@\S+$")
+    boot_disk_gb: int | None = setting("a whole number of GB from 10 to 65536", ge=10, le=65536)
+    boot_disk_type: str | None = setting("a disk type such as hyperdisk-balanced", pattern=r"^[a-z]+(-[a-z]+)+$")
+    boot_disk_kms_key: str | None = setting(
         "projects/P/locations/L/keyRings/R/cryptoKeys/K",
         pattern=r"^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$",
     )
-    confidential_storage: bool | None = _setting("true, which requires a boot_disk_kms_key, or false")
-    secondary_boot_disk: str | None = _setting(
+    confidential_storage: bool | None = setting("true, which requires a boot_disk_kms_key, or false")
+    secondary_boot_disk: str | None = setting(
         "projects/P/global/images/I", pattern=r"^projects/[^/]+/global/images/[^/]+$"
     )
-    image_streaming: bool | None = _setting("true or false")
-    max_pods_per_node: int | None = _setting("a whole number from 8 to 256", ge=8, le=256)
-    auto_upgrade: bool | None = _setting("true or false")
-    upgrades: _Upgrades | None = _setting("excluded or gke")
-    gvnic: bool | None = _setting("true or false")
-    secure_boot: bool | None = _setting("true or false")
-    integrity_monitoring: bool | None = _setting("true or false")
-    network_tags: list[Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")]] | None = _setting(
+    image_streaming: bool | None = setting("true or false")
+    max_pods_per_node: int | None = setting("a whole number from 8 to 256", ge=8, le=256)
+    auto_upgrade: bool | None = setting("true or false")
+    upgrades: _Upgrades | None = setting("excluded or gke")
+    gvnic: bool | None = setting("true or false")
+    secure_boot: bool | None = setting("true or false")
+    integrity_monitoring: bool | None = setting("true or false")
+    network_tags: list[Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$")]] | None = setting(
         "a list of names of a-z, 0-9 and -, up to 63 characters each"
     )
-    additional_networks: list[_Network] | None = _setting("a list of NETWORK:SUBNETWORK")
-    workload_policy: str | None = _setting(
+    additional_networks: list[_Network] | None = setting("a list of NETWORK:SUBNETWORK")
+    workload_policy: str | None = setting(
         "a name that begins with a letter, in which {topology}, {chips} and {cores} stand for the slice's",
         pattern=r"^[a-z]([-a-z0-9]|\{(topology|chips|cores)\})*$",
     )
-    accelerator_network_profile: Literal["auto"] | None = _setting("auto, or omitted")
-    host_maintenance_interval: Literal["PERIODIC", "AS_NEEDED"] | None = _setting("PERIODIC, AS_NEEDED, or omitted")
-    resource_labels: dict[_BillingKey, _BillingValue] | None = _setting(
+    accelerator_network_profile: Literal["auto"] | None = setting("auto, or omitted")
+    host_maintenance_interval: Literal["PERIODIC", "AS_NEEDED"] | None = setting("PERIODIC, AS_NEEDED, or omitted")
+    resource_labels: dict[_BillingKey, _BillingValue] | None = setting(
         "a map of at most 60 labels of a-z, 0-9, _ and -, up to 63 characters each, keys beginning with a letter",
         max_length=60,
     )
@@ -213,16 +195,16 @@ class ComputeForm(WrittenForm):
         description="projects/P/global/images/I or projects/P/global/images/family/F",
         pattern=r"^projects/[^/]+/global/images/(family/)?[^/]+$",
     )
-    subnetwork: str | None = _setting(
+    subnetwork: str | None = setting(
         "S, regions/R/subnetworks/S or projects/P/regions/R/subnetworks/S",
         pattern=r"^((projects/[^/]+/)?regions/[^/]+/subnetworks/)?[^/]+$",
     )
-    join: _Join | None = _setting("kubeadm or none")
-    control_plane: str | None = _setting(
+    join: _Join | None = setting("kubeadm or none")
+    control_plane: str | None = setting(
         "HOST:PORT of the API server, such as 10.0.0.2:6443", pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}$"
     )
-    kubernetes: str | None = _setting('a minor version in quotes, such as "1.36"', pattern=r"^[1-9]\.[0-9]{1,3}$")
-    scopes: list[Annotated[str, Field(pattern=r"^https://www\.googleapis\.com/auth/\S+$")]] | None = _setting(
+    kubernetes: str | None = setting('a minor version in quotes, such as "1.36"', pattern=r"^[1-9]\.[0-9]{1,3}$")
+    scopes: list[Annotated[str, Field(pattern=r"^https://www\.googleapis\.com/auth/\S+$")]] | None = setting(
         "a list of scopes such as https://www.googleapis.com/auth/cloud-platform"
     )
 
@@ -234,45 +216,45 @@ class ComputeForm(WrittenForm):
 
 
 class AllowedForm(WrittenForm):
-    zones: _Patterns | None = _setting("a list of zones; * matches anything")
-    accelerators: list[_Accelerator] | None = _setting(
+    zones: _Patterns | None = setting("a list of zones; * matches anything")
+    accelerators: list[_Accelerator] | None = setting(
         "a list of accelerators such as tpu-v6e-slice; * matches anything, and each must match one"
     )
-    capacity: list[_Capacity] | None = _setting(
+    capacity: list[_Capacity] | None = setting(
         f"a list of any of {', '.join(kind.lower() for kind in CapacityKind)}", min_length=1
     )
-    reservations: _Patterns | None = _setting("a list of names or projects/P/reservations/R; * matches anything")
-    service_accounts: _Patterns | None = _setting(
+    reservations: _Patterns | None = setting("a list of names or projects/P/reservations/R; * matches anything")
+    service_accounts: _Patterns | None = setting(
         "a list of addresses; * alone matches all, and within an address anything but @"
     )
-    additional_networks: _Patterns | None = _setting("a list of NETWORK:SUBNETWORK; * matches anything")
-    copied_labels: _Patterns | None = _setting("a list of keys of pod labels; * matches anything")
-    workload_policies: _Patterns | None = _setting("a list of names of workload policies; * matches anything")
-    instance_templates: _Patterns | None = _setting(
+    additional_networks: _Patterns | None = setting("a list of NETWORK:SUBNETWORK; * matches anything")
+    copied_labels: _Patterns | None = setting("a list of keys of pod labels; * matches anything")
+    workload_policies: _Patterns | None = setting("a list of names of workload policies; * matches anything")
+    instance_templates: _Patterns | None = setting(
         "a list of projects/P/global/instanceTemplates/T, or with regions/R; * matches anything"
     )
-    chips_per_slice: int | None = _chips()
-    chips_per_jobset: int | None = _chips()
-    chips_per_namespace: int | None = _chips()
+    chips_per_slice: int | None = chips_setting()
+    chips_per_jobset: int | None = chips_setting()
+    chips_per_namespace: int | None = chips_setting()
 
 
 class PolicyForm(AllowedForm):
-    chips_per_cluster: int | None = _chips()
-    namespaces: dict[str, AllowedForm] | None = _setting(
+    chips_per_cluster: int | None = chips_setting()
+    namespaces: dict[str, AllowedForm] | None = setting(
         f"a map of {', '.join(AllowedForm.model_fields)} for each namespace"
     )
 
 
 class CatalogueForm(WrittenForm):
-    machines: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's machines.tsv")
-    prices: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's prices.tsv")
-    zones: list[_Row] | None = _setting("a list of maps, each a row of the catalogue's zones.tsv")
+    machines: list[_Row] | None = setting("a list of maps, each a row of the catalogue's machines.tsv")
+    prices: list[_Row] | None = setting("a list of maps, each a row of the catalogue's prices.tsv")
+    zones: list[_Row] | None = setting("a list of maps, each a row of the catalogue's zones.tsv")
 
 
 class NotificationForm(WrittenForm):
-    when: list[_Occasion] | None = _setting(f"a list of any of {', '.join(Occasion)}", min_length=1)
-    waiting_after: _Duration | None = _time()
-    only_if_named: bool | None = _setting("true or false")
+    when: list[_Occasion] | None = setting(f"a list of any of {', '.join(Occasion)}", min_length=1)
+    waiting_after: Duration | None = time_setting()
+    only_if_named: bool | None = setting("true or false")
 
 
 _Rules = Annotated[dict[_Target, NotificationForm], Field(max_length=10)]
@@ -280,36 +262,38 @@ _Rules = Annotated[dict[_Target, NotificationForm], Field(max_length=10)]
 
 class SettingsForm(WrittenForm):
     schema_: int | None = Field(default=None, alias="schema", ge=1, le=SCHEMA, description=f"1 to {SCHEMA}, or omitted")
-    note: str | None = _setting("text")
+    note: str | None = setting("text")
     path: str = Field(
         description="the cluster's full name, projects/P/locations/L/clusters/C",
         pattern=r"^projects/[^/]+/locations/[^/]+(/clusters/[^/]+)?$",
     )
-    gke_id: str | None = _setting("the id that GKE shows for the cluster", min_length=1)
-    zone: _Zone | None = _zone()
-    zones: list[_Zone] | None = _setting("a list of names of zones, such as us-central2-b")
-    reservation_zones: dict[str, _Zone] | None = _setting(
+    gke_id: str | None = setting("the id that GKE shows for the cluster", min_length=1)
+    zone: _Zone | None = zone_setting()
+    zones: list[_Zone] | None = setting("a list of names of zones, such as us-central2-b")
+    reservation_zones: dict[str, _Zone] | None = setting(
         "a map of reservations and their zones, such as hall-7: us-central2-b"
     )
-    pod_to_node_labels: list[_NodeLabel] | None = _setting(
+    pod_to_node_labels: list[_NodeLabel] | None = setting(
         "a list of keys of pod labels, none under google.com, kubernetes.io, k8s.io or gke.io"
     )
-    force_on_demand: bool | None = _setting("true or false")
-    max_run_duration: _RunDuration | None = _setting(
+    force_on_demand: bool | None = setting("true or false")
+    max_run_duration: _RunDuration | None = setting(
         f"seconds, or text such as 12h or 7d, from {duration(SHORTEST)} to {duration(LONGEST)}"
     )
-    serve: list[_PodsOf] | None = _setting(f"a list of any of {', '.join(PodsOf)}")
-    gangs: _Gangs | None = _setting(f"one of {', '.join(Gangs)}")
-    hosts_per_slice: int | None = _setting("a whole number from 1 to 15000", ge=1, le=15000)
-    compute: ComputeForm | None = _setting(f"a map of {', '.join(ComputeForm.model_fields)}")
-    pools: PoolsForm | None = _setting(f"a map of {', '.join(PoolsForm.model_fields)}")
-    policy: PolicyForm | None = _setting(f"a map of {', '.join(PolicyForm.model_fields)}")
-    limits: LimitsForm | None = _setting(f"a map of {', '.join(LimitsForm.model_fields)}")
-    notifications: dict[str, _Rules] | None = _setting(
+    serve: list[_PodsOf] | None = setting(f"a list of any of {', '.join(PodsOf)}")
+    gangs: _Gangs | None = setting(f"one of {', '.join(Gangs)}")
+    hosts_per_slice: int | None = setting("a whole number from 1 to 15000", ge=1, le=15000)
+    compute: ComputeForm | None = setting(f"a map of {', '.join(ComputeForm.model_fields)}")
+    pools: PoolsForm | None = setting(f"a map of {', '.join(PoolsForm.model_fields)}")
+    policy: PolicyForm | None = setting(f"a map of {', '.join(PolicyForm.model_fields)}")
+    limits: LimitsForm | None = setting(f"a map of {', '.join(LimitsForm.model_fields)}")
+    warm: WarmForm | None = setting(f"a map of {fields_of(WarmForm)}")
+    namespaces: dict[str, NamespaceForm] | None = setting(f"a map of {fields_of(NamespaceForm)} for each namespace")
+    notifications: dict[str, _Rules] | None = setting(
         f"a map of namespaces, each with a map of {', '.join(NotificationForm.model_fields)} for at most 10 targets, "
         f"whose names are of a-z, 0-9 and -, and none is {NOBODY}"
     )
-    catalogue: CatalogueForm | None = _setting(f"a map of {', '.join(CatalogueForm.model_fields)}")
+    catalogue: CatalogueForm | None = setting(f"a map of {', '.join(CatalogueForm.model_fields)}")
 
     @model_validator(mode="after")
     def _path_of_its_kind(self) -> Self:
@@ -329,6 +313,9 @@ _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
         ("limits.", LimitsForm),
         ("limits.backoff.KIND.", BackoffForm),
         ("notifications.NAMESPACE.TARGET.", NotificationForm),
+        ("warm.", WarmForm),
+        ("namespaces.NAMESPACE.", NamespaceForm),
+        ("namespaces.NAMESPACE.warm.", WarmForm),
         ("catalogue.", CatalogueForm),
     )
     for name, field in model.model_fields.items()

@@ -76,6 +76,7 @@ def running(hosts: Hosts, **changes: Any) -> Hosts:
         pytest.param(a_slice(Reason.NOT_ALLOWED, OCCUPIED), Use.USEFUL, id="it is refused, and runs"),
         pytest.param(a_slice(Reason.OCCUPIED, OCCUPIED), Use.USEFUL, id="it goes, and another Job is on it"),
         pytest.param(a_slice(Reason.DELETION_STARTED, VACANT), Use.IDLE, id="it is being deleted"),
+        pytest.param(a_slice(Reason.WARM, VACANT), Use.WARM, id="it is kept for the next claim"),
         pytest.param(a_slice(Reason.CREATION_IN_DOUBT), None, id="it goes, and no host came"),
         pytest.param(a_slice(Reason.RELEASED, VACANT), None, id="it is gone"),
     ],

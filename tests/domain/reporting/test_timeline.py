@@ -139,7 +139,7 @@ def test_chip_hours_are_chips_times_hours() -> None:
     found = totals(courses_of([used_by_hours(*Use, Use.USEFUL)], ALWAYS))
     hour = CHIPS * HOUR
     assert found == {**dict.fromkeys(Use, hour), Use.USEFUL: 2 * hour}
-    assert held(found) == 4 * hour, "starting, idle and useful"
+    assert held(found) == 5 * hour, "starting, idle, warm and useful"
 
 
 def test_chips_that_are_still_used_count_up_to_the_end_of_the_window() -> None:

@@ -36,7 +36,9 @@ def test_the_next_job_gets_what_the_last_one_gave_back(ends: WorkloadState) -> N
     assert (keys(world), closed(world)) == ({key(gemma)}, [])
     record = world.record(gemma)
     assert (record.reason, record.maker) == (Reason.READY, own_slice(llama))
-    assert record.transitions[0].message.endswith("which research/llama needs no more: its hosts become its own.")
+    assert (
+        record.transitions[0].message == "Got the slice that JobSet llama gave back at 12:03 UTC: nothing was created."
+    )
     assert [each.phase for each in world.record(llama).transitions[-2:]] == [Phase.RELEASING, Phase.GONE]
 
 

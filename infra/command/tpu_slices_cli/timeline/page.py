@@ -103,6 +103,7 @@ def _figures(story: Story) -> Element:
         ("Useful", chip_hours(sums[Use.USEFUL]), f"chip-hours, {useful_share(sums)} of those held"),
         ("Starting", chip_hours(sums[Use.STARTING]), "chip-hours"),
         ("Idle", chip_hours(sums[Use.IDLE]), "chip-hours"),
+        ("Warm", chip_hours(sums[Use.WARM]), "chip-hours"),
         ("Waiting", chip_hours(sums[Use.WAITING]), "chip-hours requested"),
         ("Stopped", chip_hours(sums[Use.STOPPED]), "chip-hours requested"),
         ("Failures", f"{wrong[Mark.FAILURE]:,}", f"and {marks_counted(Mark.RESTART, wrong[Mark.RESTART])}"),

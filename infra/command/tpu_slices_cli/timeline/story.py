@@ -31,6 +31,7 @@ USES = {
     Use.STOPPED: ("stopped", "requested, and no host stands: somebody must change something or release chips first"),
     Use.STARTING: ("starting", "hosts stand, and not all of them are usable yet, or again"),
     Use.IDLE: ("idle", "hosts stand, and nobody is on them, or the pods of the Job on them do not run"),
+    Use.WARM: ("warm", "hosts stand, and are kept for the next claim, as a setting says"),
     Use.USEFUL: ("useful", "hosts stand, and a Job runs on them"),
 }
 _HOUR = timedelta(hours=1)

@@ -21,7 +21,7 @@ from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, Cluster
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import hears, news_of, offers, tells, told_of_all, wants
+from tpu_slices.domain.records.matching import goes_at, hears, news_of, offers, tells, told_of_all, wants
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
@@ -246,6 +246,13 @@ class FakeStore(FakeTurns):
         since = self._summed(cluster, "since", lambda every: [(fields["reason"], fields["since"]) for fields in every])
         return min((at for reason, at in since if reason in reasons), default=None)
 
+    def for_reasons(
+        self, cluster: ClusterId, reasons: Collection[Reason], most: int
+    ) -> tuple[Stored[SliceRecord], ...]:
+        self._answer()
+        found = (it for it in self._of(cluster, SliceRecord) if it.value.reason in reasons)
+        return tuple(sorted(found, key=lambda it: (it.value.since, it.value.id))[:most])
+
     def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
         self._answer()
         paid = self._computed(SliceRecord, ("paid", cluster), lambda: self._paid(cluster))
@@ -265,7 +272,7 @@ class FakeStore(FakeTurns):
     def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
         self._answer()
         found = self._computed(SliceRecord, "offers", lambda: self._by(offers)).get(request, [])
-        return tuple(sorted(found, key=lambda it: it.value.id)[:most])
+        return tuple(sorted(found, key=lambda it: (goes_at(it.value) or _LONG_AGO, it.value.id))[:most])
 
     def _by(self, name: Callable[[SliceRecord], str | None]) -> Mapping[str, list[Stored[SliceRecord]]]:
         """Return the slices that have a name, by it."""

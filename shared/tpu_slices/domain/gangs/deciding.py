@@ -93,6 +93,14 @@ def decided(case: Case) -> Gang:
     return _let_go(gang, case) if _is_held_too_long(gang, case) else gang
 
 
+def lacks_chips(case: Case, gang: Gang) -> bool:
+    """Return whether a gang that was decided on so waits for chips alone, which others hold."""
+    if not gang.waits or (gang.back_at is not None and case.now < gang.back_at) or _never(case.members):
+        return False
+    whys = [reason for reason, _ in _no_room(case)]
+    return bool(whys) and Reason.GANG_CANNOT_FIT not in whys
+
+
 def in_line(case: Case, gang: Gang) -> InLine | None:
     """Return the place in line of a gang that was decided on so; None: it stands, and its pods came.
 

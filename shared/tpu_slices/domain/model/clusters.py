@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import Accelerators, accelerators_with
 from tpu_slices.domain.catalogue.rows import Cells
+from tpu_slices.domain.model.capacity import NamespaceSettings, Warm
 from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import Rules
 from tpu_slices.domain.model.observations import Cause, FailureKind
@@ -307,6 +308,10 @@ class ClusterSettings:
     catalogue: CatalogueSettings = CatalogueSettings()
     notifications: Mapping[str, Rules] = field(default_factory=dict)
     """By namespace, whom its workloads may have notified outside the cluster; of others nothing is told there."""
+    warm: Warm | None = None
+    """Whether slices that are let go are kept for a time; None: they are deleted."""
+    namespaces: Mapping[str, NamespaceSettings] = field(default_factory=dict)
+    """What is otherwise for the workloads of these namespaces."""
     paused: str | None = None
     """Why the cluster is paused (nothing is created or deleted); stored in `pauses/{cluster}`. None: not paused."""
     retired: str | None = None
@@ -316,6 +321,17 @@ class ClusterSettings:
     def accelerators(self) -> Accelerators:
         """The accelerators that the cluster's slices may consist of."""
         return accelerators_with(self.catalogue.machines)
+
+    def warm_in(self, namespace: str) -> tuple[Warm | None, str]:
+        """Return how long slices of a namespace are kept, and whose setting that is: empty, the cluster's."""
+        own = self.namespaces.get(namespace)
+        return (own.warm, namespace) if own is not None and own.warm is not None else (self.warm, "")
+
+    @property
+    def keeps_warm(self) -> bool:
+        """Whether slices of any namespace are kept warm."""
+        own = (each.warm for each in self.namespaces.values())
+        return any(warm is not None for warm in (self.warm, *own))
 
     @property
     def self_managed(self) -> bool:

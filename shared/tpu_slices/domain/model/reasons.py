@@ -96,6 +96,7 @@ class Reason(StrEnum):
     PAUSED = "Paused", Phase.BLOCKED
 
     CLOSING_HOSTS = "ClosingHosts", Phase.RELEASING  # the relay is asked to let no new pod onto them
+    WARM = "Warm", Phase.RELEASING  # nobody is on it, and it is kept for a time for a claim that fits
     DELETION_QUEUED = "DeletionQueued", Phase.RELEASING  # the cluster accepts no more operations now
     EARLIER_SLICE_STANDS = "EarlierSliceStands", Phase.RELEASING  # its record says why
     DELETION_POSTPONED = "DeletionPostponed", Phase.RELEASING  # another operation is in its way
@@ -150,8 +151,11 @@ LIMITED = (Reason.CHIP_LIMIT_REACHED, Reason.PURCHASES_STOPPED)
 """The reasons of slices that are refused as long as others hold the chips."""
 
 
-EXPLAINED = frozenset({Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED, Reason.EARLIER_SLICE_STANDS})
-"""The reasons of what goes once nobody uses a pool any more, or once another alert, or slice, is attended to."""
+EXPLAINED = frozenset(
+    {Reason.OCCUPIED, Reason.RELAY_SILENT, Reason.RELEASES_STOPPED, Reason.EARLIER_SLICE_STANDS, Reason.WARM}
+)
+"""The reasons of what goes once nobody uses a pool, another alert, or slice, is attended to, or a time is over.
+"""
 
 
 class ReportReason(StrEnum):

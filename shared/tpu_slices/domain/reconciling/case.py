@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
+from tpu_slices.domain.capacity.warmth import NOTHING_KEPT, Kept
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import (
@@ -45,6 +46,8 @@ class Known:
     """Why it is not bought while releases are stopped."""
     shortage: Shortage | None = None
     """The shortage for which its creation waits its turn."""
+    beside: Kept = NOTHING_KEPT
+    """What is kept warm that became so after it; only needed if a setting limits that."""
     slots: Mapping[int, int] = field(default_factory=dict)
     """The slots that this decision may use, by attempt; beside that which was handed on to the slice."""
 

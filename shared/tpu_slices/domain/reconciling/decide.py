@@ -242,6 +242,8 @@ class Case(Situation):
         record = self.record
         claim = {"retry_at": None, "failures": 0, "blocked_settings_version": None}
         why = record.why_it_goes
+        if still is not None and still.reason is Reason.WARM:
+            return Arm(Reason.WARM, still.message, claim)
         if still is not None:
             return Arm(still.reason, f"Releasing ({why}): {still.message.rstrip('.')}.", claim)
         if record.claim.earlier:

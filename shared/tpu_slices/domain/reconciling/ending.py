@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from tpu_slices.domain.capacity import warmth
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -106,6 +107,8 @@ def _advanced(each: Attempt, seen: Observation, case: Situation) -> Ending:
     if why.reason in _OPEN:
         hosts, opened = opening(each.number, each.hosts, case)
         return Ending(replace(each, hosts=hosts), why, opened)
+    if (kept := _kept_warm(each, seen, case, why)) is not None:
+        return kept
     postponed = _postponed(each, seen, case)
     if postponed is not None and why.reason in {Reason.CLOSING_HOSTS, Reason.DELETION_STARTED}:
         return Ending(each, postponed)
@@ -116,6 +119,24 @@ def _advanced(each: Attempt, seen: Observation, case: Situation) -> Ending:
             return _closed(each, case, why)
         case Step.DELETE:
             return _deleted(each, seen, case, why)
+
+
+def _kept_warm(each: Attempt, seen: Observation, case: Situation, why: Assessment) -> Ending | None:
+    """Return the slice that is kept for the next claim, in place of its deletion; None: it goes on to its end.
+
+    Once it is warm its hosts are closed: how old the answer is that nobody is there counts before they are deleted.
+    """
+    closed = each.hosts.closed >= each.hosts.joined and not each.hosts.occupants and each.hosts.ends_by is None
+    still = each.warm is not None and why.reason is Reason.CLOSING_HOSTS and closed
+    if why.step is not Step.DELETE and not still:
+        return None
+    own = case.known.workloads.get(case.record.owner.uid)
+    around = warmth.Around(settings=case.settings, own=own, beside=case.known.beside)
+    warm = warmth.kept_warm(case.record, seen, around, case.now)
+    if warm is None:
+        return None
+    message = warmth.told(warm, case.record, case.settings, case.now)
+    return Ending(replace(each, warm=warm), Assessment(Step.WAIT, Reason.WARM, message, min(warm.until, _resync(case))))
 
 
 def _closed(each: Attempt, case: Situation, why: Assessment) -> Ending:

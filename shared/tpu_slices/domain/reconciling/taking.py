@@ -17,11 +17,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tpu_slices.domain.capacity.warmth import may_get
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.observations import Broken, Busy, Creating, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, SliceSpec, same_request
+from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, assess
 from tpu_slices.domain.reconciling.occupancy import NewCount, Workloads, may_use, with_hosts
@@ -207,7 +209,8 @@ def is_offered(slice_: Situation) -> bool:
     | serves nobody (`matching.offers`)                                      | no           |
     | neither stands nor is being made; its labels were replaced             | no           |
     | has a host that is not sound, or hosts of which no key is known        | no           |
-    | lacks hosts, and stands for longer than these may take to join         | no           |
+    | lacks hosts, and stands for longer than these may take to join, or was | no           |
+    | kept warm; was so, and the machine of a host is maintained             | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else                                                                   | yes          |
     """
@@ -220,6 +223,8 @@ def is_offered(slice_: Situation) -> bool:
     if hosts.ends_by is not None or slice_.users_of(record.current.made_for):
         return False
     if hosts.sound < hosts.joined or (hosts.joined and not hosts.keys):
+        return False
+    if record.current.warm is not None and (hosts.joined < made_as.hosts or hosts.maintained):
         return False
     return hosts.joined >= made_as.hosts or _hosts_may_join(slice_)
 
@@ -239,6 +244,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     |-----------------------------------------------------------------------------|---------|
     | waits for another request, in another namespace or cluster, or for nothing  | no      |
     | had the slice itself, which it gets as `regained`                           | no      |
+    | is of another workload, and a setting keeps the slice for that which had it | no      |
     | has no leader that was lately seen to wait, or is of a gang that waits      | no      |
     | has no key for its hosts                                                    | no      |
     | asks for other values of what its request names, or at another place        | no      |
@@ -248,7 +254,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     spec, made_as = claim.record.spec, slice_.made_as
     if spec is None or made_as is None or wants(claim.record) != offers(slice_):
         return False
-    if slice_.last_claim == claim.record.claimed_by:
+    if slice_.last_claim == claim.record.claimed_by or not may_get(claim.record, slice_, claim.settings):
         return False
     if not claim.waiting or _values(spec) != _values(made_as) or not spec.key:
         return False
@@ -265,7 +271,10 @@ def _values(spec: SliceSpec) -> tuple[object, ...]:
 
 def handed_over(claim: SliceRecord, slice_: SliceRecord, last: SliceRecord | None, now: datetime) -> Taken:
     """Return what each claim has once the one that waits has the slice; `last`: see `taking.given`."""
-    why = f"It has {slice_.pool}, which {slice_.owner.full_name} needs no more: its hosts become its own."
+    why = (
+        f"Got the slice that {slice_.owner.kind} {slice_.owner.name} gave back at {clock(slice_.since, now)}: "
+        "nothing was created."
+    )
     has = claim.with_slice_of(slice_, now, left=None, why=why)
     return given(slice_, has, last, f"{claim.owner.full_name} has its slice.", now)
 

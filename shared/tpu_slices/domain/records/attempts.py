@@ -10,6 +10,7 @@ from tpu_slices.domain.model.observations import Creating, Running, Visible, Wit
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts
 from tpu_slices.domain.records.returning import Returning
+from tpu_slices.domain.records.warmth import Warmth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,8 @@ class Attempt:
     """It was made, and is known to be gone: its number is not used again."""
     empty: bool = False
     """Its creation failed before any host was there."""
+    warm: Warmth | None = None
+    """How it is, or was, kept once it was let go; None: it was not."""
     delete_requested_at: datetime | None = None
     """When its deletion was last requested; None: not yet, or GKE did not accept it."""
     retry_at: datetime | None = None

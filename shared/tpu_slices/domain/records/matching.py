@@ -5,6 +5,8 @@ A claim that waits for a slice and a slice that goes find each other; an event f
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId, SliceSpec, WorkloadUid
 from tpu_slices.domain.records.slices import SliceRecord
@@ -50,6 +52,12 @@ def offers(record: SliceRecord) -> str | None:
     if (record.unclaimed and not record.fits) or record.reason is Reason.RELEASES_STOPPED:
         return None
     return _request(record.cluster, record.owner.namespace, made_as)
+
+
+def goes_at(record: SliceRecord) -> datetime | None:
+    """Return until when a slice that goes is kept warm; None: it is not, and goes before those that are."""
+    warm = record.current.warm
+    return warm.until if warm is not None and record.reason is Reason.WARM else None
 
 
 def users_of(record: SliceRecord) -> set[WorkloadUid]:

@@ -385,7 +385,7 @@ class SliceRecord:
             phase=phase,
             reason=reason,
             message=message,
-            since=self.since if phase is self.phase else at,
+            since=self.since if phase is self.phase and Reason.WARM not in {reason, self.reason} else at,
             changed_at=at,
             expire_at=self.expire_at if phase is Phase.GONE else None,
             transitions=(*self.transitions, transition)[-HISTORY:],

@@ -173,6 +173,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         **dict.fromkeys(SERVED, ReasonText("not released yet", _NO_ACTION)),
         Reason.DELETION_STARTED: ReasonText("being deleted", _NO_ACTION),
         Reason.CLOSING_HOSTS: ReasonText("being released", _NO_ACTION),
+        Reason.WARM: ReasonText(
+            "{detail}", "No action needed: the settings say so. `slices release` has it deleted at once."
+        ),
         Reason.DELETION_QUEUED: ReasonText("being released, once another operation has ended", _NO_ACTION),
         Reason.EARLIER_SLICE_STANDS: ReasonText("{detail}", _NO_ACTION),
         Reason.DELETION_POSTPONED: ReasonText(

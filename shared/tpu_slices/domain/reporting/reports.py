@@ -343,10 +343,12 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         caveat = f" Warning: {shortened(found.caveats[0], _LONGEST)}." if found.caveats else ""
         texts = [ready, *filter(None, [found.waited]), *_wait_texts(found.waits, now), *filter(None, [found.surplus])]
         return "; ".join(texts) + f".{remedy}{caveat}"
-    left = sum(wait.count for wait in found.waits if wait.reason is not Reason.HELD)
+    left = sum(wait.count for wait in found.waits if wait.reason not in {Reason.HELD, Reason.WARM})
     releasing = [f"{left} of {found.requested} slices are being released"] if left else []
     held = [wait for wait in found.waits if wait.reason is Reason.HELD]
     releasing += [f"{_names(wait)} {'is' if wait.count == 1 else 'are'} not released: {wait.message}" for wait in held]
+    warm = [wait for wait in found.waits if wait.reason is Reason.WARM]
+    releasing += [f"{_names(wait)} {'is' if wait.count == 1 else 'are'} k{wait.message[1:]}" for wait in warm]
     if jobset.state is not WorkloadState.SUSPENDED:
         ended = f"The {kind} {_ENDED[jobset.state]}{_LET_GO if jobset.is_given_up else ''}"
         return "; ".join([ended, *(releasing or ["no slices are left"])]) + "."

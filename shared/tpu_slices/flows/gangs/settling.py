@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tpu_slices.domain.gangs.deciding import Case, decided, in_line
+from tpu_slices.domain.capacity.warmth import Short, short_of
+from tpu_slices.domain.gangs.deciding import Case, decided, in_line, lacks_chips
 from tpu_slices.domain.gangs.members import members_of
 from tpu_slices.domain.gangs.told import scaled
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -18,6 +19,7 @@ from tpu_slices.domain.records.heartbeats import NEVER_HEARD
 from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.flows.budget import make_room
 from tpu_slices.flows.failures import Failures
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps
@@ -68,6 +70,8 @@ class _Settled:
 
     gangs: Mapping[str, Gang]
     line: Mapping[GangKey, InLine]
+    short: Sequence[Short] = ()
+    """What they lack who wait for chips alone."""
 
 
 def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[ClaimId]:
@@ -86,6 +90,9 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
         return ()
     settled = _settled(stored.value, [each.value for each in slices.values()], before, read, deps)
     _save(cluster, stored, budget, settled, deps)
+    for short in settled.short:
+        if ended := make_room(read.settings, short, deps):
+            deps.publisher.request_reconcile(cluster, [each.name for each in ended])
     told = _told(stored.value.gangs, settled.gangs)
     jobs = {job for name in told for job in settled.gangs[name].replicated_jobs}
     return [claim for claim, each in slices.items() if each.value.replicated_job in jobs]
@@ -106,6 +113,7 @@ def _settled(
     own = {key: line[key] for name in workload.gangs if (key := gang_key(uid, name)) in line}
     members = {name: members_of(workload, name, slices) for name in workload.gangs}
     gangs: dict[str, Gang] = {}
+    short: list[Short] = []
     for name, gang in sorted(workload.gangs.items()):
         beside = sum(each.chips for other, each in members.items() if other != name)
         beside += sum(each.chips for key, each in own.items() if key != gang_key(uid, name))
@@ -125,9 +133,18 @@ def _settled(
         )
         gangs[name] = decided(case)
         own.pop(case.key, None)
+        short += _short(case, gangs[name])
         if (place := in_line(case, gangs[name])) is not None:
             own[case.key] = place
-    return _Settled(gangs, {**places, **own})
+    return _Settled(gangs, {**places, **own}, short)
+
+
+def _short(case: Case, gang: Gang) -> list[Short]:
+    """Return what a gang lacks that was decided on so, if it waits for chips alone."""
+    if case.held is None or not lacks_chips(case, gang):
+        return []
+    needed, held = {case.namespace: gang.chips}, {case.namespace: case.held.in_namespace}
+    return [short_of(needed, held, case.held.in_cluster, case.policy)]
 
 
 def _held(

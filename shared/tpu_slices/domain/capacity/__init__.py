@@ -1,0 +1,1 @@
+"""What is decided about capacity that nobody uses at the moment."""

@@ -1,0 +1,1 @@
+"""What is done about capacity that nobody uses at the moment."""
