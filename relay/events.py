@@ -73,6 +73,9 @@ _TROUBLE = frozenset(
         ReportReason.BLOCKED,
         ReportReason.NOT_RUNNING,
         ReportReason.IDLE,
+        ReportReason.GANG_CANNOT_FIT,
+        ReportReason.GANG_LET_GO,
+        ReportReason.GANG_YIELDED,
         ReportReason.GANG_HELD,
         ReportReason.GANG_REPAIRING,
     }

@@ -32,7 +32,7 @@ from tpu_slices.domain.records.workloads import Wait
 KEEPS_QUOTA = timedelta(minutes=1)
 NEVER = frozenset({Reason.IMPOSSIBLE_SHAPE, Reason.DOES_NOT_FIT})
 """The reasons of slices that no wait, and nobody but who wrote the workload, can mend."""
-NOT_NOW = frozenset({Reason.GANG_LET_GO, Reason.GANG_CANNOT_FIT, Reason.NOT_ALLOWED, Reason.CLUSTER_RETIRED})
+NOT_NOW = frozenset({Reason.LET_GO_WITH_GANG, Reason.GANG_TOO_LARGE, Reason.NOT_ALLOWED, Reason.CLUSTER_RETIRED})
 """The reasons of slices of which none is made for a while: others can use the quota."""
 NONE_NEEDED = Finding(state=CheckState.READY, message="It gets no slices from the TPU slice provisioner.")
 

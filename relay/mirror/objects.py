@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tpu_slices.domain.model.reasons import Phase, ReportReason
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId, Owner
 from tpu_slices.domain.model.texts import DIGEST_BITS
 from tpu_slices.domain.records.mirror import Mirrored, MirrorKind, SliceShown, WorkloadShown
@@ -122,7 +122,7 @@ def _workload(shown: WorkloadShown) -> Json:
         "since": text(report.since),
         "slices": f"{report.ready}/{report.requested}",
         "waits": [_wait(wait) for wait in report.waits],
-        "conditions": [_condition("SlicesReady", report, holds=report.reason is ReportReason.READY)],
+        "conditions": [_condition("SlicesReady", report, holds=report.reason.serves)],
     }
 
 

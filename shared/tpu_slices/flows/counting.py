@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tpu_slices.domain.model.observations import Running
-from tpu_slices.domain.model.reasons import Reason, ReportReason
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import Decision
@@ -112,5 +112,5 @@ def _reported(workload: WorkloadRecord, last: SliceRecord, states: QueueStates, 
     slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.last_claim})
     records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
     made = report(workload, records, states.apart_from_line(workload.cluster), now, NotRead(slices.unreadable))
-    is_due = made.reason is ReportReason.READY and is_news(made, workload, now)
+    is_due = made.reason.serves and is_news(made, workload, now)
     return Reported(with_announced(workload, made, now), made) if is_due else None

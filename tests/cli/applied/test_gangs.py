@@ -204,7 +204,7 @@ def test_a_gang_is_planned_within_the_limits_as_a_whole() -> None:
     (message,) = told(planned(gang(), Pinning.POLICY, policy=Policy(chips_per_cluster=32)))
     assert "nothing is bought before all of them may be (policy.chips_per_cluster: 32)" in message
     plan = planned(gang(replicas=3), Pinning.POLICY, policy=Policy(chips_per_cluster=32))
-    assert {each["refused"]["reason"] for each in plan["slices"]} == {"GangCannotFit"}
+    assert {each["refused"]["reason"] for each in plan["slices"]} == {"GangTooLarge"}
     assert {each["refused"]["message"] for each in plan["slices"]} == {
         "policy.chips_per_cluster: its 3 slices need 48 chips together, and at most 32 are allowed."
     }

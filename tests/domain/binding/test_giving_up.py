@@ -64,7 +64,7 @@ UNNEEDED, FITS, ENDED, FAILED = (
     GivingUp(failure=STOCKOUT),
 )
 KEPT = None
-_GANG = Gang(replicated_jobs=("slice",), claims=2, chips=32, since=NOW, state_since=NOW)
+_GANG = Gang(replicated_jobs=("slice",), claims=2, chips=32, since=NOW, state_since=NOW, lacks_since=NOW)
 _OWN = a_jobset(gangs={"all": _GANG})
 OF_A_WAITING_GANG = heard(workloads={_OWN.owner.uid: _OWN})
 

@@ -39,6 +39,7 @@ def a_gang(**changes: Any) -> Gang:
             "chips": 48,
             "since": NOW - HOUR,
             "state_since": NOW - HOUR,
+            "lacks_since": NOW - HOUR,
             **changes,
         }
     )
@@ -182,10 +183,10 @@ def test_a_gang_that_long_had_nothing_goes_behind_those_that_wait() -> None:
 @pytest.mark.parametrize(
     ("policy", "held", "reason", "words"),
     [
-        (at_most(40), Held(0, 0), Reason.GANG_CANNOT_FIT, "its 3 slices need 48 chips together, and at most 40"),
-        (at_most(None, 40), Held(0, 0), Reason.GANG_CANNOT_FIT, "policy.chips_per_cluster"),
-        (at_most(64), Held(32, 32), Reason.GANG_WAITS, "need 48 chips at once, and 32 of 64 are free"),
-        (at_most(64, 64), Held(0, 17), Reason.GANG_WAITS, "policy.chips_per_cluster"),
+        (at_most(40), Held(0, 0), Reason.GANG_TOO_LARGE, "its 3 slices need 48 chips together, and at most 40"),
+        (at_most(None, 40), Held(0, 0), Reason.GANG_TOO_LARGE, "policy.chips_per_cluster"),
+        (at_most(64), Held(32, 32), Reason.AWAITING_GANG, "need 48 chips at once, and 32 of 64 are free"),
+        (at_most(64, 64), Held(0, 17), Reason.AWAITING_GANG, "policy.chips_per_cluster"),
     ],
 )
 def test_a_gang_waits_while_not_all_of_it_fits(policy: Policy, held: Held, reason: Reason, words: str) -> None:
@@ -202,7 +203,7 @@ def test_nothing_is_bought_for_a_gang_of_which_a_claim_is_refused() -> None:
     refusal = Refusal(reason=Reason.IMPOSSIBLE_SHAPE, message="no TPU has 3x3")
     refused = slices(1, refusal=refusal)
     after = decided(a_case(a_gang(), Members(made=(*refused, *slices(2, 1)))))
-    assert (after.state, after.reason) == (GangState.WAITS, Reason.GANG_WAITS)
+    assert (after.state, after.reason) == (GangState.WAITS, Reason.AWAITING_GANG)
     assert "is refused, so nothing is bought for the others either: no TPU has 3x3" in after.message
 
 
@@ -218,7 +219,7 @@ def test_slices_are_not_held_for_a_claim_that_gets_none(which: str) -> None:
     has = (Members(standing=standing(2)), True), (Members(made=being_made(2)), True), (Members(), False)
     for members, goes in has:
         after = decided(a_case(a_gang(**FORMING), replace(members, stuck=NEVER[which])))
-        assert (after.waits, after.reason, bool(after.let_go)) == (True, Reason.GANG_WAITS, goes)
+        assert (after.waits, after.reason, bool(after.let_go)) == (True, Reason.AWAITING_GANG, goes)
         assert f"llama-slice-2 {'was' if which == 'released' else 'is'} {which}" in after.message
     ran = decided(a_case(a_gang(**STOOD), Members(standing=standing(2), stuck=NEVER[which])))
     assert ran.forms, "it may be mended meanwhile"
@@ -253,7 +254,7 @@ def test_a_gang_yields_what_one_before_it_lacks(held_since: datetime, yields: bo
     gang = a_gang(**FORMING, held_since=held_since)
     line = {GangKey("uid-gemma/all"): waiting_in_line()}
     after = decided(a_case(gang, Members(standing=standing(2), stuck=stuck(1, 2)), line=line))
-    assert after.waits is yields
+    assert (after.waits, after.yielded) == (yields, yields)
     assert (after.since, after.back_at, bool(after.let_go)) == (gang.since, None, yields)
 
 
@@ -279,7 +280,7 @@ def test_a_gang_that_has_nothing_yet_yields_at_once() -> None:
 def test_slices_that_were_held_for_too_long_are_let_go_and_it_goes_behind_those_that_wait() -> None:
     gang = a_gang(**FORMING, held_since=NOW - HOUR, stuck_since=NOW - HOUR)
     after = decided(a_case(gang, Members(standing=standing(2), stuck=stuck(1, 2))))
-    assert (after.state, after.reason, after.since, after.tries) == (GangState.WAITS, Reason.GANG_LET_GO, NOW, 1)
+    assert (after.state, after.reason, after.since, after.tries) == (GangState.WAITS, Reason.LET_GO_WITH_GANG, NOW, 1)
     assert after.let_go == "its gang was held for 60 min"
     assert after.message.startswith(
         "2 of 3 slices stood for 60 min, and llama-slice-2 did not come (Stockout: us-central2-b is out of them)."
@@ -300,7 +301,7 @@ def test_the_clock_of_holding_stands_still_while_the_others_are_being_made() -> 
 def test_no_slice_is_held_for_ever_for_one_that_is_always_about_to_come() -> None:
     gang = a_gang(**FORMING, held_since=NOW - 4 * HOUR)
     after = decided(a_case(gang, Members(standing=standing(2), made=being_made(1, 2))))
-    assert (after.waits, after.reason) == (True, Reason.GANG_LET_GO)
+    assert (after.waits, after.reason) == (True, Reason.LET_GO_WITH_GANG)
 
 
 def test_while_the_relay_is_silent_the_clock_stands_still() -> None:
@@ -323,7 +324,7 @@ def test_a_gang_that_lost_a_slice_holds_the_others_and_makes_that_anew() -> None
     after = decided(case)
     assert (after.state, after.ran, after.held_since, after.stuck_since) == (GangState.FORMS, True, NOW, NOW)
     later = decided(replace(case, gang=after, now=NOW + HOUR))
-    assert (later.state, later.reason, later.ran) == (GangState.WAITS, Reason.GANG_LET_GO, True)
+    assert (later.state, later.reason, later.ran) == (GangState.WAITS, Reason.LET_GO_WITH_GANG, True)
 
 
 def test_while_some_of_its_jobs_run_nothing_of_a_gang_is_let_go() -> None:

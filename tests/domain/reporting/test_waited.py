@@ -31,7 +31,7 @@ def after(*told: tuple[Reason, int], count: int = 0) -> SliceRecord:
         ([(Reason.REQUESTED, 0), *MADE], "7 min: 4 min for its creation, 3 min for its hosts to join"),
         ([(Reason.REQUESTED, 0), (Reason.HOSTS_JOINING, 1), (Reason.READY, 0)], ""),
         (
-            [(Reason.GANG_LET_GO, 10), *MADE],
+            [(Reason.LET_GO_WITH_GANG, 10), *MADE],
             "17 min: 10 min for its gang to be tried again, 4 min for its creation, 3 min for its hosts to join",
         ),
         (

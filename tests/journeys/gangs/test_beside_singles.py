@@ -43,7 +43,7 @@ def test_once_the_gang_has_its_slices_the_single_is_served() -> None:
 def test_it_waits_no_longer_than_the_gang_may_hold_its_slices() -> None:
     world = World()
     gang, single = beside(world)
-    world.settle(minutes=75, until=lambda: gang_of(world, gang).reason is Reason.GANG_LET_GO)
+    world.settle(minutes=75, until=lambda: gang_of(world, gang).reason is Reason.LET_GO_WITH_GANG)
     world.settle(minutes=20, until=lambda: single.served)
     assert single.served
 

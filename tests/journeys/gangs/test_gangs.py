@@ -64,7 +64,7 @@ def test_a_gang_whose_slices_all_come_runs(world: World) -> None:
     gang = a_gang(world)
     world.settle(minutes=15, until=lambda: gang.served)
     world.settle(minutes=2)
-    assert (gang.bound, len(world.pools), report(world, gang)[0]) == ({0, 1, 2, 3}, 4, ReportReason.READY)
+    assert (gang.bound, len(world.pools), report(world, gang)[0]) == ({0, 1, 2, 3}, 4, ReportReason.GANG_STARTED)
     assert gang_of(world, gang).ran
 
 
@@ -75,7 +75,7 @@ def test_a_gang_that_does_not_fit_buys_nothing_until_it_does() -> None:
     gang = a_gang(world)
     world.settle(minutes=10)
     assert len(world.pools) == 2
-    assert {world.record(gang, index).reason for index in range(4)} == {Reason.GANG_WAITS}
+    assert {world.record(gang, index).reason for index in range(4)} == {Reason.AWAITING_GANG}
     assert "need 64 chips at once, and 48 of 80 are free" in report(world, gang)[1]
     world.ends(other)
     world.settle(minutes=15, until=lambda: gang.served)
@@ -87,7 +87,7 @@ def test_of_two_gangs_that_do_not_fit_together_the_second_buys_nothing() -> None
     first, second = a_gang(world, "llama", 3), a_gang(world, "gemma", 3)
     world.settle(minutes=15, until=lambda: first.served)
     assert (first.served, len(world.backend.ordered(Verb.CREATE))) == (True, 3)
-    assert {world.record(second, index).reason for index in range(3)} == {Reason.GANG_WAITS}
+    assert {world.record(second, index).reason for index in range(3)} == {Reason.AWAITING_GANG}
 
 
 def test_a_slice_by_itself_does_not_take_what_is_reserved_for_a_gang() -> None:
@@ -106,10 +106,10 @@ def test_a_gang_that_no_limit_lets_in_is_refused_with_the_numbers() -> None:
     gang = a_gang(world)
     world.settle(minutes=3)
     assert {(world.record(gang, index).phase, world.record(gang, index).reason) for index in range(4)} == {
-        (Phase.REFUSED, Reason.GANG_CANNOT_FIT)
+        (Phase.REFUSED, Reason.GANG_TOO_LARGE)
     }
     reason, message = report(world, gang)
-    assert reason is ReportReason.BLOCKED
+    assert reason is ReportReason.GANG_CANNOT_FIT
     assert "its 4 slices need 64 chips together, and at most 48 are allowed" in message
     assert world.pools == []
 
@@ -129,7 +129,7 @@ def test_what_the_workload_says_decides_for_how_long_its_slices_are_held(world: 
     has_capacity_for(world, 1)
     gang = world.jobset_appears("llama", 2, a_request(gang="all", gang_hold_for=20 * 60))
     world.settle(minutes=20, until=lambda: gang_of(world, gang).held_since is not None)
-    world.settle(minutes=30, until=lambda: gang_of(world, gang).reason is Reason.GANG_LET_GO)
+    world.settle(minutes=30, until=lambda: gang_of(world, gang).reason is Reason.LET_GO_WITH_GANG)
     assert "of 2 slices stood for 20 min" in gang_of(world, gang).message
 
 
@@ -160,8 +160,8 @@ def test_slices_that_are_held_for_too_long_go_and_are_tried_again_after_pauses(w
     world.settle(minutes=75, until=lambda: not world.pools)
     assert (world.pools, gang.bound) == ([], set())
     first = gang_of(world, gang)
-    assert (first.waits, first.tries, first.reason) == (True, 1, Reason.GANG_LET_GO)
-    assert {world.record(gang, index).reason for index in range(4)} == {Reason.GANG_LET_GO}
+    assert (first.waits, first.tries, first.reason) == (True, 1, Reason.LET_GO_WITH_GANG)
+    assert {world.record(gang, index).reason for index in range(4)} == {Reason.LET_GO_WITH_GANG}
     assert "3 of 4 slices stood for" in report(world, gang)[1]
     world.settle(minutes=100, until=lambda: gang_of(world, gang).tries == 2)
     second = gang_of(world, gang)

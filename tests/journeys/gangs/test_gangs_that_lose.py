@@ -88,9 +88,9 @@ def test_slices_of_a_gang_that_waits_are_not_refused_as_its_leaders_do_not_come(
     world.settle(minutes=1)
     world.resumes(gang)
     world.settle(minutes=20)
-    assert reasons(world, gang) == {Reason.GANG_WAITS, Reason.READY}
+    assert reasons(world, gang) == {Reason.AWAITING_GANG, Reason.READY}
     world.settle(minutes=25)
-    assert reasons(world, gang) == {Reason.GANG_WAITS}, "what nobody used for so long went"
+    assert reasons(world, gang) == {Reason.AWAITING_GANG}, "what nobody used for so long went"
     world.ends(single)
     world.settle(minutes=30, until=lambda: gang.served)
     assert gang.served

@@ -127,7 +127,7 @@ def test_a_check_that_says_retry_gives_the_quota_to_the_next_and_comes_back_afte
     team.waits("next", "16 more needed")
 
     def next_has_quota() -> bool:
-        slices.told("stuck", Reason.GANG_LET_GO)
+        slices.told("stuck", Reason.LET_GO_WITH_GANG)
         return team.holds("next", "QuotaReserved")
 
     until(next_has_quota, lambda: f"quota of the next, not {team.workload('next')}")
@@ -149,7 +149,7 @@ def test_one_that_runs_loses_its_slices_and_comes_back_on_another_flavor(team: T
     team.runs("moves")
     applied(team.cluster, queue(chips=0, spot=16))
     slices.stand.remove("moves")
-    slices.told("moves", Reason.GANG_LET_GO)
+    slices.told("moves", Reason.LET_GO_WITH_GANG)
     team.evicted("moves", "AdmissionCheck")
     slices.stand.add("moves")
     until(lambda: team.flavor("moves") == "v5e-spot", "another flavor")

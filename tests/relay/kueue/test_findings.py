@@ -104,12 +104,12 @@ def test_quota_goes_back_where_others_wait_for_it(reason: Reason) -> None:
 
 def test_quota_that_just_came_is_kept_for_a_while() -> None:
     soon = RESERVED_AT + timedelta(seconds=10)
-    let_go = told(Reason.GANG_LET_GO, at=soon)
+    let_go = told(Reason.LET_GO_WITH_GANG, at=soon)
     assert state(found(seen(), let_go, now=soon, others_wait=True)) is CheckState.PENDING
 
 
 def test_one_that_runs_and_was_let_go_is_sent_back_whoever_waits() -> None:
-    assert state(found(seen(1), told(Reason.GANG_LET_GO), admitted=True)) is CheckState.RETRY
+    assert state(found(seen(1), told(Reason.LET_GO_WITH_GANG), admitted=True)) is CheckState.RETRY
 
 
 @pytest.mark.parametrize("reason", [Reason.STOCKOUT, Reason.CHIP_LIMIT_REACHED, Reason.CREATING])

@@ -122,7 +122,7 @@ def as_meant(body: Json, kind: OwnerKind, requests: Sequence[TemplateRequest], s
 def never_together(gang: GangSize, namespace: str, policy: Policy) -> Refusal | None:
     """Return why no slice of a gang is made, however much capacity is free; None: they may be."""
     why = next(beyond_limits(gang, namespace, policy), None)
-    return None if why is None else Refusal(reason=Reason.GANG_CANNOT_FIT, message=f"{why}.")
+    return None if why is None else Refusal(reason=Reason.GANG_TOO_LARGE, message=f"{why}.")
 
 
 def gangs_in(

@@ -53,7 +53,7 @@ def decided(case: Case) -> Gang:
     | waits, and is to be tried again later                          | WAITS: as before                           |
     | waits; one of its claims is refused as it is requested         | WAITS: which, and why                      |
     | waits; an operator holds or released one of its claims         | WAITS: which                               |
-    | waits; it has more chips than a limit allows                   | WAITS: GANG_CANNOT_FIT                     |
+    | waits; it has more chips than a limit allows                   | WAITS: GANG_TOO_LARGE                     |
     | waits; its chips do not fit beside those of others             | WAITS: how many are free                   |
     | waits; one before it in line lacks the same capacity           | WAITS: who                                 |
     | waits                                                          | FORMS                                      |
@@ -84,7 +84,7 @@ def decided(case: Case) -> Gang:
         return gang
     if not gang.ran and not case.silent and (never := _never(case.members)):
         let_go = "another claim of its gang gets no slice" if case.members.chips else ""
-        return _waiting(gang, Reason.GANG_WAITS, never, case, let_go)
+        return _waiting(gang, Reason.AWAITING_GANG, never, case, let_go)
     if _has_had_its_turn(gang, case):
         gang = replace(gang, since=now)
         case = replace(case, gang=gang)
@@ -98,7 +98,7 @@ def lacks_chips(case: Case, gang: Gang) -> bool:
     if not gang.waits or (gang.back_at is not None and case.now < gang.back_at) or _never(case.members):
         return False
     whys = [reason for reason, _ in _no_room(case)]
-    return bool(whys) and Reason.GANG_CANNOT_FIT not in whys
+    return bool(whys) and Reason.GANG_TOO_LARGE not in whys
 
 
 def in_line(case: Case, gang: Gang) -> InLine | None:
@@ -129,7 +129,9 @@ def _stands(gang: Gang, now: datetime) -> Gang:
 
 
 def _forms(gang: Gang, now: datetime) -> Gang:
-    return replace(gang, state=GangState.FORMS, state_since=now, let_go="", back_at=None, message="")
+    lacks_since = now if gang.state is GangState.STANDS else gang.lacks_since
+    forms = replace(gang, state=GangState.FORMS, state_since=now, let_go="", back_at=None, message="", yielded=False)
+    return replace(forms, lacks_since=lacks_since)
 
 
 def _untimed(gang: Gang) -> Gang:
@@ -142,10 +144,10 @@ def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
     if gang.back_at is not None and case.now < gang.back_at:
         yield gang.reason, gang.message
     if never := _never(case.members):
-        yield Reason.GANG_WAITS, never
+        yield Reason.AWAITING_GANG, never
     yield from _no_room(case)
     if (before := _before(case, case.members.wants)) is not None:
-        yield Reason.GANG_WAITS, _behind(before, case, went_back=bool(gang.let_go))
+        yield Reason.AWAITING_GANG, _behind(before, case, went_back=bool(gang.let_go))
 
 
 def _never(members: Members) -> str:
@@ -161,7 +163,7 @@ def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
     """Yield which limits of chips a gang exceeds, by itself or beside others."""
     gang = case.gang
     for why in beyond_limits(GangSize(gang.claims, gang.chips), case.namespace, case.policy):
-        yield Reason.GANG_CANNOT_FIT, why
+        yield Reason.GANG_TOO_LARGE, why
     if case.held is None:
         return
     held = {"chips_per_namespace": case.held.in_namespace, "chips_per_cluster": case.held.in_cluster}
@@ -169,7 +171,7 @@ def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
     for setting, most in case.policy.limits(case.namespace).items():
         if held[setting] + gang.chips > most:
             free = f"{max(0, most - held[setting])} of {most} are free"
-            yield Reason.GANG_WAITS, f"policy.{setting}: {needs}, and {free}. Nothing is bought until all fit"
+            yield Reason.AWAITING_GANG, f"policy.{setting}: {needs}, and {free}. Nothing is bought until all fit"
 
 
 def _beside_those_before(case: Case) -> Case:
@@ -238,7 +240,8 @@ def _has_had_its_turn(gang: Gang, case: Case) -> bool:
 
 def _yielded(gang: Gang, before: InLine, case: Case) -> Gang:
     let_go = f"{_named(before, case)}, which waits longer, lacks such" if case.members.standing else ""
-    return _waiting(gang, Reason.GANG_WAITS, _behind(before, case, went_back=bool(let_go)), case, let_go)
+    waits = _waiting(gang, Reason.AWAITING_GANG, _behind(before, case, went_back=bool(let_go)), case, let_go)
+    return replace(waits, yielded=bool(let_go))
 
 
 def _waiting(gang: Gang, reason: Reason, message: str, case: Case, let_go: str = "") -> Gang:
@@ -268,7 +271,7 @@ def _let_go(gang: Gang, case: Case) -> Gang:
         f"{members.satisfied} of {gang.claims} slices stood for {held}, and {lacking}. All were let go, and are tried "
         f"again at {clock(back_at, now)}"
     )
-    waits = _waiting(gang, Reason.GANG_LET_GO, message, case, let_go=f"its gang was held for {held}")
+    waits = _waiting(gang, Reason.LET_GO_WITH_GANG, message, case, let_go=f"its gang was held for {held}")
     return replace(waits, since=now, back_at=back_at, tries=tries)
 
 

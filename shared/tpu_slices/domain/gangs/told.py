@@ -35,7 +35,9 @@ def with_gangs_told(
         jobs, seconds = tuple(each.replicated_job for each in some), max(each.gang_hold_for for each in some)
         hold_for = timedelta(seconds=seconds) if seconds else None
         last = before.get(name)
-        made = last or Gang(replicated_jobs=jobs, claims=size.slices, chips=size.chips, since=now, state_since=now)
+        made = last or Gang(
+            replicated_jobs=jobs, claims=size.slices, chips=size.chips, since=now, state_since=now, lacks_since=now
+        )
         after = replace(made, replicated_jobs=jobs, claims=size.slices, chips=size.chips, hold_for=hold_for)
         gangs[name] = last if last is not None and after == last else after
     return replace(workload, gangs=gangs)

@@ -40,7 +40,7 @@ class Reason(StrEnum):
     OPERATION_LIMIT = "OperationLimit", Phase.QUEUED  # the cluster accepts no more operations now
     AWAITING_TURN = "AwaitingTurn", Phase.QUEUED  # its capacity ran out lately: one slice at a time tries
     DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
-    GANG_WAITS = "GangWaits", Phase.QUEUED  # nothing is bought before all slices of its gang may be
+    AWAITING_GANG = "AwaitingGang", Phase.QUEUED  # nothing is bought before all slices of its gang may be
 
     CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
     CREATING = "Creating", Phase.PROVISIONING
@@ -76,7 +76,10 @@ class Reason(StrEnum):
     CREATION_FAILED = "CreationFailed", Phase.WAITING
     UNOWNED_POOL = "UnownedPool", Phase.WAITING  # somebody else has a pool of its name: the next attempt has another
     HOSTS_NOT_USABLE = "HostsNotUsable", Phase.WAITING  # created, but some of its hosts never became usable
-    GANG_LET_GO = "GangLetGo", Phase.WAITING  # the slices of its gang were held for too long, and all are let go
+    LET_GO_WITH_GANG = (
+        "LetGoWithGang",
+        Phase.WAITING,
+    )  # the slices of its gang were held for too long
 
     IMPOSSIBLE_SHAPE = "ImpossibleShape", Phase.REFUSED
     DOES_NOT_FIT = "DoesNotFit", Phase.REFUSED
@@ -84,7 +87,7 @@ class Reason(StrEnum):
     NOT_ALLOWED = "NotAllowed", Phase.REFUSED  # the settings do not allow its tenant such a slice
     PODS_NOT_PINNED = "PodsNotPinned", Phase.REFUSED  # its pods could come to several slices: nothing pins them
     CLUSTER_RETIRED = "ClusterRetired", Phase.REFUSED  # an operator ends all slices of the cluster
-    GANG_CANNOT_FIT = "GangCannotFit", Phase.REFUSED  # its gang needs more chips than a limit allows
+    GANG_TOO_LARGE = "GangTooLarge", Phase.REFUSED  # its gang needs more chips than a limit allows
     CHIP_LIMIT_REACHED = "ChipLimitReached", Phase.REFUSED  # allowed, but others hold the chips
     PURCHASES_STOPPED = "PurchasesStopped", Phase.REFUSED  # releases are, and nothing is bought beyond what stands
     LEADER_UNSCHEDULABLE = "LeaderUnschedulable", Phase.REFUSED  # the slice was ready, and the leader did not use it
@@ -143,7 +146,7 @@ IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN})
 """The reasons of slices whose creation waits for a slot."""
 
 
-OF_WAITING_GANGS = frozenset({Reason.GANG_WAITS, Reason.GANG_LET_GO, Reason.GANG_CANNOT_FIT})
+OF_WAITING_GANGS = frozenset({Reason.AWAITING_GANG, Reason.LET_GO_WITH_GANG, Reason.GANG_TOO_LARGE})
 """The reasons of slices that are not made as their gang waits."""
 
 
@@ -167,12 +170,22 @@ class ReportReason(StrEnum):
     PROVISIONING = "SlicesProvisioning"  # the missing ones are being created
     WAITING = "SlicesWaiting"  # some cannot be created now, and are retried
     BLOCKED = "SlicesBlocked"  # an operator or a user must act
+    GANG_CANNOT_FIT = "GangCannotFit"  # it needs more chips together than a limit allows
+    GANG_WAITS = "GangWaits"  # nothing is bought before all of it may be, or others are before it in line
+    GANG_LET_GO = "GangLetGo"  # its slices were held for too long, and are tried again later
+    GANG_YIELDED = "GangYielded"  # its slices went to a gang that waits longer
     GANG_FORMING = "GangForming"  # its slices are being made, and its pods start together
     GANG_HELD = "GangHeld"  # some stand, and others cannot be made now
     GANG_REPAIRING = "GangRepairing"  # it ran, lost slices, and holds the others until these are replaced
+    GANG_STARTED = "GangStarted"  # all slices of its gangs stand, and its pods were let go together
     NOT_REQUESTED = "NoSlicesRequested"  # there is no demand for slices
     RELEASING = "SlicesReleasing"  # the JobSet ended or is suspended, and its slices are being deleted
     RELEASED = "SlicesReleased"
+
+    @property
+    def serves(self) -> bool:
+        """Whether every slice that was requested serves."""
+        return self in {ReportReason.READY, ReportReason.GANG_STARTED}
 
 
 class ClusterReason(StrEnum):

@@ -71,7 +71,8 @@ def bind(case: Situation) -> Bound:
     | its slice has just failed, or was not used though ready   | none: why, and when the next is tried               |
     | another's pool has the name of its slice                  | none, says so; the next has another name            |
     | is refused, or not allowed                                | none: why                                           |
-    | is of a gang that waits                                   | none: GANG_WAITS, GANG_LET_GO, GANG_CANNOT_FIT      |
+    | is of a gang that waits                                   | none: AWAITING_GANG, LET_GO_WITH_GANG or            |
+    |                                                           | GANG_TOO_LARGE                                      |
     | exceeds a limit of chips, and its leader waits            | none: CHIP_LIMIT_REACHED                            |
     | failed before, and may not be tried yet                   | none: as before                                     |
     | no leader was lately seen to wait for it                  | none: DEMAND_STALE                                  |

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from tpu_slices.domain.model.facts import Family, Listed, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.observations import PoolSeen
 from tpu_slices.domain.model.questions import Question, RepeatQuestion
-from tpu_slices.domain.model.reasons import SERVED, Phase, ReportReason
+from tpu_slices.domain.model.reasons import SERVED, Phase
 from tpu_slices.domain.model.slices import ClaimId, Owner, SliceId, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.reconciling.relabelling import is_known, unproven
 from tpu_slices.domain.records.attempts import Attempt
@@ -258,7 +258,7 @@ def _is_unserved(workload: WorkloadRecord, having: Mapping[ClaimId, SliceRecord]
 def _is_misreported(workload: WorkloadRecord, having: Mapping[ClaimId, SliceRecord]) -> bool:
     """Return whether a workload was told to have more slices than it has, and no report is to follow."""
     told = workload.report
-    if told is None or told.reason is not ReportReason.READY or workload.next_report_at is not None:
+    if told is None or not told.reason.serves or workload.next_report_at is not None:
         return False
     own = (having[claim] for claim in workload.demand.keys() & having.keys())
     served = sum(record.reason in SERVED and workload.has(record.replicated_job, record.job_index) for record in own)

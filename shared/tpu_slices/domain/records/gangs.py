@@ -39,11 +39,15 @@ class Gang:
     """Since when it waits in line: who waits longer comes first. Anew once its slices were held for too long."""
     state: GangState = GangState.WAITS
     state_since: datetime
+    lacks_since: datetime
+    """Since when it has lacked slices, or did until they stood."""
+    yielded: bool = False
+    """Whether it waits as its slices went to a gang that is before it in line."""
     ran: bool = False
     """Whether all of its slices stood once."""
     runs: bool = False
     """Whether some of its Jobs were on their slices when it was looked at last, while it stood."""
-    reason: Reason = Reason.GANG_WAITS
+    reason: Reason = Reason.AWAITING_GANG
     message: str = "It was not looked at yet."
     """Why it waits."""
     let_go: str = ""

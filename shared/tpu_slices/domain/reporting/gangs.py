@@ -2,40 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from tpu_slices.domain.gangs.members import Members, members_of
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
-from tpu_slices.domain.model.reasons import ReportReason
-from tpu_slices.domain.model.texts import clock
+from tpu_slices.domain.model.reasons import Reason, ReportReason
+from tpu_slices.domain.model.texts import clock, lasting
 from tpu_slices.domain.planning.costs import billed
-from tpu_slices.domain.records.gangs import Gang
+from tpu_slices.domain.records.gangs import Gang, GangState
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 
-GATHERS = frozenset({ReportReason.GANG_FORMING, ReportReason.GANG_HELD, ReportReason.GANG_REPAIRING})
+GATHERS = frozenset(
+    {
+        ReportReason.GANG_CANNOT_FIT,
+        ReportReason.GANG_WAITS,
+        ReportReason.GANG_LET_GO,
+        ReportReason.GANG_YIELDED,
+        ReportReason.GANG_FORMING,
+        ReportReason.GANG_HELD,
+        ReportReason.GANG_REPAIRING,
+    }
+)
+"""The reasons of workloads some of whose gangs do not stand."""
+_UNDER_WAY = frozenset({ReportReason.PROVISIONING, ReportReason.WAITING})
 
 
 def reason_of_gangs(workload: WorkloadRecord, reason: ReportReason) -> ReportReason:
-    """Return the reason of a report, by what its slices say, as it is while a gang of the workload forms.
+    """Return the reason of a report, by what its slices say, as it is of a workload with gangs.
 
-    | a gang of it forms, and the slices say       | reason         |
-    |----------------------------------------------|----------------|
-    | anything but PROVISIONING or WAITING         | as it is       |
-    | that of these; it stood before               | GANG_REPAIRING |
-    | PROVISIONING                                 | GANG_FORMING   |
-    | WAITING, and others of it stand              | GANG_HELD      |
-    | WAITING                                      | WAITING        |
+    The first row that holds counts.
+
+    | its slices say          | a gang of it                                      | reason          |
+    |-------------------------|---------------------------------------------------|-----------------|
+    | READY                   | all stand                                         | GANG_STARTED    |
+    | BLOCKED                 | has more chips than a limit allows                | GANG_CANNOT_FIT |
+    | PROVISIONING, WAITING   | forms, and stood before                           | GANG_REPAIRING  |
+    | PROVISIONING            | forms                                             | GANG_FORMING    |
+    | WAITING                 | forms, and some of its slices stand               | GANG_HELD       |
+    | PROVISIONING, WAITING   | waits, as its slices were held for too long       | GANG_LET_GO     |
+    | PROVISIONING, WAITING   | waits, as its slices went to one that came before | GANG_YIELDED    |
+    | PROVISIONING, WAITING   | waits                                             | GANG_WAITS      |
+    | any other               |                                                   | as it is        |
     """
-    forming = [gang for gang in workload.gangs.values() if gang.forms]
-    if not forming or reason not in {ReportReason.PROVISIONING, ReportReason.WAITING}:
-        return reason
+    gangs = workload.gangs.values()
+    waiting = [gang for gang in gangs if gang.waits]
+    if gangs and reason is ReportReason.READY and all(gang.state is GangState.STANDS for gang in gangs):
+        return ReportReason.GANG_STARTED
+    if reason is ReportReason.BLOCKED and any(gang.reason is Reason.GANG_TOO_LARGE for gang in waiting):
+        return ReportReason.GANG_CANNOT_FIT
+    if reason in _UNDER_WAY:
+        return _under_way([gang for gang in gangs if gang.forms], waiting, reason)
+    return reason
+
+
+def _under_way(forming: Sequence[Gang], waiting: Sequence[Gang], reason: ReportReason) -> ReportReason:
     if any(gang.ran for gang in forming):
         return ReportReason.GANG_REPAIRING
-    if reason is ReportReason.PROVISIONING:
+    if forming and reason is ReportReason.PROVISIONING:
         return ReportReason.GANG_FORMING
-    return ReportReason.GANG_HELD if any(gang.held_since is not None for gang in forming) else reason
+    if any(gang.held_since is not None for gang in forming):
+        return ReportReason.GANG_HELD
+    if any(gang.reason is Reason.LET_GO_WITH_GANG for gang in waiting):
+        return ReportReason.GANG_LET_GO
+    if any(gang.yielded for gang in waiting):
+        return ReportReason.GANG_YIELDED
+    return ReportReason.GANG_WAITS if waiting else reason
+
+
+def let_go_after(workload: WorkloadRecord) -> str:
+    """Return how long after they were asked for the slices of its gangs stood, as a part of a sentence; or empty."""
+    if not workload.gangs or any(gang.state is not GangState.STANDS for gang in workload.gangs.values()):
+        return ""
+    longest = max(gang.state_since - gang.lacks_since for gang in workload.gangs.values())
+    return f"its pods were released together after {lasting(longest)}"
 
 
 def gangs_told(

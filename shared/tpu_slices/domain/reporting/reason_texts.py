@@ -49,7 +49,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "the relay did not confirm lately that a leader pod needs it",
             "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
         ),
-        Reason.GANG_WAITS: ReasonText("{detail}", _NO_ACTION),
+        Reason.AWAITING_GANG: ReasonText("{detail}", _NO_ACTION),
         Reason.CREATION_STARTED: ReasonText("requested from {vendor}", _NO_ACTION),
         Reason.CREATING: ReasonText(
             "{vendor} is creating {hosts} hosts in {zone}",
@@ -131,8 +131,8 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.CREATION_FAILED: ReasonText("{detail}", f"{_RETRIED} If it keeps failing: {_OPERATOR}"),
         Reason.UNOWNED_POOL: ReasonText("{detail}", _NO_ACTION),
         Reason.HOSTS_NOT_USABLE: ReasonText("{detail}", f"{_RETRIED} If it happens again: {_OPERATOR}"),
-        Reason.GANG_LET_GO: ReasonText("{detail}", _RETRIED),
-        Reason.GANG_CANNOT_FIT: ReasonText(
+        Reason.LET_GO_WITH_GANG: ReasonText("{detail}", _RETRIED),
+        Reason.GANG_TOO_LARGE: ReasonText(
             "{detail}", "Lower the replicas, or ask the operator of the cluster for a higher limit."
         ),
         Reason.LEADER_UNSCHEDULABLE: ReasonText(

@@ -18,7 +18,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import chips_held
 from tpu_slices.domain.records.use import pods_running
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
-from tpu_slices.domain.reporting.gangs import GATHERS, gangs_told, reason_of_gangs
+from tpu_slices.domain.reporting.gangs import GATHERS, gangs_told, let_go_after, reason_of_gangs
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, as_of, relay_silence, run_ends
 from tpu_slices.domain.reporting.unread import (
     ALL_READ,
@@ -70,7 +70,8 @@ def report(
     |-----------|------------------------------------------------|---------------|
     | active    | none in demand: its templates cannot be parsed | BLOCKED       |
     | active    | none in demand                                 | NOT_REQUESTED |
-    | active    | all usable                                     | READY         |
+    | active    | all usable                                     | READY;        |
+    |           |                                                | see gangs.py  |
     | active    | one blocked, held, paused, unreadable, or      | BLOCKED       |
     |           | refused for good                               |               |
     | active    | all others stand, but their pods do not run    | NOT_RUNNING   |
@@ -131,7 +132,7 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         surplus=_surplus(jobset, slices.records, queue, now) if active else "",
         pods=None if more else pods_running(records),
         gangs=gangs_told(jobset, records, queue.settings, now) if active and groups else "",
-        waited=last_waited(records) if active and not groups else "",
+        waited="; ".join(filter(None, (let_go_after(jobset), last_waited(records)))) if active and not groups else "",
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
@@ -229,7 +230,8 @@ def next_report(made: Report, jobset: WorkloadRecord, now: datetime) -> datetime
     |----------------------------------|-----------------------------------------------------------------|
     | any, of one suspended lately     | once that has lasted: its slices without hosts are released     |
     | any, while slices wait for chips | when it is announced again                                      |
-    | READY, NOT_REQUESTED, RELEASED   | none                                                            |
+    | READY, GANG_STARTED,             | none                                                            |
+    | NOT_REQUESTED, RELEASED          |                                                                 |
     | others                           | when it is announced again                                      |
     """
     lasts_at = jobset.suspension_lasts_at(now)
@@ -240,7 +242,7 @@ def next_report(made: Report, jobset: WorkloadRecord, now: datetime) -> datetime
 
 def _renewed(made: Report, now: datetime) -> datetime | None:
     match made.reason:
-        case ReportReason.READY | ReportReason.NOT_REQUESTED | ReportReason.RELEASED:
+        case ReportReason.READY | ReportReason.GANG_STARTED | ReportReason.NOT_REQUESTED | ReportReason.RELEASED:
             return None
         case _:
             return now + RENEW
@@ -262,7 +264,7 @@ def is_news(made: Report, jobset: WorkloadRecord, now: datetime) -> bool:
         return made.requested > 0 or made.reason in {ReportReason.NOT_REQUESTED, ReportReason.BLOCKED}
     if jobset.report is None or made.message != jobset.report.message:
         return True
-    if made.reason is ReportReason.READY and made.since > jobset.announced_at:
+    if made.reason.serves and made.since > jobset.announced_at:
         return True
     return _renewed(made, now) is not None and now - jobset.announced_at >= RENEW
 
@@ -314,7 +316,7 @@ def _idle(jobset: WorkloadRecord, waits: Sequence[Wait]) -> ReportReason:
 def _since(jobset: WorkloadRecord, found: _Found, now: datetime) -> datetime:
     """Return since when the reason applies; PROVISIONING, WAITING and BLOCKED in succession count as one."""
     last = jobset.report
-    if found.reason is ReportReason.READY and found.served_since is not None:
+    if found.reason.serves and found.served_since is not None:
         return found.served_since
     if last is not None and (found.reason is last.reason or {found.reason, last.reason} <= _UNSERVED):
         return last.since

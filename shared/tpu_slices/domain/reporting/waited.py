@@ -49,9 +49,9 @@ _FOR: Mapping[Reason, str] = MappingProxyType(
         Reason.CHIP_LIMIT_REACHED: "chips within its limit",
         Reason.HELD: "the end of its hold",
         Reason.PAUSED: "the end of a pause",
-        Reason.GANG_WAITS: "its gang to get all slices",
-        Reason.GANG_LET_GO: "its gang to be tried again",
-        Reason.GANG_CANNOT_FIT: "limits that allow its gang",
+        Reason.AWAITING_GANG: "its gang to get all slices",
+        Reason.LET_GO_WITH_GANG: "its gang to be tried again",
+        Reason.GANG_TOO_LARGE: "limits that allow its gang",
     }
 )
 """For what a slice waits with a reason; with others it waits for what they say themselves."""
