@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import string
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,7 +18,7 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.planning.policy import Held, Room
-from tpu_slices.domain.records.gangs import reserved
+from tpu_slices.domain.records.gangs import GangKey, InLine, reserved
 from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -105,13 +105,14 @@ def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str |
     if not waiting:
         return 0
     behind = sorted(waiting, key=lambda namespace: (namespace <= (released_in or ""), namespace))
-    held = {namespace: deps.store.chips_bought(cluster, namespace) for namespace in behind}
-    in_cluster = deps.store.chips_bought(cluster)
+    known = {stored.value.owner.uid: stored for each in waiting.values() for stored in each}
+    line = _line_of_others(cluster, known, deps)
+    held = {each: deps.store.chips_bought(cluster, each) + reserved(line, each) for each in behind}
+    in_cluster = deps.store.chips_bought(cluster) + reserved(line)
     room = Room(settings.policy, in_cluster, held)
     for each in deps.store.queued_slices(cluster, MOST_TOLD):
         if each.reason in IN_LINE and each.spec is not None:  # perhaps told before: nothing is bought for it yet
             room.takes(each.spec.chips, each.owner.namespace)
-    known = {stored.value.owner.uid: stored for each in waiting.values() for stored in each}
     needed = {each: sum(it.value.chips_awaited or 0 for it in waiting[each]) for each in behind}
     ended = make_room(settings, short_of(needed, held, in_cluster, settings.policy), deps)
     fits = who_fits([[stored.value for stored in waiting[namespace]] for namespace in behind], room)
@@ -119,6 +120,13 @@ def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str |
     told += [each.name for each in ended]
     deps.publisher.request_reconcile(cluster, told)
     return len(told)
+
+
+def _line_of_others(cluster: ClusterId, waiting: Collection[WorkloadUid], deps: IntakeDeps) -> Mapping[GangKey, InLine]:
+    """Return the gangs that are in line, but for those of workloads that wait: nobody is told for what is theirs."""
+    stored = deps.store.budget(cluster)
+    line = stored.value.gangs if stored is not None else {}
+    return {key: each for key, each in line.items() if each.workload not in waiting}
 
 
 def make_room(settings: ClusterSettings, short: Short, deps: IntakeDeps) -> list[SliceRecord]:

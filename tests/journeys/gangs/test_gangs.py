@@ -17,6 +17,7 @@ from tpu_slices.domain.model.observations import Failure, FailureKind, Outcome, 
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import OwnerKind
 from tpu_slices.domain.records.gangs import Gang
+from tpu_slices.flows.budget import tell_waiting
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
@@ -99,6 +100,17 @@ def test_a_slice_by_itself_does_not_take_what_is_reserved_for_a_gang() -> None:
     world.settle(minutes=3)
     assert world.record(single).reason is Reason.CHIP_LIMIT_REACHED
     assert gang_of(world, gang).forms
+
+
+def test_a_slice_by_itself_is_not_told_again_and_again_that_chips_are_free_which_are_reserved_for_a_gang() -> None:
+    world = at_most(4 * SLICE)
+    a_gang(world)
+    has_capacity_for(world, 3)
+    world.settle(minutes=5)
+    world.jobset_appears("single", 1)
+    world.settle(minutes=3)
+    told = tell_waiting(world.settings, world.deps)
+    assert told == 0
 
 
 def test_a_gang_that_no_limit_lets_in_is_refused_with_the_numbers() -> None:
