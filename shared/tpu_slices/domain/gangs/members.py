@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
+from tpu_slices.domain.model.slices import WorkloadJob, claim_id
 from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -74,12 +75,13 @@ class Members:
         return (*self.standing, *self.used, *self.stuck, *self.made)
 
 
-def members_of(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord]) -> Members:
-    """Return the slices of a gang, each in the first row that holds.
+def members_of(workload: WorkloadRecord, name: str, slices: Collection[SliceRecord]) -> Members:
+    """Return the slices of a gang, each in the first row that holds; `slices`: those of all claims on record.
 
     | the claim                                                        | its slice is  |
     |------------------------------------------------------------------|---------------|
     | was scaled away, or shares another's slice                       | none of it    |
+    | is on record no more, as its slice has been gone for long        | over          |
     | has a slice that its Job is on                                   | used          |
     | has a slice that is READY, and does not go                       | standing      |
     | no leader waits for it: its Job is over, or has not come         | over          |
@@ -89,7 +91,7 @@ def members_of(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord
     | else                                                             | being made    |
     """
     jobs = workload.gangs[name].replicated_jobs
-    standing, used, stuck, made, over = [], [], [], [], 0
+    standing, used, stuck, made, over = [], [], [], [], _forgotten(workload, name, slices)
     for record in slices:
         has = not record.unclaimed and workload.has(record.replicated_job, record.job_index)
         if record.replicated_job not in jobs or not has:
@@ -105,6 +107,20 @@ def members_of(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord
         else:
             made.append(record)
     return Members(standing, used, stuck, made, over)
+
+
+def _forgotten(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord]) -> int:
+    """Return how many claims of a gang nobody waits for whose records have expired."""
+    gang, known = workload.gangs[name], {each.last_claim for each in slices}
+    gone = {claim for claim, told_at in workload.demand.items() if told_at is None and claim not in known}
+    if not gone:
+        return 0
+    jobs = (
+        WorkloadJob(cluster=workload.cluster, owner=workload.owner, replicated_job=each, job_index=index)
+        for each in gang.replicated_jobs
+        for index in range(gang.claims)
+    )
+    return sum(claim_id(job) in gone for job in jobs if workload.has(job.replicated_job, job.job_index))
 
 
 def _is_stuck(record: SliceRecord) -> bool:
