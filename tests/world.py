@@ -21,6 +21,7 @@ from tpu_slices.domain.model.facts import Fact, TemplateRequest, WorkloadState
 from tpu_slices.domain.model.observations import Creating, Deleting
 from tpu_slices.domain.model.slices import ClaimId, OwnerKind, WorkloadUid, claim_id
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.ladders import OnLadder
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.looking import Told
 from tpu_slices.wire.workloads import Json
@@ -206,6 +207,11 @@ class World(System):
         for pool in list(self.backend.pools.values()):
             if (isinstance(pool.seen, Creating | Deleting) or pool.relabels) and pool.operation is not None:
                 self.backend.finish(pool.name)
+
+    def on_ladder(self, jobset: LiveWorkload) -> OnLadder:
+        """Return where a workload is on its ladder."""
+        uid = jobset.ref.owner.uid
+        return next(iter(self.store.workloads(CLUSTER, [uid])[uid].value.ladders.values()))
 
     def record(self, jobset: LiveWorkload, index: int = 0) -> SliceRecord:
         replicated_job = jobset.requests[0].replicated_job if jobset.requests else ""

@@ -26,7 +26,16 @@ SIBLING_POD = {
     "job_index": 1,
     "pod_uid": "pod-llama-1",
 }
-SHORTAGE = {"at": NOW, "reason": "Stockout", "what": "such hosts", "again_at": None, "hosts": 1, "behind": ""}
+SHORTAGE = {
+    "at": NOW,
+    "reason": "Stockout",
+    "what": "such hosts",
+    "again_at": None,
+    "hosts": 1,
+    "behind": "",
+    "times": 1,
+    "until": None,
+}
 SPEC = {
     "accelerator": "tpu-v6e-slice",
     "topology": "4x4",
@@ -51,6 +60,9 @@ SPEC = {
     "jobset_chips": 64,
     "caveat": "",
     "fingerprint": "v1-abcdefghijklm",
+    "ladder": "",
+    "rungs": [],
+    "rung": 0,
 }
 AN_ATTEMPT = {
     "ordered": SPEC,

@@ -17,6 +17,7 @@ from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.slices import SliceSpec
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
+from tpu_slices_cli.applied.ladders import ladders_in, lines_of
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.notified import told
@@ -76,20 +77,22 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     planned = plan(documents, planned_for.settings_for, namespace, planned_for.vendor, planned_for.pinning)
     notified = told(documents, planned.slices, namespace)
     planned = replace(planned, warnings=(*planned.warnings, *notified.warnings))
-    whole = {"cluster": planned_for.as_json(), **planned.as_json(), "notifications": [*notified.lines]}
+    ladders = ladders_in((each.job, each.outcome, each.settings) for each in planned.slices)
+    beside = {"notifications": [*notified.lines], "ladders": [*ladders]}
+    whole = {"cluster": planned_for.as_json(), **planned.as_json(), **beside}
     match output:
         case "json":
             click.echo(json.dumps(whole, indent=2))
         case "yaml":
             click.echo(yaml.safe_dump(whole, sort_keys=False), nl=False)
         case _:
-            _show(planned, planned_for, notified.lines)
+            _show(planned, planned_for, [*lines_of(ladders), *notified.lines])
     for invalid in planned.invalid:
         echo(f"invalid: {' '.join(str(invalid).split())}", err=True)
     sys.exit(INVALID if planned.invalid else REFUSED if planned.refused else 0)
 
 
-def _show(planned: Plan, cluster: PlannedCluster, notified: Sequence[str]) -> None:
+def _show(planned: Plan, cluster: PlannedCluster, beside: Sequence[str]) -> None:
     """Print the plan on standard output, and what else there is to know on standard error."""
     if cluster.cluster is None and planned.slices:
         echo(BY_DEFAULT, err=True)
@@ -97,7 +100,7 @@ def _show(planned: Plan, cluster: PlannedCluster, notified: Sequence[str]) -> No
         _show_slices(planned, cluster)
         for gang in planned.gangs:
             echo(f"{gang['message']}.")
-        for line in notified:
+        for line in beside:
             echo(line)
     elif planned.skipped:
         echo("No slice is planned.")

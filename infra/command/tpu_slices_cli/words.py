@@ -118,13 +118,15 @@ def hosts(record: SliceRecord) -> str:
 
 
 def shape(record: SliceRecord) -> str:
-    """Return accelerator, topology, hosts, chips, zone and capacity of a slice."""
+    """Return accelerator, topology, hosts, chips, zone and capacity of a slice, and its rung if it has a ladder."""
     spec = record.spec
     if spec is None:
         return "unknown" if record.claim.refusal is None else "none: refused"
     how = spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " ")
     hosts = f"{spec.hosts} x {spec.machine_type}"
-    return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}"
+    name, at = spec.ladder.partition("@")[0], f"{spec.rung + 1} of {len(spec.rungs)}"
+    rung = f", rung {at} of ladder {name} ({spec.place})" if name else ""
+    return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}{rung}"
 
 
 def meanwhile(record: SliceRecord, settings: ClusterSettings | None) -> str:

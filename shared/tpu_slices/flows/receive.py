@@ -28,6 +28,7 @@ from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, Cluster
 from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.flows.capacity.ladders import step
 from tpu_slices.flows.gangs.settling import settle
 from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
@@ -143,7 +144,9 @@ def _slices_wanted(
     change = replace(change, workload=with_change_told(workload, change.workload, deps))
     _save(change, known, slices, deps)
     settled = settle(cluster, owner.uid, deps) if change.workload.gangs else ()
-    told = sorted({*change.slices, *slices.unreadable, *news, *settled})
+    laddered = any(each.spec is not None and each.spec.ladder for each in change.slices.values())
+    moved = step(cluster, owner.uid, deps) if laddered else ()
+    told = sorted({*change.slices, *slices.unreadable, *news, *settled, *moved})
     deps.publisher.request_reconcile(cluster, told, owner.uid)
 
 

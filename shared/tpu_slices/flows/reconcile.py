@@ -19,6 +19,7 @@ from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
 from tpu_slices.flows.budget import tell_waiting
 from tpu_slices.flows.capacity import warm
+from tpu_slices.flows.capacity.ladders import step_after
 from tpu_slices.flows.hosts import is_taken
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
@@ -148,6 +149,7 @@ def _once(
         done = forget(decided.looked, decided.decision, deps, served)
     else:
         done = _follow(decided, deps, served)
+    step_after(done.after, looked.known.workloads.get(done.after.owner.uid), deps)
     left = decided.decision.let_go
     served += warm.follow(decided.looked, done.before, done.after, deps)
     if done.before.chips_bought > done.after.chips_bought + (left.chips_bought if left is not None else 0):

@@ -97,9 +97,8 @@ class Taking:
 
     def used_by(self, record: SliceRecord) -> tuple[Change, ...]:
         """Return the changes of the slots that a decision uses."""
-        return tuple(
-            each for each in self.changes if isinstance(each.after, Slot) and each.after.number in record.slots
-        )
+        slots = (each for each in self.changes if isinstance(each.after, Slot))
+        return tuple(each for each in slots if isinstance(each.after, Slot) and each.after.number in record.slots)
 
     def _reusable(self, slot: Slot, candidate: Candidate, after: SliceRecord) -> bool:
         """Return whether a slot is left of the same operation, or of one that ended and whose pool is to be deleted."""
@@ -148,7 +147,8 @@ class Settling:
         if self.taken is None or not self._concerns_slots:
             return []
         before, after, limiter = self.before, self.after, None
-        if after.reason in RAN_OUT or (before.current.slot is not None and not before.goes):
+        laddered = before.made_as is not None and bool(before.made_as.ladder)
+        if after.reason in RAN_OUT or (before.current.slot is not None and (laddered or not before.goes)):
             limiter = change_limiter(
                 lambda limiter, now: learned(limiter, before, after, seen, now), self.settings, self.deps
             )
@@ -265,9 +265,9 @@ def _tell(unaware: Sequence[SliceRecord], cluster: ClusterId, deps: ReconcileDep
             deps.publisher.request_reconcile(cluster, sorted({each.name for each in unaware})[:MOST_TOLD])
 
 
-def settle_limit(settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    """Raise the limit if it is due, and forget old shortages."""
-    change_limiter(lambda limiter, now: forgetting(raised(limiter, now, settings.limits), now), settings, deps)
+def settle_limit(settings: ClusterSettings, deps: ReconcileDeps) -> ConcurrencyLimiter | None:
+    """Raise the limit if it is due, and forget old shortages; return the limiter as `change_limiter` does."""
+    return change_limiter(lambda limiter, now: forgetting(raised(limiter, now, settings.limits), now), settings, deps)
 
 
 def limiter_of(
@@ -348,7 +348,7 @@ def _turn(
     if len(waiting) < free + more:
         held = {pool: fewest_held(pool, running, limiter, now, limits) for pool in limiter.shortages}
         short = {pool: fewest for pool, fewest in held.items() if fewest is not None}
-        walk, taken = Walk(cluster, free + more, short, line, deps), [slot.value for slot in read.taken]
+        walk, taken = Walk(limiter, free + more, short, line, deps), [slot.value for slot in read.taken]
         for between, of_short in ((FIRST_QUEUES, False), (SHORT_QUEUES, True)):
             waiting += walk.creations(between, last_served(taken, limiter, now, short=of_short))
         _tell(walk.unaware, cluster, deps)

@@ -27,6 +27,7 @@ from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.counts import ClusterCount
 from tpu_slices.flows import slots
 from tpu_slices.flows.budget import counted, tell_waiting
+from tpu_slices.flows.capacity.ladders import step_when_due
 from tpu_slices.flows.due import request_due
 from tpu_slices.flows.failures import Failure, Failures
 from tpu_slices.flows.gangs.settling import settle_line, settle_others
@@ -193,9 +194,13 @@ def _lists_mirror(of: SweptCluster) -> Did:
 
 
 def _settles_slots(of: SweptCluster) -> Did:
-    """Request reconciles where an operation ended, read in one call, and hand on slots that nobody uses."""
+    """Request reconciles where an operation ended, read in one call, and hand on slots that nobody uses.
+
+    First, let workloads step on their ladders that are due: what is short is known here.
+    """
     settings, deps = of.settings, of.deps
-    slots.settle_limit(settings, deps)
+    limiter = slots.settle_limit(settings, deps)
+    stepped = step_when_due(limiter, settings.cluster, deps, of.failures)
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()
     doubtful = [slot for slot in taken if not is_used(slot.value, operations)]
@@ -214,7 +219,7 @@ def _settles_slots(of: SweptCluster) -> Did:
         deps.publisher.request_reconcile(settings.cluster, finished, ended=True)
     if served := slots.hand_on(taken, left, settings, deps):
         deps.publisher.request_reconcile(settings.cluster, [each.name for each in served])
-    return Did(requested=len(finished))
+    return Did(requested=len(finished) + stepped)
 
 
 def _checks_inventory(of: SweptCluster) -> Did:

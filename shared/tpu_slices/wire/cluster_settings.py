@@ -55,6 +55,7 @@ from tpu_slices.domain.planning.zones import impossible_zones
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import SCHEMA, Fields, Key, native
 from tpu_slices.wire.forms.capacity import namespace_of, warm_of, written_namespace, written_warm
+from tpu_slices.wire.forms.ladders import impossible_ladders, ladders_of, places_of, written_ladders
 from tpu_slices.wire.settings_form import (
     AllowedForm,
     CatalogueForm,
@@ -124,8 +125,10 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
         warm=warm_of(written.warm),
         namespaces={name: namespace_of(own) for name, own in (written.namespaces or {}).items()},
         catalogue=_catalogue(written.catalogue or CatalogueForm()),
+        places=places_of(written.places),
+        ladders=ladders_of(written.ladders),
     )
-    impossible = "; ".join((*_wrong_rows(settings), *impossible_zones(settings)))
+    impossible = "; ".join((*_wrong_rows(settings), *impossible_zones(settings), *impossible_ladders(settings)))
     if impossible:
         raise Permanent(f"clusters/{cluster}: {impossible}")
     return settings
@@ -150,12 +153,13 @@ def encode_settings(settings: ClusterSettings) -> Fields:
         },
         "warm": written_warm(settings.warm),
         "namespaces": {name: written_namespace(own) for name, own in settings.namespaces.items()},
+        "ladders": written_ladders(settings.ladders),
         "catalogue": {section: [dict(row) for row in rows] for section, rows in settings.catalogue.sections},
     }
 
 
 _AS_WRITTEN = frozenset(
-    {"gke_id", "zone", "reservation_zones", "force_on_demand", "max_run_duration", "gangs", "hosts_per_slice"}
+    {"gke_id", "zone", "ladder", "reservation_zones", "force_on_demand", "max_run_duration", "gangs", "hosts_per_slice"}
 )
 
 

@@ -10,6 +10,7 @@ from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import Owner, OwnerKind, WorkloadUid
 from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.wire import gangs, jobs, jobsets, leader_worker_sets, node_groups, pods, workloads
+from tpu_slices.wire.capacity.ladders import with_ladder
 from tpu_slices.wire.workloads import OPTED_OUT, Json, opted_out
 
 OUT = f'opted out: label or annotation {OPTED_OUT} is "true": remove it to get slices'
@@ -106,7 +107,7 @@ READERS: Mapping[OwnerKind, Reader] = {
         Reader(
             OwnerKind.JOBSET,
             workloads.asks_for_tpu,
-            gangs.of_a_jobset(workloads.requests_of),
+            with_ladder(gangs.of_a_jobset(workloads.requests_of)),
             jobsets.jobset_state,
             workloads.request_of_pod,
             jobsets.is_served,
@@ -115,7 +116,7 @@ READERS: Mapping[OwnerKind, Reader] = {
         Reader(
             OwnerKind.JOB,
             jobs.asks_for_tpu,
-            gangs.of_a_job(jobs.requests_of),
+            with_ladder(gangs.of_a_job(jobs.requests_of)),
             jobs.state_of,
             jobs.request_of_pod,
             jobs.is_served,
@@ -125,7 +126,7 @@ READERS: Mapping[OwnerKind, Reader] = {
         Reader(
             OwnerKind.LEADER_WORKER_SET,
             leader_worker_sets.asks_for_tpu,
-            gangs.of_groups(leader_worker_sets.requests_of),
+            with_ladder(gangs.of_groups(leader_worker_sets.requests_of)),
             leader_worker_sets.state_of,
             leader_worker_sets.request_of_pod,
             leader_worker_sets.is_served,

@@ -29,6 +29,7 @@ from tpu_slices.domain.planning.flex_start import LONGEST, SHORTEST
 from tpu_slices.domain.planning.host_labels import may_be_a_node_label
 from tpu_slices.wire.documents import SCHEMA
 from tpu_slices.wire.forms.capacity import NamespaceForm, WarmForm
+from tpu_slices.wire.forms.ladders import LadderForm, Name, PlaceForm, RungForm
 from tpu_slices.wire.forms.written import (
     Duration,
     WrittenForm,
@@ -287,6 +288,9 @@ class SettingsForm(WrittenForm):
     pools: PoolsForm | None = setting(f"a map of {', '.join(PoolsForm.model_fields)}")
     policy: PolicyForm | None = setting(f"a map of {', '.join(PolicyForm.model_fields)}")
     limits: LimitsForm | None = setting(f"a map of {', '.join(LimitsForm.model_fields)}")
+    places: dict[Name, PlaceForm] | None = setting(f"a map of names, each with {fields_of(PlaceForm)}")
+    ladders: dict[Name, LadderForm] | None = setting(f"a map of names, each with {fields_of(LadderForm)}")
+    ladder: Name | None = setting("the name of one of the ladders")
     warm: WarmForm | None = setting(f"a map of {fields_of(WarmForm)}")
     namespaces: dict[str, NamespaceForm] | None = setting(f"a map of {fields_of(NamespaceForm)} for each namespace")
     notifications: dict[str, _Rules] | None = setting(
@@ -313,6 +317,9 @@ _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
         ("limits.", LimitsForm),
         ("limits.backoff.KIND.", BackoffForm),
         ("notifications.NAMESPACE.TARGET.", NotificationForm),
+        ("places.NAME.", PlaceForm),
+        ("ladders.NAME.rungs.", RungForm),
+        ("ladders.NAME.", LadderForm),
         ("warm.", WarmForm),
         ("namespaces.NAMESPACE.", NamespaceForm),
         ("namespaces.NAMESPACE.warm.", WarmForm),

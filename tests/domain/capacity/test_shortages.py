@@ -93,3 +93,31 @@ def test_other_hosts_in_a_zone_with_stock_may_still_be_short() -> None:
     other = CapacityPool("us-central2-c/tpu-v5p-slice/ON_DEMAND")
     limiter = replace(a_limiter(), shortages={other: a_shortage()})
     assert refused(limiter, 4, "us-central2-c").shortages.keys() == {other, POOL}
+
+
+def test_a_pool_that_refuses_again_and_again_is_avoided_for_longer_up_to_half_an_hour() -> None:
+    limiter, pauses = a_limiter(), []
+    for _ in range(7):
+        limiter = refused(limiter, 4)
+        short = shortage_of(POOL, limiter, NOW)
+        assert short is not None
+        assert short.until is not None
+        pauses.append((short.until - NOW) / MINUTE)
+    for pause, least in zip(pauses, [2, 4, 8, 16, 30, 30, 30], strict=True):
+        assert 0.8 * least <= pause <= 1.2 * least
+
+
+def test_who_has_a_ladder_does_not_ask_before_that_and_who_has_none_does() -> None:
+    limiter = refused(a_limiter(), 4)
+    laddered = replace(of(4), laddered=True)
+    assert admit([laddered], [], limiter, NOW, LIMITS) == ()
+    assert admit([of(4)], [], limiter, NOW, LIMITS) == (of(4),)
+    assert admit([laddered], [], limiter, NOW + 3 * MINUTE, LIMITS) == (laddered,)
+    assert admit([replace(laddered, hosts=2)], [], limiter, NOW, LIMITS) == (replace(laddered, hosts=2),)
+
+
+def test_chips_that_go_end_the_shortage_of_a_quota_and_of_nothing_else() -> None:
+    stands = a_record(create_requested_at=NOW, slot=0, let_go="it is not needed")
+    gone = stands.with_current(slot=None, create_requested_at=None)
+    for reason, left in ((Reason.QUOTA_EXCEEDED, set()), (Reason.STOCKOUT, {POOL})):
+        assert {*learned(a_limiter(reason=reason), stands, gone, Observed(Absent()), NOW).shortages} == left

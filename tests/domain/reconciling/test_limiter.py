@@ -24,6 +24,7 @@ from tpu_slices.domain.reconciling.limiter import (
     REFUSAL_PAUSE,
     SHORTAGE_MEMORY,
     admit,
+    avoided_for,
     candidate_of,
     forgetting,
     free_numbers,
@@ -188,6 +189,7 @@ def test_a_creation_that_succeeds_ends_the_shortage_of_its_capacity_pool(
     [
         (Reason.STOCKOUT, None),
         (Reason.RESOURCES_EXHAUSTED, None),
+        (Reason.QUOTA_EXCEEDED, None),
         (Reason.RESERVATION_UNAVAILABLE, NOW + 2 * MINUTE),
         (Reason.RESERVATION_AWAITED, NOW + 2 * MINUTE),
     ],
@@ -198,12 +200,14 @@ def test_what_its_capacity_pool_cannot_provide_begins_a_shortage_and_a_reservati
     failed = CREATES.transitioned(NOW, reason, "none left").with_claim(retry_at=NOW + 2 * MINUTE)
     seen = Observed(Absent())
     assert learned(a_limiter(), CREATES, failed, seen, NOW).shortages == {
-        OURS: a_shortage(reason=reason, what="tpu-v6e-slice 4x4", again_at=again_at, hosts=4)
+        OURS: a_shortage(
+            reason=reason, what="tpu-v6e-slice 4x4", again_at=again_at, hosts=4, until=NOW + avoided_for(1, OURS)
+        )
     }
     assert learned(a_limiter(), failed, failed, seen, NOW).shortages == {}
 
 
-@pytest.mark.parametrize("reason", [Reason.QUOTA_EXCEEDED, Reason.TOO_MANY_OPERATIONS, Reason.INVALID_CONFIGURATION])
+@pytest.mark.parametrize("reason", [Reason.TOO_MANY_OPERATIONS, Reason.INVALID_CONFIGURATION])
 def test_what_is_no_matter_of_capacity_begins_no_shortage(reason: Reason) -> None:
     failed = CREATES.transitioned(NOW, reason, "no")
     assert learned(a_limiter(), CREATES, failed, Observed(Absent()), NOW).shortages == {}

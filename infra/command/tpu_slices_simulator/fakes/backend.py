@@ -27,7 +27,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
     Unreadable,
 )
-from tpu_slices.domain.model.slices import ClusterId, PoolName
+from tpu_slices.domain.model.slices import CapacityKind, ClusterId, PoolName, SliceSpec
 from tpu_slices.domain.planning.joining import kubeadm_of
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
@@ -48,6 +48,8 @@ class Call:
     verb: Verb
     pool: PoolName
     outcome: Outcome | None
+    spec: SliceSpec | None = None
+    """What was to be made."""
 
 
 class FakeBackend(FakeGke):
@@ -69,6 +71,7 @@ class FakeBackend(FakeGke):
         """While set, every deletion is refused with it."""
         self.refuses_creations: Failure | None = None
         """While set, every creation is refused with it."""
+        self._refused_at: dict[tuple[str, CapacityKind], Failure] = {}
         self.refuses_labels: Failure | None = None
         """While set, no labels are put back."""
 
@@ -155,6 +158,14 @@ class FakeBackend(FakeGke):
         """Let GKE be in reach, and allow what was forbidden."""
         self._troubles.close({Trouble.UNAVAILABLE, Trouble.FORBIDDEN})
 
+    def refuses(self, zone: str, kind: CapacityKind, failure: Failure) -> None:
+        """Refuse every creation of such capacity in a zone."""
+        self._refused_at[zone, kind] = failure
+
+    def accepts(self, zone: str, kind: CapacityKind) -> None:
+        """Refuse it no more."""
+        del self._refused_at[zone, kind]
+
     def refuse_next_create(self, failure: Failure) -> None:
         """Refuse one creation more."""
         self._refusals.append(failure)
@@ -205,6 +216,8 @@ class FakeBackend(FakeGke):
             return self._refusals.pop(0)
         if self.refuses_creations is not None:
             return self.refuses_creations
+        if order.spec and (why := self._refused_at.get((order.spec.zone, order.spec.capacity.kind))) is not None:
+            return why
         if order.spec is None:
             return Failure(FailureKind.CONFIGURATION, "what to make is not known.")
         if taken:
@@ -273,7 +286,7 @@ class FakeBackend(FakeGke):
             case Trouble.ANSWER_LOST:
                 carry_out(order)
                 outcome = None
-        self.calls.append(Call(at=self._clock.now(), verb=verb, pool=order.name, outcome=outcome))
+        self.calls.append(Call(at=self._clock.now(), verb=verb, pool=order.name, outcome=outcome, spec=order.spec))
         if outcome is None:
             raise Temporary(_UNAVAILABLE)
         return outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
+from typing import Any
 
 from tpu_slices.domain.model.observations import (
     Begun,
@@ -91,6 +92,20 @@ class FakePool:
         return Begun(f"its {' and its '.join(self.parts[: self.stands])}")
 
 
+@dataclass(slots=True)
+class Short:
+    """What a zone does not have."""
+
+    hosts: int = 1
+    """The fewest that do not come."""
+    after: int = 0
+    """So many more creations have theirs."""
+    until: datetime | None = None
+    """When it has them again; None: once it is told."""
+    stocked: tuple[str, ...] = ()
+    """The zones where the vendor says that there are some."""
+
+
 class FakeGke:
     """Nothing happens by itself: a test ends operations with `finish` or `fail`.
 
@@ -105,16 +120,18 @@ class FakeGke:
         """The operations that ended, of which GKE's audit log is to tell."""
         self.operation_limit = operation_limit
         self._numbers = count(1)
+        self._short: dict[tuple[str, CapacityKind], Short] = {}
+        """By zone and kind."""
         self.takes_cancellations = False
         """Whether creations are cancelled; GKE is documented to cancel nothing but upgrades of nodes."""
 
     def finish(self, pool: PoolName) -> None:
         """End the operation that runs on a pool: a part is created or deleted, or it is repaired.
 
-        A cancelled creation fails.
+        A cancelled creation fails, and one whose hosts ran out.
         """
         found = self.pools[pool]
-        failure = self._end(pool, None)
+        failure = self._end(pool, self._out_of_stock(found))
         if failure is not None:
             found.seen = Broken(failure)
             return
@@ -130,6 +147,28 @@ class FakeGke:
         found.seen = found.state
         whole = isinstance(found.seen, Running)
         found.hosts_joined = found.hosts_joined or (whole and not is_flex_start(found))
+
+    def runs_out(self, zone: str, kind: CapacityKind, **changes: Any) -> None:
+        """Let a zone have no such capacity; `changes`: fields of Short."""
+        self._short[zone, kind] = Short(**changes)
+
+    def has_stock(self, zone: str, kind: CapacityKind) -> None:
+        """Let a zone have such capacity again."""
+        self._short.pop((zone, kind), None)
+
+    def _out_of_stock(self, pool: FakePool) -> Failure | None:
+        """Return why no hosts come for a creation that ends; None: they come, or it is none."""
+        spec = pool.order.spec if pool.order is not None else None
+        if spec is None or not isinstance(pool.seen, Creating) or spec.is_flex_start:
+            return None
+        short = self._short.get((spec.zone, spec.capacity.kind))
+        if short is None or spec.hosts < short.hosts or (short.until is not None and self._clock.now() >= short.until):
+            return None
+        if short.after > 0:
+            short.after -= 1
+            return None
+        text = f"The zone {spec.zone} does not have enough resources available."
+        return Failure(FailureKind.STOCKOUT, text, short.stocked)
 
     def fail(self, pool: PoolName, failure: Failure) -> None:
         """End the operation that runs on a pool with an error; as with GKE, the pool stays behind."""

@@ -1,10 +1,56 @@
-"""How long a cluster, or a namespace, keeps capacity that nobody uses at the moment."""
+"""Where slices may be made: places, and ladders of them; and how long capacity is kept that nobody uses now."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+
+from tpu_slices.domain.model.slices import CapacityKind
+
+LADDER = "tpu-provisioner.cloud.google.com/ladder"
+"""The annotation of a workload, or of a pod template, that names its ladder."""
+NO_LADDER = "none"
+"""What it says for none, although there is one by default."""
+
+
+class ZonesOf(StrEnum):
+    """In how many zones the slices of one workload may be, in the words of the setting."""
+
+    ONE = "one"  # what stands keeps the rest in its zone
+    ANY = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where and how slices are made, by its name in settings."""
+
+    capacity: CapacityKind
+    zones: tuple[str, ...]
+    """One after the other: each is a rung of its own."""
+    reservation: str | None = None
+    """`R`, or `projects/P/reservations/R`, with blocks if that is meant."""
+    max_run: timedelta | None = None
+    """How long GKE leaves flex-start hosts to a slice; None: as the settings say otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """A place of a ladder, and how long it is asked for slices."""
+
+    place: str
+    lasts: timedelta | None = None
+    """How long a workload asks there before it steps on; None: until it is refused first."""
+    most_usd_an_hour: float | None = None
+    """The rung is passed over if all chips of a workload cost more there by list price; None: whatever they cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """An order of places."""
+
+    rungs: tuple[Rung, ...]
+    zones: ZonesOf = ZonesOf.ONE
 
 
 class Across(StrEnum):
@@ -31,5 +77,7 @@ class Warm:
 class NamespaceSettings:
     """What is otherwise for the workloads of a namespace than for all of its cluster."""
 
+    ladder: str | None = None
+    """That of workloads that name none; None: the cluster's."""
     warm: Warm | None = None
     """In place of the cluster's, as a whole; None: the cluster's counts."""

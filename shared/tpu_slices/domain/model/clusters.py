@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import Accelerators, accelerators_with
 from tpu_slices.domain.catalogue.rows import Cells
-from tpu_slices.domain.model.capacity import NamespaceSettings, Warm
+from tpu_slices.domain.model.capacity import Ladder, NamespaceSettings, Place, Warm
 from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import Rules
 from tpu_slices.domain.model.observations import Cause, FailureKind
@@ -306,6 +306,10 @@ class ClusterSettings:
     policy: Policy = Policy()
     limits: Limits = Limits()
     catalogue: CatalogueSettings = CatalogueSettings()
+    places: Mapping[str, Place] = field(default_factory=dict)
+    ladders: Mapping[str, Ladder] = field(default_factory=dict)
+    ladder: str | None = None
+    """The ladder of workloads that name none, unless their namespace has one."""
     notifications: Mapping[str, Rules] = field(default_factory=dict)
     """By namespace, whom its workloads may have notified outside the cluster; of others nothing is told there."""
     warm: Warm | None = None

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
+from tpu_slices.domain.model.capacity import LADDER
 from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroup
@@ -27,13 +28,12 @@ PROVISIONING_REQUESTS = (
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
 """Annotations that name the ProvisioningRequest by which GKE provisions a pod's nodes."""
-_OURS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, IDLE_HOSTS)
+_OURS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, IDLE_HOSTS, LADDER)
 REQUESTED_ANNOTATIONS = (*_OURS, *PROVISIONING_REQUESTS)
 """The annotations of a pod template that say how its hosts are provisioned; the first three are TPU Provisioner's."""
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-"""JobSet's annotation for exclusive placement; its value is the key of a node label."""
 GROUP_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
-"""The same of a LeaderWorkerSet's groups."""
+"""The annotations of JobSets and of LeaderWorkerSets for exclusive placement; the value is the key of a node label."""
 SLICE_TOPOLOGY = "cloud.google.com/gke-tpu-slice-topology"
 INJECT_SLICE_SELECTOR = "tpu-provisioner.cloud.google.com/inject-slice-selector"
 SLICING_MARKS = (SLICE_TOPOLOGY, INJECT_SLICE_SELECTOR)

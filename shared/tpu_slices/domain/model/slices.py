@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -179,6 +179,27 @@ class InstanceRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RungSpec:
+    """A rung of a ladder as it is for the pods of a slice."""
+
+    place: str
+    """Its name in the settings."""
+    zone: str
+    capacity: Capacity
+    taints: tuple[Taint, ...] = ()
+    lasts: timedelta | None = None
+    """How long a workload asks there before it steps on; None: until it is refused first."""
+    against: str = ""
+    """Why no slice is made there for these pods; empty: it may be."""
+
+    @property
+    def how(self) -> str:
+        """What it is, as in `spot in us-east5-b`."""
+        how = self.capacity.kind.lower().replace("_", "-")
+        return f"{how} {self.capacity.reservation or ''}".rstrip() + f" in {self.zone}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceSpec:
     """What to create for a slice: the tenant's request and the hosts that follow from it."""
 
@@ -218,6 +239,11 @@ class SliceSpec:
     """What may go wrong although the slice is made, with the remedy; empty: nothing is known."""
     fingerprint: str = ""
     """Of the tenant's request only, so that a change of settings never rebuilds a slice."""
+    ladder: str = ""
+    """The name of its ladder, and a digest of that; empty: it has one place, as its request and the settings say."""
+    rungs: tuple[RungSpec, ...] = ()
+    rung: int = 0
+    """The index of the rung that its place is."""
 
     @property
     def chips(self) -> int:
@@ -228,10 +254,30 @@ class SliceSpec:
         return self.capacity.kind is CapacityKind.FLEX_START
 
     @property
+    def place(self) -> str:
+        """The name of its place in the settings; empty: it has none."""
+        return self.rungs[self.rung].place if self.rungs else ""
+
+    @property
+    def how(self) -> str:
+        """How and where it is made, as in `spot in us-east5-b`."""
+        return RungSpec(place="", zone=self.zone, capacity=self.capacity).how
+
+    @property
     def run_duration(self) -> str | None:
         """How long GKE leaves the hosts to the slice, as text; None: for good."""
         longest = self.capacity.max_run_duration
         return None if longest is None else duration(longest)
+
+
+def at_rung(spec: SliceSpec, index: int) -> SliceSpec:
+    """Return the spec at a rung of its ladder: the first from there on that its pods can use, else the last before."""
+    open_ = [number for number, each in enumerate(spec.rungs) if not each.against]
+    if not open_:
+        return spec
+    number = next((each for each in open_ if each >= index), open_[-1])
+    rung = spec.rungs[number]
+    return replace(spec, zone=rung.zone, capacity=rung.capacity, taints=rung.taints, rung=number)
 
 
 def cluster_id(text: str) -> ClusterId:

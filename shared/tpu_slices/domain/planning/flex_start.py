@@ -27,18 +27,21 @@ def is_flex_start(request: TemplateRequest) -> bool:
     return dict(request.node_selector).get(FLEX_START) == "true"
 
 
-def flex_start_fits(request: TemplateRequest, settings: ClusterSettings) -> Iterator[Obstacle]:
-    """Yield what of a template that selects flex-start hosts excludes them."""
+def flex_start_fits(
+    request: TemplateRequest, settings: ClusterSettings, *, selected: bool = True
+) -> Iterator[Obstacle]:
+    """Yield what of a template excludes flex-start hosts, which it selects, or else a rung of its ladder is."""
+    asked = 'the pod selects "true"' if selected else "a rung of the ladder is flex-start"
     accelerator = settings.accelerators.get(request.accelerator or "")
     if accelerator is not None and accelerator.flex_start is False:
         yield does_not_fit(
-            f'{FLEX_START}: the pod selects "true", and GKE has no flex-start for {accelerator.label}: remove the '
-            f"selector, or select another {ACCELERATOR}"
+            f"{FLEX_START}: {asked}, and GKE has no flex-start for {accelerator.label}: "
+            f"{'remove the selector, or ' if selected else ''}select another {ACCELERATOR}"
         )
     yield from not_by_flex_start(request)
     if request.exclusive_nodes:
         yield does_not_fit(
-            f'{FLEX_START}: the pod selects "true", and GKE adds hosts only for pods that fit them: placement by '
+            f"{FLEX_START}: {asked}, and GKE adds hosts only for pods that fit them: placement by "
             f"node selector needs the label {NAMESPACED_JOB}, which hosts get once they are there: remove one of them"
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,6 +14,7 @@ from tpu_slices.domain.catalogue.accelerators import (
     topology_of,
 )
 from tpu_slices.domain.catalogue.topology import Topology
+from tpu_slices.domain.model.capacity import LADDER
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     ADDITIONAL_NETWORKS,
@@ -28,35 +28,29 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import (
     Capacity,
-    CapacityKind,
     Network,
     OwnerKind,
     Pairs,
+    RungSpec,
     SliceSpec,
-    Taint,
     WorkloadJob,
     fingerprint,
 )
+from tpu_slices.domain.planning.capacity import capacity_at, capacity_of, resource, taints_of
 from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
-from tpu_slices.domain.planning.flex_start import flex_start, flex_start_fits, is_flex_start, no_run_duration
 from tpu_slices.domain.planning.gangs import GangSize, held_for_longer
 from tpu_slices.domain.planning.host_labels import (
     ACCELERATOR,
     CAPACITY_KEYS,
     GKE_PROVISIONERS,
-    JOBSET_TAINT,
     MACHINE,
     PLACEMENT_POLICY,
-    RESERVATION,
-    RESERVATION_BLOCK,
-    RESERVATION_PROJECT,
-    RESERVATION_SUBBLOCK,
-    SPOT,
     TOPOLOGY,
     may_be_a_node_label,
     workload_policy_of,
 )
 from tpu_slices.domain.planning.keys import key_of
+from tpu_slices.domain.planning.ladders import ladder_of, laddered
 from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles, does_not_fit
 from tpu_slices.domain.planning.policy import disallowed, not_served
 from tpu_slices.domain.planning.pool_labels import OWNER_LABEL
@@ -68,9 +62,6 @@ from tpu_slices.domain.records.claims import Refusal
 
 MOST_NETWORKS = 16
 """More than GKE supports on any machine."""
-_RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_SPOT_TAINT = Taint(SPOT, "true")
-"""The taint that GKE's autoprovisioning sets on spot nodes; every TPU pod tolerates GKE's other one, google.com/tpu."""
 
 
 _NO_TOPOLOGY = Topology(())
@@ -85,10 +76,24 @@ class SliceRequest:
     leader: WaitingLeader
     jobset_chips: int
     """The chips of all slices that the JobSet requests."""
+    at: RungSpec | None = None
+    """The rung of its ladder for which it is planned; None: it has one place."""
 
 
 def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refusal:
     """Return the spec of the slice that a Job gets in this cluster, or a Refusal that names every key at fault.
+
+    With a ladder: the first rung that its pods can use, and what the others are.
+    """
+    named = dict(asked.request.requested_annotations).get(LADDER)
+    chosen = ladder_of(named, asked.job.owner.namespace, settings)
+    if chosen is None or isinstance(chosen, Refusal):
+        return _spec_for(asked, settings) if chosen is None else chosen
+    return laddered(chosen, lambda rung: _spec_for(replace(asked, at=rung), settings), settings)
+
+
+def _spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refusal:
+    """Return the spec at one place, or a Refusal.
 
     Shape, capacity and count come from the template. A pod, to which admission may have added selectors and labels,
     only adds node labels, and is refused if it selects labels that the hosts would not have.
@@ -187,7 +192,7 @@ def _spec(
     """Return the spec; the parts that have obstacles, which are added to `found`, are empty."""
     request, hosts = asked.request, shape.hosts
     annotations, template = dict(request.requested_annotations), dict(request.node_selector)
-    capacity = _capacity(request, settings, found)
+    capacity, zone = _place(asked, selector, settings, found)
     keys = _listed(annotations.get(COPY_LABELS, ""))
     found.add(_not_copied(keys))
     spec = SliceSpec(
@@ -198,11 +203,11 @@ def _spec(
         chips_per_host=hosts.machine.chips if hosts else 0,
         placement=hosts.placement if hosts else None,
         boot_disk=found.part(lambda: _boot_disk(shape.accelerator, settings), ""),
-        zone=found.part(lambda: zone_of(selector, capacity, settings), ""),
+        zone=zone,
         capacity=capacity,
         node_labels=_node_labels(selector, _copied(keys, asked, settings)),
         copied_labels=keys,
-        taints=_taints(request, capacity),
+        taints=taints_of(request, capacity),
         service_account=annotations.get(SERVICE_ACCOUNT, "").strip() or None,
         networks=found.part(lambda: _networks(annotations.get(ADDITIONAL_NETWORKS, "")), None),
         exclusive_nodes=request.exclusive_nodes,
@@ -214,6 +219,17 @@ def _spec(
     )
     requested = found.part(lambda: _workload_policy(template, spec, settings), None)
     return replace(spec, workload_policy=requested)
+
+
+def _place(
+    asked: SliceRequest, selector: Mapping[str, str], settings: ClusterSettings, found: Obstacles
+) -> tuple[Capacity, str]:
+    """Return capacity and zone: those of the rung, else as the template and the settings say."""
+    request, at = asked.request, asked.at
+    if at is not None:
+        return capacity_at(at, request, settings, found), at.zone
+    capacity = capacity_of(request, settings, found)
+    return capacity, found.part(lambda: zone_of(selector, capacity, settings), "")
 
 
 def _selector(asked: SliceRequest, settings: ClusterSettings) -> dict[str, str]:
@@ -244,7 +260,8 @@ def _provisioned_by_gke(selector: Mapping[str, str], annotations: Mapping[str, s
 def _fingerprint(request: TemplateRequest) -> str:
     shape = {ACCELERATOR: request.accelerator, TOPOLOGY: request.topology}  # which an affinity may have instead
     selected = {**{key: value for key, value in shape.items() if value}, **dict(request.node_selector)}
-    asked = (*sorted(selected.items()), *sorted(request.requested_annotations))
+    annotations = ((key, value) for key, value in request.requested_annotations if key != LADDER)
+    asked = (*sorted(selected.items()), *sorted(annotations))
     return fingerprint(str(request.chips_per_pod), *(f"{key}={value}" for key, value in asked))
 
 
@@ -260,56 +277,13 @@ def _workload_policy(selector: Mapping[str, str], spec: SliceSpec, settings: Clu
         }
     ):
         return None
-    return _resource(selector, PLACEMENT_POLICY)
+    return resource(selector, PLACEMENT_POLICY)
 
 
 def scatters(asked: SliceRequest, hosts: int) -> bool:
     """Return whether pods of a Job or group of so many hosts could come to several slices: nothing pins them."""
     request = asked.request
     return hosts > 1 and (request.parallelism != 1 or share_slice(request)) and asked.leader.reach is Reach.ANY
-
-
-def _capacity(request: TemplateRequest, settings: ClusterSettings, found: Obstacles) -> Capacity:
-    """Return the capacity that the template requests: flex-start, a reservation, spot, or on demand."""
-    if settings.force_on_demand:
-        return Capacity()
-    if is_flex_start(request) and settings.self_managed:
-        return Capacity()  # which `not_in_groups` refuses
-    if is_flex_start(request):
-        found.add(flex_start_fits(request, settings))
-        return found.part(lambda: flex_start(request, settings), Capacity(CapacityKind.FLEX_START))
-    found.add(no_run_duration(request, settings))
-    some = Capacity(CapacityKind.RESERVATION)  # besides flex-start the only kind of which a part can be wrong
-    return found.part(lambda: _selected_capacity(dict(request.node_selector)), some)
-
-
-def _selected_capacity(selector: Mapping[str, str]) -> Capacity:
-    """Return the capacity that a node selector requests: a reservation, spot, or on demand.
-
-    A reservation of another project, and a block or sub-block of one, are named as GKE's `values` require.
-    """
-    if RESERVATION not in selector:
-        return Capacity(CapacityKind.SPOT) if selector.get(SPOT) == "true" else Capacity()
-    name = _resource(selector, RESERVATION)
-    if RESERVATION_PROJECT in selector:
-        name = f"projects/{_resource(selector, RESERVATION_PROJECT)}/reservations/{name}"
-    if RESERVATION_BLOCK in selector:
-        name = f"{name}/reservationBlocks/{_resource(selector, RESERVATION_BLOCK)}"
-        if RESERVATION_SUBBLOCK in selector:
-            name = f"{name}/reservationSubBlocks/{_resource(selector, RESERVATION_SUBBLOCK)}"
-    return Capacity(CapacityKind.RESERVATION, name)
-
-
-def _resource(selector: Mapping[str, str], key: str) -> str:
-    """Return the name of a resource that a selector gives, as Compute Engine allows names; raise DoesNotFit."""
-    if not _RESOURCE_NAME.fullmatch(selector[key]):
-        raise DoesNotFit(f'{key}: "{selector[key]}" is not a name: up to 63 of a-z, 0-9 and -, with no - at either end')
-    return selector[key]
-
-
-def _taints(request: TemplateRequest, capacity: Capacity) -> tuple[Taint, ...]:
-    spot = (_SPOT_TAINT,) if capacity.kind is CapacityKind.SPOT else ()
-    return (*spot, Taint(JOBSET_TAINT, "true")) if request.exclusive_nodes else spot
 
 
 def _boot_disk(accelerator: str, settings: ClusterSettings) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from tpu_slices.domain.capacity.places import with_place
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -17,7 +18,7 @@ from tpu_slices.domain.model.observations import (
     Witness,
 )
 from tpu_slices.domain.model.reasons import LIMITED, Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, same_request
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceId, same_request
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, Arm
@@ -128,7 +129,13 @@ def _needs_another_name(case: Situation) -> bool:
 
 def _with_another(case: C) -> C:
     """Return a claim with the next number after a slice that is gone."""
-    return case.with_record(case.record.with_next(None), Observed(Absent(), case.seen.by))
+    return case.with_record(_next_of(case, None), Observed(Absent(), case.seen.by))
+
+
+def _next_of(case: Situation, stands: SliceId | None) -> SliceRecord:
+    """Return a claim with its next slice, at the place where its workload asks by now; `stands`: the one before."""
+    own, after = case.known.workloads.get(case.record.owner.uid), case.record.with_next(stands)
+    return after if own is None else with_place(after, own)
 
 
 def _without(case: Situation, ended: GivingUp) -> Bound:
@@ -136,7 +143,8 @@ def _without(case: Situation, ended: GivingUp) -> Bound:
     record, seen = case.record, case.seen
     as_seen = replace(record, current=seen_so(record.current, seen.pool, case.now, seen.by))
     stands = None if is_gone(case) else let_go(as_seen, ended, case)
-    after = record.with_next(stands.id if stands is not None else None)
+    before = stands.id if stands is not None else None
+    after = record.with_next(before) if ended.failure is not None else _next_of(case, before)
     known = _known_beside(case, stands.chips_bought) if stands is not None else case.known
     rest = replace(case, record=after, seen=Observed(Absent(), seen.by), known=known)
     return Bound(rest, stands, waits=_waits(rest, ended))
@@ -232,7 +240,7 @@ def _create(case: Situation, slot: int) -> Arm:
         return Arm(Reason.CREATING, message, claim, current, others, creates=True)
     what = messages.created(spec) if spec else "hosts"
     ahead = messages.attempt_ahead(record.with_current(create_requested_at=case.now), case.vendor, case.now)
-    message = f"Creating {noun} {record.pool}: {what}{ahead}."
+    message = f"Creating {noun} {record.pool}: {what}{ahead}.{messages.stepped_on(case)}"
     return Arm(Reason.CREATION_STARTED, message, claim, current, others, creates=True)
 
 

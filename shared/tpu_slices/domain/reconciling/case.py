@@ -19,7 +19,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import same_request
+from tpu_slices.domain.model.slices import at_rung, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
@@ -27,6 +27,7 @@ from tpu_slices.domain.reconciling.occupancy import Users, Workloads, users
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.gangs import Gang, GangState
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeard
+from tpu_slices.domain.records.ladders import OnLadder
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.use import vacant_since
 
@@ -121,6 +122,23 @@ class Situation:
         """The gang that its claim is of."""
         own = self.known.workloads.get(self.record.owner.uid)
         return own.gang(self.record.replicated_job) if own is not None and not self.record.unclaimed else None
+
+    @property
+    def on_ladder(self) -> OnLadder | None:
+        """Where its workload asks for slices, of the ladder of what it has; None: at the beginning, or it has none."""
+        own, made_as = self.known.workloads.get(self.record.owner.uid), self.record.made_as
+        return own.ladders.get(made_as.ladder) if own is not None and made_as is not None else None
+
+    @property
+    def left_behind(self) -> bool:
+        """Whether its workload asks elsewhere for what it has: as no host came, or for its whole gang."""
+        on, made_as = self.on_ladder, self.record.made_as
+        if on is None or made_as is None or self.record.unclaimed:
+            return False
+        if self.unfilled:
+            return on.passes(made_as.rung, self.now)
+        gang = self.gang
+        return on.whole and gang is not None and not gang.ran and at_rung(made_as, on.rung).rung != made_as.rung
 
     @property
     def is_held(self) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from tpu_slices.domain.capacity.places import planned as planned_at
+from tpu_slices.domain.capacity.places import with_place
 from tpu_slices.domain.gangs.told import with_gangs_told
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
@@ -23,7 +25,7 @@ from tpu_slices.domain.model.slices import ClaimId, ClusterId, OwnerKind, SliceS
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.node_groups import declared_slice
 from tpu_slices.domain.planning.sharing import sharing, slices_of
-from tpu_slices.domain.planning.specs import SliceRequest, chips_requested, earlier_shape, scatters, spec_for
+from tpu_slices.domain.planning.specs import SliceRequest, chips_requested
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, WorkloadRecord, texts_of
@@ -146,7 +148,7 @@ def wanted(asked: Asked, slices: Mapping[ClaimId, SliceRecord], now: datetime) -
             continue
         planned[id_] = asked.digests[id_]
         reach[id_] = each.leader.reach
-        spec = _as_before(each, slices.get(id_)) or spec_for(each, settings)
+        spec = planned_at(each, slices.get(id_), known, settings)
         if id_ not in slices:
             updates[id_] = _with_request(SliceRecord.of(each.job, now), spec).with_claim(awaited_since=now)
         elif _request_changed(slices[id_], spec):
@@ -162,18 +164,6 @@ def wanted(asked: Asked, slices: Mapping[ClaimId, SliceRecord], now: datetime) -
     record = record.with_recorded([id_ for id_ in updates if id_ not in slices])
     record = replace(record, demand=demand, reach=beyond, asked=planned, sharing=sharing(fact.requests))
     return Demand(with_gangs_told(record, known, fact, settings.accelerators, now), updates)
-
-
-def _as_before(asked: SliceRequest, record: SliceRecord | None) -> SliceSpec | None:
-    """Return the request on record, with what its pods are now, if a group of an earlier revision waits for it again.
-
-    None: it does not.
-    """
-    before = record.spec if record is not None else None
-    shape = (before.accelerator, str(before.topology)) if before is not None else None
-    if before is None or shape != earlier_shape(asked):
-        return None
-    return replace(before, scatters=scatters(asked, before.hosts))
 
 
 def changed(
@@ -289,13 +279,17 @@ def with_current_desire(
     awaited_since = (
         record.claim.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     )
-    return record.with_changes(
-        desire=Desire.PRESENT if active and has else Desire.ABSENT,
-        desire_message=message if has or not active else f"{message}, {elsewhere}",
-    ).with_claim(
-        demand_confirmed_at=confirmed_at,
-        awaited_since=awaited_since if active and has else None,
-        rejection=record.claim.rejection_at(own.edition),
+    return (
+        with_place(record, own)
+        .with_changes(
+            desire=Desire.PRESENT if active and has else Desire.ABSENT,
+            desire_message=message if has or not active else f"{message}, {elsewhere}",
+        )
+        .with_claim(
+            demand_confirmed_at=confirmed_at,
+            awaited_since=awaited_since if active and has else None,
+            rejection=record.claim.rejection_at(own.edition),
+        )
     )
 
 
@@ -368,6 +362,7 @@ def _updated(
         as_of=workload.as_of if workload.as_of is not None else before.as_of,
         groups=workload.groups if workload.generation >= before.generation else before.groups,
         gangs=before.gangs if state is WorkloadState.ACTIVE else {},
+        ladders=before.ladders if state is WorkloadState.ACTIVE else {},
         state_since=before.state_since if same else now,
         last_seen_at=now,
         next_report_at=now + RELEASE_LASTS if state.ended and before.demand else now,

@@ -19,7 +19,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import same_request
+from tpu_slices.domain.model.slices import at_rung, same_request
 from tpu_slices.domain.model.texts import duration
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.messages import what_brings_back
@@ -76,6 +76,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | its creation failed, or was forgotten by GKE                | failed                                            |
     | broken later, and unused                                    | failed                                            |
     | of a gang that waits since its slices were let go, unused   | yes                                               |
+    | unused, and its workload asks elsewhere for it by now       | yes                                               |
     | made for another request, changed since, unused             | yes                                               |
     | of a TPUNodeGroup, in none of the cases above               | no                                                |
     | the vendor awaits its hosts, while no leader waits          | unneeded, after `restart_grace`; while one waits: |
@@ -167,7 +168,7 @@ def _not_to_be_made(case: Situation) -> bool:
 
 
 def _creation_lost(case: Situation, seen: Creating) -> GivingUp | None:
-    if (let_go := _of_a_gang_let_go(case)) is not None and case.unused:
+    if (let_go := _of_a_gang_let_go(case) or _left_behind(case)) is not None and case.unused:
         return let_go
     requested = case.record.current.create_requested_at
     if seen.operation_runs or requested is None or case.now - requested <= case.limits.create_timeout:
@@ -185,7 +186,7 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
     record = case.record
     if not case.unused:
         return None
-    if (let_go := _of_a_gang_let_go(case)) is not None:
+    if (let_go := _of_a_gang_let_go(case) or _left_behind(case)) is not None:
         return let_go
     drifted = isinstance(seen, Running) and record.spec and not same_request(seen.fingerprint, record.spec)
     if drifted and record.claim.rebuild_allowed:
@@ -203,6 +204,14 @@ def _of_a_gang_let_go(case: Situation) -> GivingUp | None:
     """Return how a slice ends that nobody uses, as its gang waits since its slices were let go."""
     gang = case.gang
     return GivingUp(why=gang.let_go, fits=True) if gang is not None and gang.waits and gang.let_go else None
+
+
+def _left_behind(case: Situation) -> GivingUp | None:
+    """Return how a slice ends for which its workload asks elsewhere; None: it does not."""
+    on, spec = case.on_ladder, case.record.made_as
+    if on is None or spec is None or not case.left_behind:
+        return None
+    return GivingUp(why=f"it is asked for as {at_rung(spec, on.rung).how} now", fits=not case.unfilled)
 
 
 def _never_its_own(case: Situation) -> GivingUp | None:

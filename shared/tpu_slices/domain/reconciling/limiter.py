@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Busy, Observed, OperationSeen, Running
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import PoolName, pool_name
+from tpu_slices.domain.model.slices import PoolName, SliceSpec, pool_name
+from tpu_slices.domain.model.texts import DIGEST_BITS, digest
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage, SlotAwaited
 from tpu_slices.domain.records.limiters import Candidate, CapacityPool, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 
-SHORTAGE_MEMORY = timedelta(minutes=15)
-"""How long a capacity pool counts as short after a stockout, unless a creation in it succeeds."""
+SHORTAGE_MEMORY = timedelta(minutes=45)
+"""How long a capacity pool counts as short after a stockout, and once it is due again, unless a creation in it
+succeeds: longer than GKE takes to fail one."""
+FIRST_AVOIDED, LONGEST_AVOIDED = timedelta(minutes=2), timedelta(minutes=30)
+"""How long nobody comes to a pool that ran out who has another: twice as long each time, a fifth more or less."""
+SPREAD = 0.2
 _OF_RESERVATIONS = frozenset({Reason.RESERVATION_UNAVAILABLE, Reason.RESERVATION_AWAITED})
-RAN_OUT = frozenset({Reason.STOCKOUT, Reason.RESOURCES_EXHAUSTED, *_OF_RESERVATIONS})
+RAN_OUT = frozenset({Reason.STOCKOUT, Reason.QUOTA_EXCEEDED, Reason.RESOURCES_EXHAUSTED, *_OF_RESERVATIONS})
 """The reasons of slices whose capacity pool cannot provide hosts, whoever tries."""
 RAISE_AFTER = timedelta(minutes=5)
 """How long after its last change, and after the last rejection, the limit may be raised by one."""
@@ -57,6 +62,7 @@ def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
         capacity_pool=_capacity_pool(record, awaited.operation),
         since=awaited.since,
         hosts=record.spec.hosts if record.spec and awaited.operation is PoolOperation.CREATE else 0,
+        laddered=record.spec is not None and bool(record.spec.ladder),
     )
 
 
@@ -153,8 +159,17 @@ def may_start(
 ) -> bool:
     """Return whether an operation may start, if a slot is free."""
     pool = candidate.capacity_pool
-    fewest = None if pool is None else fewest_held(pool, running, limiter, now, limits)
-    return fewest is None or candidate.hosts < fewest
+    if pool is None:
+        return True
+    fewest = fewest_held(pool, running, limiter, now, limits)
+    avoids = candidate.laddered and is_avoided(pool, candidate.hosts, limiter, now)
+    return not avoids and (fewest is None or candidate.hosts < fewest)
+
+
+def is_avoided(capacity_pool: CapacityPool, hosts: int, limiter: ConcurrencyLimiter, now: datetime) -> bool:
+    """Return whether nobody asks in a capacity pool for so many hosts now who has a ladder of places."""
+    short = shortage_of(capacity_pool, limiter, now)
+    return short is not None and hosts >= short.hosts and short.until is not None and now < short.until
 
 
 def fewest_held(
@@ -172,6 +187,13 @@ def fewest_held(
     due = shortage.again_at is None or now >= shortage.again_at
     may = due and capacity_pool not in probes and len(probes) < max(1, _limit(limiter, limits) // 2)
     return None if may else shortage.hosts
+
+
+def may_try(spec: SliceSpec, held: Mapping[CapacityPool, int], limiter: ConcurrencyLimiter, now: datetime) -> bool:
+    """Return whether a creation may start as far as its place is concerned; `held`: by pool the `fewest_held`."""
+    pool = capacity_pool_of(spec)
+    avoids = bool(spec.ladder) and is_avoided(pool, spec.hosts, limiter, now)
+    return not avoids and (pool not in held or spec.hosts < held[pool])
 
 
 def is_short(operation: Candidate | Slot, limiter: ConcurrencyLimiter, now: datetime) -> bool:
@@ -194,7 +216,14 @@ def last_served(running: Iterable[Slot], limiter: ConcurrencyLimiter, now: datet
 def shortage_of(capacity_pool: CapacityPool, limiter: ConcurrencyLimiter, now: datetime) -> Shortage | None:
     """Return the shortage of a capacity pool, unless it is forgotten."""
     shortage = limiter.shortages.get(capacity_pool)
-    return shortage if shortage is not None and now - shortage.at < SHORTAGE_MEMORY else None
+    return shortage if shortage is not None and now - (shortage.until or shortage.at) < SHORTAGE_MEMORY else None
+
+
+def avoided_for(times: int, capacity_pool: CapacityPool) -> timedelta:
+    """Return how long nobody comes to a pool that ran out so often in succession, who has another place."""
+    pause = min(FIRST_AVOIDED * (1 << min(times - 1, 10)), LONGEST_AVOIDED)
+    drawn = digest(f"{capacity_pool} {times}") / (1 << DIGEST_BITS)
+    return pause * (1 + SPREAD * (2 * drawn - 1))
 
 
 def lowered(limiter: ConcurrencyLimiter, now: datetime, limits: Limits) -> ConcurrencyLimiter:
@@ -256,19 +285,33 @@ def learned(
     capacity_pool = capacity_pool_of(after.spec)
     if runs_out(before, after):
         before_it = shortage_of(capacity_pool, limiter, now)
+        times = before_it.times + 1 if before_it is not None else 1
         shortage = Shortage(
             at=now,
             reason=after.reason,
             what=f"{after.spec.accelerator} {after.spec.topology}",
             again_at=after.claim.retry_at if after.reason in _OF_RESERVATIONS else None,
             hosts=min(after.spec.hosts, before_it.hosts if before_it is not None else after.spec.hosts),
+            times=times,
+            until=now + avoided_for(times, capacity_pool),
         )
         return _with_stock(ran_out(limiter, capacity_pool, shortage), after)
+    if _frees_quota(before, after) and _is_of_quota(limiter.shortages.get(capacity_pool)):
+        return replace(limiter, shortages={pool: it for pool, it in limiter.shortages.items() if pool != capacity_pool})
     freed = before.current.slot is not None and after.current.slot is None
     if freed and not before.goes and isinstance(seen.pool, Running | Busy) and capacity_pool in limiter.shortages:
         left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}
         return replace(limiter, shortages=left)
     return limiter
+
+
+def _frees_quota(before: SliceRecord, after: SliceRecord) -> bool:
+    """Return whether a slice is gone whose chips counted on a quota."""
+    return before.goes and bool(before.chips_bought) and not after.chips_bought
+
+
+def _is_of_quota(shortage: Shortage | None) -> bool:
+    return shortage is not None and shortage.reason is Reason.QUOTA_EXCEEDED
 
 
 def _with_stock(limiter: ConcurrencyLimiter, after: SliceRecord) -> ConcurrencyLimiter:

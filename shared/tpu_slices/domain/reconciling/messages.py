@@ -7,7 +7,7 @@ from datetime import datetime
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Absent, Cause, Running, Unowned
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import PoolName, SliceSpec
+from tpu_slices.domain.model.slices import PoolName, SliceSpec, at_rung
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.reconciling.case import Situation
@@ -42,6 +42,13 @@ def attempt_ahead(record: SliceRecord, vendor: Vendor, now: datetime) -> str:
     """Return the number of the attempt that is being made after others failed, as the end of a sentence; or nothing."""
     ahead = attempts_told.ahead([record])
     return f"; {ahead}{_waiting_since(record, now)}{_lasts(record, vendor, now)}" if ahead else ""
+
+
+def stepped_on(case: Situation) -> str:
+    """Return why a claim asks at its place, as another sentence, if its workload stepped there; else nothing."""
+    spec, on = case.record.spec, case.on_ladder
+    there = spec is not None and on is not None and at_rung(spec, on.rung).rung == spec.rung
+    return f" {on.message[0].upper()}{on.message[1:]}." if on is not None and there and on.message else ""
 
 
 def failed_so_far(record: SliceRecord, now: datetime) -> str:

@@ -164,7 +164,7 @@ def regained(claim: SliceRecord, case: Situation) -> tuple[SliceRecord, SliceRec
     | its Job is on this slice, which does not stand, or is being deleted                 | no      |
     | its Job is on this slice                                                            | yes     |
     | its Job waits, none was requested for it yet, and the slice stands whole for the    | yes     |
-    | same request, with nobody on it or about to return                                  |         |
+    | same request where the claim asks by now, with nobody on it or about to return      |         |
     | else                                                                                | no      |
     """
     slice_, now = case.record, case.now
@@ -195,10 +195,18 @@ def _serves(claim: SliceRecord, case: Situation) -> bool:
         return False
     if gang is not None and gang.waits:
         return False
+    if not _is_where_it_asks(claim.spec, case.record.made_as, whole=gang is not None):
+        return False
     stands = current.seen is not None and isinstance(current.seen.pool, Running | Busy)
     whole = current.hosts.usable + current.hosts.closed >= case.record.made_as.hosts
     unused = not case.users_of(current.made_for)
     return stands and whole and unused and same_request(current.made_for, claim.spec)
+
+
+def _is_where_it_asks(spec: SliceSpec, made_as: SliceSpec, *, whole: bool) -> bool:
+    """Return whether a slice is where its claim asks by now: of a ladder in its zone, of a gang at the very place."""
+    same_zone = spec.zone == made_as.zone
+    return not spec.ladder or (same_zone and (spec.capacity == made_as.capacity or not whole))
 
 
 def is_offered(slice_: Situation) -> bool:

@@ -28,6 +28,7 @@ _ENDED: Mapping[Reason, str] = MappingProxyType(
 _RAN_OUT: Mapping[Reason, str] = MappingProxyType(
     {
         Reason.STOCKOUT: "{zone} was out of {what}",
+        Reason.QUOTA_EXCEEDED: "The project's quota did not allow {what} in {zone}",
         Reason.RESOURCES_EXHAUSTED: "{zone} was out of {what}, or the project of quota for them,",
         Reason.RESERVATION_UNAVAILABLE: "The reservation {reservation} could not provide {what} in {zone}",
         Reason.RESERVATION_AWAITED: "The reservation {reservation} was not there, or could not be used yet,",

@@ -28,6 +28,10 @@ class Shortage:
     """The fewest that were refused: of fewer nothing is known."""
     behind: str = ""
     """Of a creation that waits behind a gang: behind which, as a clause; empty: it waits for its turn to try."""
+    times: int = 1
+    """How often in succession."""
+    until: datetime | None = None
+    """Before this nobody asks here who has a ladder of places; None: as `at`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NewType, Self
 
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, slice_id
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 from tpu_slices.domain.records.gangs import GangKey, InLine
 
@@ -26,6 +26,8 @@ class Candidate:
     since: datetime
     hosts: int = 0
     """Of a creation: that many are needed."""
+    laddered: bool = False
+    """Whether its workload has other places: it does not ask where capacity ran out before that is due."""
 
     @property
     def id(self) -> SliceId:
@@ -85,6 +87,8 @@ class ConcurrencyLimiter:
     """When the limit was last halved."""
     refused_at: datetime | None = None
     """When GKE last rejected an operation because of too many (429)."""
+    on_ladders: Mapping[WorkloadUid, datetime] = field(default_factory=dict, hash=False)
+    """The workloads that wait on ladders, and when each is decided on next if nothing happens before."""
 
     @classmethod
     def of(cls, cluster: ClusterId, now: datetime, limit: int = 1) -> Self:

@@ -13,6 +13,7 @@ from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, Owner, OwnerKind
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.records.gangs import Gang
+from tpu_slices.domain.records.ladders import OnLadder
 from tpu_slices.domain.records.standings import standing
 
 
@@ -107,6 +108,8 @@ class WorkloadRecord:
     """The replicatedJobs whose Jobs share the first one's slice, as demand told last; slices of others are released."""
     gangs: Mapping[str, Gang] = field(default_factory=dict, hash=False)
     """By name, as demand told last; none while it is not active."""
+    ladders: Mapping[str, OnLadder] = field(default_factory=dict, hash=False)
+    """By ladder (`SliceSpec.ladder`) how far it is on it; left out: at its beginning. None while it is not active."""
     demand: Mapping[ClaimId, datetime | None]
     """Its slices, and when a leader was last told to wait for each; None: not since it came to hosts, or in doubt."""
     reach: Mapping[ClaimId, Reach] = field(default_factory=dict, hash=False)

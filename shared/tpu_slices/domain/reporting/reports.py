@@ -19,6 +19,7 @@ from tpu_slices.domain.records.spending import chips_held
 from tpu_slices.domain.records.use import pods_running
 from tpu_slices.domain.records.workloads import RELEASE_LASTS, Report, Wait, WorkloadRecord
 from tpu_slices.domain.reporting.gangs import GATHERS, gangs_told, let_go_after, reason_of_gangs
+from tpu_slices.domain.reporting.ladders import ladders_told
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS, as_of, relay_silence, run_ends
 from tpu_slices.domain.reporting.unread import (
     ALL_READ,
@@ -131,12 +132,18 @@ def _found(jobset: WorkloadRecord, slices: Slices, queue: QueueState, now: datet
         costs=_costs(records, queue) if active else "",
         surplus=_surplus(jobset, slices.records, queue, now) if active else "",
         pods=None if more else pods_running(records),
-        gangs=gangs_told(jobset, records, queue.settings, now) if active and groups else "",
+        together=_together(jobset, records, queue, now) if active and groups else "",
         waited="; ".join(filter(None, (let_go_after(jobset), last_waited(records)))) if active and not groups else "",
         pinning=queue.pinning if active and not jobset.owner.kind.declares else None,
         held=_held(record for record in records if active and record.hold and record.reason in SERVED),
         caveats=tuple(dict.fromkeys(record.spec.caveat for record in records if record.spec and record.spec.caveat)),
     )
+
+
+def _together(jobset: WorkloadRecord, records: Sequence[SliceRecord], queue: QueueState, now: datetime) -> str:
+    """Return what concerns several slices of an active workload: its gangs, and its ladder; or empty."""
+    told = (gangs_told(jobset, records, queue.settings, now), ladders_told(jobset, records, now))
+    return " ".join(filter(None, told))
 
 
 def _ready(records: Iterable[SliceRecord], more: Mapping[tuple[Phase, Reason], int]) -> int:
@@ -193,8 +200,8 @@ class _Found:
     """What stands beside what is needed, or empty."""
     pods: tuple[int, int] | None
     """How many pods run on the slices, and how many should; None: of some that is not known."""
-    gangs: str
-    """What its gangs wait for, and until when, or empty."""
+    together: str
+    """What its gangs wait for, and until when, and why its slices are asked for where they are, or empty."""
     waited: str
     """How long the last of them was waited for, and for what; empty: it was not, or others are."""
 
@@ -337,7 +344,7 @@ def _message(jobset: WorkloadRecord, found: _Found, now: datetime) -> str:
         if not found.requested:
             return f"The relay reports no leader pod of the {kind} that waits for a slice."
         first = (wait.remedy for wait in found.waits[:1])
-        before = (found.gangs, found.costs)
+        before = (found.together, found.costs)
         remedies = dict.fromkeys([*before, *first, found.held, found.run_ends, _unpinned(found), found.as_of])
         remedy = "".join(f" {text}" for text in remedies if text)
         pods = f", {found.pods[0]} of {found.pods[1]} pods run" if found.pods else ""

@@ -1,1 +1,1 @@
-"""What is done about capacity that nobody uses at the moment."""
+"""What is done about capacity: where slices are asked for, and what is kept that nobody uses at the moment."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from tpu_slices.domain.gangs.turns import Line
-from tpu_slices.domain.model.slices import ClusterId, SliceId
-from tpu_slices.domain.records.limiters import CapacityPool
+from tpu_slices.domain.model.slices import SliceId
+from tpu_slices.domain.reconciling.limiter import may_try
+from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter
 from tpu_slices.domain.records.queues import slot_pool, slot_queue
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.ports.deps import ReconcileDeps
@@ -27,7 +28,7 @@ AT_ONCE = 10
 class Walk:
     """A walk round the queues of a cluster: the namespaces, and within one who waits longest."""
 
-    cluster: ClusterId
+    limiter: ConcurrencyLimiter
     most: int
     held: Mapping[CapacityPool, int]
     """By capacity pool the fewest hosts for which nothing may start; left out: anything may."""
@@ -42,7 +43,7 @@ class Walk:
         after = start = f"{begin}{last}"
         round_again, found = start == begin, dict[SliceId, Stored[SliceRecord]]()
         for _ in range(MOST_NAMESPACES):
-            page = self.deps.store.creations_awaiting_slot(self.cluster, after, end, self.most)
+            page = self.deps.store.creations_awaiting_slot(self.limiter.cluster, after, end, self.most)
             for queue, waiting in groupby(page, key=lambda each: slot_queue(each.value)):
                 after = queue or end
                 found.update((each.value.id, each) for each in self._able(after, [*waiting]))
@@ -60,7 +61,7 @@ class Walk:
         short = sorted(self.held)
         after = start = ("", *short)[zlib.crc32(f"{queue} {self.line.now}".encode()) % (len(short) + 1)]
         for _ in range(MOST_POOLS):
-            page = self.deps.store.creations_in_queue(self.cluster, queue, after, max(self.most, AT_ONCE))
+            page = self.deps.store.creations_in_queue(self.limiter.cluster, queue, after, max(self.most, AT_ONCE))
             able += self._sorted_out(page)
             if not page and not start:
                 break
@@ -70,10 +71,9 @@ class Walk:
     def _sorted_out(self, waiting: Iterable[Stored[SliceRecord]]) -> list[Stored[SliceRecord]]:
         able = []
         for each in waiting:
-            pool, spec, awaited = slot_pool(each.value), each.value.spec, each.value.slot_awaited
-            held = self.held.get(pool) if pool is not None else None
+            spec, awaited = each.value.spec, each.value.slot_awaited
             behind = self.line.holds_back(each.value) is not None
-            if not behind and (held is None or (spec is not None and spec.hosts < held)):
+            if not behind and (spec is None or may_try(spec, self.held, self.limiter, self.line.now)):
                 able.append(each)
             elif awaited is not None and (awaited.shortage is None or (behind and not awaited.shortage.behind)):
                 self.unaware.append(each.value)

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from tpu_slices.domain.model.capacity import Across, NamespaceSettings, Warm
 from tpu_slices.domain.model.texts import as_duration
 from tpu_slices.wire.documents import Fields, native
+from tpu_slices.wire.forms.ladders import Name
 from tpu_slices.wire.forms.written import WrittenForm, chips_setting, fields_of, setting
 
 _Lasts = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=timedelta(0), le=timedelta(days=7))]
@@ -29,6 +30,7 @@ class WarmForm(WrittenForm):
 
 
 class NamespaceForm(WrittenForm):
+    ladder: Name | None = setting("the name of one of the ladders")
     warm: WarmForm | None = setting(f"a map of {fields_of(WarmForm)}")
 
 
@@ -40,7 +42,7 @@ def warm_of(written: WarmForm | None) -> Warm | None:
 
 
 def namespace_of(written: NamespaceForm) -> NamespaceSettings:
-    return NamespaceSettings(warm=warm_of(written.warm))
+    return NamespaceSettings(ladder=written.ladder, warm=warm_of(written.warm))
 
 
 def written_warm(warm: Warm | None) -> Fields | None:
@@ -52,4 +54,4 @@ def written_warm(warm: Warm | None) -> Fields | None:
 
 
 def written_namespace(own: NamespaceSettings) -> Fields:
-    return {"warm": written_warm(own.warm)}
+    return {"ladder": own.ladder, "warm": written_warm(own.warm)}

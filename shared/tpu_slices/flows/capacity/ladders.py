@@ -1,0 +1,198 @@
+"""Decides for all claims of a workload at once at which rung of its ladder they ask for slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from tpu_slices.domain.capacity.stepping import Case, began, is_empty, is_there, may_step, next_look, stepped, waits
+from tpu_slices.domain.model.capacity import ZonesOf
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, RungSpec, SliceSpec, WorkloadUid
+from tpu_slices.domain.reconciling.limiter import shortage_of
+from tpu_slices.domain.records.awaited import Shortage
+from tpu_slices.domain.records.ladders import OnLadder
+from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter
+from tpu_slices.domain.records.queues import capacity_pool_of
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
+from tpu_slices.flows.failures import Failures
+from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.flows.slots import limiter_of
+from tpu_slices.ports.deps import IntakeDeps
+from tpu_slices.ports.store import Change, Names, Together
+
+MOST_STEPPED = 100
+"""The most workloads that one sweep decides on: those first that have waited for it longest."""
+MOST_ON_LADDERS = 2_000
+"""The most workloads that are noted as waiting; others are decided on when their claims are tried."""
+TRIED_WITHIN = timedelta(minutes=5)
+"""After what time a place is looked at again where somebody tries whether it is short still."""
+_SOON = timedelta(minutes=1)
+
+
+def step_when_due(limiter: ConcurrencyLimiter | None, cluster: ClusterId, deps: IntakeDeps, failures: Failures) -> int:
+    """Decide on the workloads that are due; return how many claims are to be reconciled for that."""
+    now, told = deps.clock.now(), 0
+    waiting = limiter.on_ladders if limiter is not None else {}
+    due = sorted((at, uid) for uid, at in waiting.items() if at <= now)[:MOST_STEPPED]
+    for _, uid in due:
+        claims = failures.attempt(cluster, partial(step, cluster, uid, deps), (), "a workload steps in a minute")
+        if claims:
+            deps.publisher.request_reconcile(cluster, sorted(claims))
+        told += len(claims)
+    return told
+
+
+def step_after(record: SliceRecord, own: WorkloadRecord | None, deps: IntakeDeps) -> None:
+    """Decide on the workload of a claim that was reconciled, if that shows that it may have to step."""
+    spec = record.made_as if is_empty(record) else record.spec
+    at = own.ladders.get(spec.ladder) if spec is not None and own is not None else None
+    if at is not None and record.spec is not None and waits(record) and not is_there(record.spec, at):
+        deps.publisher.request_reconcile(record.cluster, [record.name])  # it was tried while its workload stepped
+    if own is None or not may_step(record, at, deps.clock.now()):
+        return
+    if claims := step(record.cluster, record.owner.uid, deps):
+        deps.publisher.request_reconcile(record.cluster, sorted(claims))
+
+
+def step(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[ClaimId]:
+    """Decide where a workload asks for slices, and save that; return the claims that are to be reconciled for it."""
+    return retry_on_conflict(lambda: _once(cluster, uid, deps), deps.clock)
+
+
+def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[ClaimId]:
+    read = deps.store.together(cluster, Names(settings=True, workloads=[uid], limiter=True, slots=True))
+    stored, settings = read.workloads.get(uid), read.settings
+    if settings is None or settings.paused is not None or uid in read.workloads.unreadable:
+        return ()
+    if stored is None or stored.value.state is not WorkloadState.ACTIVE:
+        _save(read, uid, None, None, deps)
+        return ()
+    slices = deps.store.having(cluster, stored.value.demand)
+    if slices.unreadable:
+        return ()
+    ladders, told, looks = dict[str, OnLadder](), list[ClaimId](), list[datetime]()
+    for name, case in _cases(stored.value, [each.value for each in slices.values()], read, deps.clock.now()):
+        before, after = stored.value.ladders.get(name), stepped(case)
+        if after != case.at or before is not None:
+            ladders[name] = after
+        if after.rung != case.at.rung or after.passed != case.at.passed:
+            told += [each.last_claim for each in case.claims if waits(each) or is_empty(each) or after.whole]
+        looks += [] if (at := next_look(case, after)) is None else [at]
+    _save(read, uid, ladders, min(looks, default=None), deps)
+    return told
+
+
+def _cases(
+    workload: WorkloadRecord, slices: Sequence[SliceRecord], read: Together, now: datetime
+) -> Iterator[tuple[str, Case]]:
+    """Yield each ladder of a workload, with the claims that have it."""
+    settings = read.settings
+    assert settings is not None
+    needed = [each for each in slices if each.wanted and workload.has(each.replicated_job, each.job_index)]
+    for name in sorted({each.spec.ladder for each in needed if each.spec and each.spec.ladder}):
+        claims = [each for each in needed if each.spec and each.spec.ladder == name]
+        specs = [each.spec for each in [each for each in claims if waits(each)] or claims if each.spec is not None]
+        limiter = limiter_of(read.limiter, settings, now)
+        known = dict(_shortages(specs, limiter, now))
+        since = min((began(each) for each in claims if waits(each)), default=workload.state_since)
+        at = workload.ladders.get(name) or OnLadder(since=since)
+        ladder = settings.ladders.get(name.partition("@")[0])
+        yield (
+            name,
+            Case(
+                at=at if at.rung < len(specs[0].rungs) else OnLadder(since=now),
+                rungs=_merged(specs),
+                claims=claims,
+                what=_what(specs[0], settings),
+                avoided=dict(_avoided(known, specs, {each.maker for each in claims}, read, now)),
+                shortages=known,
+                anywhere=ladder is not None and ladder.zones is ZonesOf.ANY,
+                whole=_moves_whole(workload, claims),
+                now=now,
+                mended_after=settings.limits.blocked_retry_after,
+            ),
+        )
+
+
+def _merged(specs: Sequence[SliceSpec]) -> tuple[RungSpec, ...]:
+    """Return the rungs of several claims: against all is what is against each of them."""
+    against = [[each.against for each in spec.rungs] for spec in specs]
+    return tuple(
+        replace(rung, against=rung.against if all(each[number] for each in against) else "")
+        for number, rung in enumerate(specs[0].rungs)
+    )
+
+
+def _shortages(
+    specs: Iterable[SliceSpec], limiter: ConcurrencyLimiter, now: datetime
+) -> Iterator[tuple[int, Shortage]]:
+    """Yield the rungs whose places refused as many hosts as some of the claims need."""
+    for spec in {(each.accelerator, each.hosts): each for each in specs}.values():
+        for number in range(len(spec.rungs)):
+            short = shortage_of(_pool(spec, number), limiter, now)
+            if short is not None and spec.hosts >= short.hosts:
+                yield number, short
+
+
+def _avoided(
+    known: Mapping[int, Shortage], specs: Sequence[SliceSpec], own: set[ClaimId], read: Together, now: datetime
+) -> Iterator[tuple[int, datetime]]:
+    """Yield until when nobody comes to a rung: a shortage is remembered so long, or somebody else tries it."""
+    tried = {slot.value.capacity_pool for slot in read.slots or () if slot.value.slice_id not in own}
+    for number, short in known.items():
+        if short.until is not None and now < short.until:
+            yield number, short.until
+        elif any(_pool(spec, number) in tried for spec in specs):
+            yield number, now + TRIED_WITHIN
+
+
+def _pool(spec: SliceSpec, number: int) -> CapacityPool:
+    rung = spec.rungs[number]
+    return capacity_pool_of(replace(spec, zone=rung.zone, capacity=rung.capacity))
+
+
+def _what(spec: SliceSpec, settings: ClusterSettings) -> str:
+    kind = settings.accelerators.get(spec.accelerator)
+    return f"{kind.generation if kind is not None else spec.accelerator} {spec.topology}"
+
+
+def _moves_whole(workload: WorkloadRecord, claims: Sequence[SliceRecord]) -> bool:
+    """Return whether all claims are of gangs that have not started, and none is used."""
+    gangs = [workload.gang(each.replicated_job) for each in claims]
+    return all(gang is not None and not gang.ran for gang in gangs) and not any(each.occupied for each in claims)
+
+
+def _save(
+    read: Together,
+    uid: WorkloadUid,
+    ladders: Mapping[str, OnLadder] | None,
+    next_at: datetime | None,
+    deps: IntakeDeps,
+) -> None:
+    """Save where a workload is on its ladders, and when it is decided on next; a report is due of a step."""
+    assert read.settings is not None
+    now, stored, changes = deps.clock.now(), read.workloads.get(uid), list[Change]()
+    if stored is not None and ladders is not None and ladders != stored.value.ladders:
+        whys = [{name: each.message for name, each in some.items()} for some in (stored.value.ladders, ladders)]
+        due = now if whys[0] != whys[1] else stored.value.next_report_at
+        changes.append(Change(stored, replace(stored.value, ladders=ladders, next_report_at=due)))
+    limiter = limiter_of(read.limiter, read.settings, now)
+    if (noted := _noted(limiter, uid, next_at, now)) is not limiter:
+        changes.append(Change(read.limiter, noted))
+    if changes:
+        deps.store.commit(*changes)
+
+
+def _noted(limiter: ConcurrencyLimiter, uid: WorkloadUid, at: datetime | None, now: datetime) -> ConcurrencyLimiter:
+    """Return the limiter with when a workload is decided on next: itself, if that is about as it is noted."""
+    before, others = limiter.on_ladders.get(uid), {each: it for each, it in limiter.on_ladders.items() if each != uid}
+    if at is None or (before is None and len(others) >= MOST_ON_LADDERS):
+        return limiter if before is None else replace(limiter, on_ladders=others)
+    if before is not None and before > now and abs(before - at) < _SOON:
+        return limiter
+    return replace(limiter, on_ladders={**others, uid: at})

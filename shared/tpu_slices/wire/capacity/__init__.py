@@ -1,0 +1,1 @@
+"""Where slices may be made, as settings and workloads say it."""
