@@ -13,6 +13,7 @@ passed over, and says why; so is one that the policy does not allow, or that cos
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,8 @@ from tpu_slices.domain.records.claims import Refusal
 
 MOST_RUNGS = 20
 """The most rungs of a ladder, each zone of a place counted."""
+_WHOSE = re.compile(r"\A(replicatedJob [^:]+|pod template): ")
+"""The beginning of a refusal, which is the same of each rung."""
 _AGAINST = 300
 """Characters that are kept of why a rung is passed over."""
 
@@ -102,7 +105,7 @@ def laddered(
 
 def _known(rung: RungSpec, made: SliceSpec | Refusal, most: float | None, settings: ClusterSettings) -> RungSpec:
     if isinstance(made, Refusal):
-        return replace(rung, against=shortened(made.message.rstrip("."), _AGAINST))
+        return replace(rung, against=shortened(_WHOSE.sub("", made.message, count=1).rstrip("."), _AGAINST))
     return replace(rung, capacity=made.capacity, taints=made.taints, against=_too_dear(made, most, settings))
 
 
