@@ -83,7 +83,9 @@ class Calm:
         active = [each for each in world.workloads.values() if each.state is WorkloadState.ACTIVE]
         unserved = [each.ref.owner.name for each in active if self._has_room(each, active) and not each.served]
         used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
-        idle = sorted({*world.backend.pools} - used)
+        known = by_id(world.records.values())
+        warm = {pool.name for pool in ours(world) if (it := known.get(slice_of(pool))) and it.reason is Reason.WARM}
+        idle = sorted({*world.backend.pools} - used - warm)
         if unserved or idle:
             broken(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}", self._world)
 
@@ -173,8 +175,11 @@ class Calm:
         if Kind.NEWS_LOST in self._world.on:
             return  # that nothing is wanted any more is found by repetition, or the inventory check
         taken = max(operations(self._world), len(self._world.store.slots(self._world.settings.cluster)))
+        known = by_id(self._world.records.values())
         for pool in ours(self._world):
-            waits = pool.operation is None and taken < self._world.settings.limits.operations
+            record = known.get(slice_of(pool))
+            warm = record is not None and record.reason is Reason.WARM
+            waits = pool.operation is None and taken < self._world.settings.limits.operations and not warm
             self._lingering[pool.name] = self._lingering[pool.name] + 1 if waits else 0
             if self._lingering[pool.name] > SWEEPS:
                 broken(Promise.NO_LEAK, f"{pool.name} stands, and nobody has requested its deletion", self._world)

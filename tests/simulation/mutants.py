@@ -20,6 +20,8 @@ from tests.simulation.drawn import a_plot, in_gangs, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
 from tests.simulation.tenants import anew, flips, reservations
+from tests.simulation.warm import in_warm
+from tpu_slices.domain.capacity.warmth import kept_warm
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import ClaimId, SliceId
@@ -29,6 +31,7 @@ from tpu_slices.domain.reconciling.limiter import admit
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.limiters import Candidate
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.warmth import Warmth
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.ports.store import Change, Stored, moved
 from tpu_slices_simulator.story import Fault, Kind, Story
@@ -55,6 +58,7 @@ class Mutant:
 
 
 WITH_NEXT = SliceRecord.with_next
+KEPT_WARM = kept_warm
 
 
 def broken_by(mutant: Mutant, seed: int) -> Promise | None:
@@ -97,6 +101,10 @@ def _wants_what_has_ended(record: SliceRecord, own: WorkloadRecord | None, liste
 
 def _is_first(_: object, workload: WorkloadRecord, __: object) -> bool:
     return workload.announced_at is None
+
+
+def _begins_anew(record: SliceRecord, *others: Any) -> Warmth | None:
+    return KEPT_WARM(record.with_current(warm=None), *others)
 
 
 def _rests(pool: Attempt, evidence: Evidence, now: datetime, limits: Limits) -> Assessment:
@@ -261,6 +269,14 @@ MUTANTS = (
     ),
     Mutant(
         "holds for ever", Promise.NO_HOARD, "tpu_slices.domain.gangs.deciding._is_held_too_long", lambda *_: False, held
+    ),
+    Mutant(
+        "keeps warm for ever",
+        Promise.WARMTH_ENDS,
+        "tpu_slices.domain.capacity.warmth.kept_warm",
+        _begins_anew,
+        in_warm,
+        seed=1,
     ),
     Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.ending.assess", _rests, seed=1),
     Mutant(

@@ -12,6 +12,7 @@ from tests.simulation.drawn import is_flex_start, shape_of, with_slices
 from tests.simulation.gangs import Gangs
 from tests.simulation.promises import Broken, Promise
 from tests.simulation.tenancy import Tenancy
+from tests.simulation.warm import Warmths, minutes_of
 from tests.simulation.watch import Watch
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.flows.brakes import confirm
@@ -49,12 +50,14 @@ class Watched(Simulation):
     def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
         super().__init__(story, fuse)
         self.watch, self.calm, self.tenancy, self.gangs = Watch(self), Calm(self), Tenancy(self), Gangs(self)
+        self.warmths = Warmths(self)
 
     def _a_minute(self) -> None:
         super()._a_minute()
         self.calm.each_minute()
         self.tenancy.each_minute()
         self.gangs.each_minute()
+        self.warmths.each_minute()
 
     def play(self) -> None:
         """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""
@@ -79,7 +82,7 @@ class Watched(Simulation):
 def minutes_to_go(story: Story) -> int:
     """Return in which time everything goes that a story has at most, so many at a time as may be deleted."""
     slices = sum(each.slices for each in story.jobsets)
-    return max(END, TURN * (1 + -(-slices // story.settings.limits.operations)))
+    return max(END, TURN * (1 + -(-slices // story.settings.limits.operations))) + minutes_of(story)
 
 
 def played(story: Story, fuse: Fuse | None = None) -> Played:

@@ -28,6 +28,8 @@
 |                 | settings have them held                                                           |               |
 | wanted          | a pool that neither its claim needs nor a live pod uses, after an hour of minutes | each minute   |
 |                 | in which nothing goes wrong                                                       |               |
+| warmth ends     | a slice that is kept warm for longer than the settings say, with more than three  | each minute   |
+|                 | minutes in which nothing goes wrong                                               |               |
 | bounded cost    | in calm, a write on a slice that is READY or GONE; more than one look a minute at | in the end    |
 |                 | a slice that waits, or more than one in three minutes at another; more messages,  |               |
 |                 | reads or writes than a story says that its minutes may cost                       |               |
@@ -62,6 +64,7 @@ class Promise(StrEnum):
     NO_HALF_GANG = "no half gang"
     NO_HOARD = "no hoard"
     WANTED = "wanted"
+    WARMTH_ENDS = "warmth ends"
     BOUNDED_COST = "bounded cost"
     FAIR_TURNS = "fair turns"
     CONVERGES = "converges"

@@ -15,6 +15,7 @@ from hypothesis import settings as profile
 from tests.infra.sources import ROOT
 from tests.simulation.drawn import FIRST_OF_GANGS, a_plot, a_story, from_yaml, in_gangs, level, story_of, to_yaml
 from tests.simulation.played import played, shrunk
+from tests.simulation.warm import in_warm, queued
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.simulation import Simulation
 from tpu_slices_simulator.story import Fault, Kind, Story
@@ -41,6 +42,18 @@ def test_every_promise_holds(seed: int) -> None:
 @pytest.mark.parametrize("seed", proven(SEEDS[: max(1, len(SEEDS) // 5)], GATE_OF_THE_SWEEP))
 def test_gangs_keep_every_promise(seed: int) -> None:
     done = played(in_gangs(story_of(seed)))
+    assert done.promise is None, done.seen
+
+
+@pytest.mark.parametrize("seed", proven(SEEDS[: max(1, len(SEEDS) // 5)], GATE_OF_THE_SWEEP))
+def test_slices_that_are_kept_warm_keep_every_promise(seed: int) -> None:
+    done = played(in_warm(story_of(seed)))
+    assert done.promise is None, done.seen
+
+
+@pytest.mark.parametrize("seed", proven(SEEDS[: max(1, len(SEEDS) // 5)], GATE_OF_THE_SWEEP))
+def test_slices_that_go_from_job_to_job_keep_every_promise(seed: int) -> None:
+    done = played(queued(story_of(seed)))
     assert done.promise is None, done.seen
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from relay.events import summary
 from tests.builders import MINUTE, settings
 from tests.journeys.hosts.test_keys_of_hosts import closed, key, keys
 from tests.journeys.serving import own_slice, reason, serving
 from tests.world import World
 from tpu_slices.domain.model.capacity import Across, Warm
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.records.mirror import slice_shown
+from tpu_slices.domain.records.usage import Use
+from tpu_slices.flows.budget import counted
 from tpu_slices_simulator.fakes.backend import Verb
 
 QUARTER = Warm(lasts=timedelta(minutes=15))
@@ -41,6 +45,28 @@ def test_a_slice_is_kept_for_as_long_as_the_settings_say_and_then_deleted() -> N
     ordered = next(call.at for call in world.backend.calls if call.verb is Verb.DELETE)
     assert warm.until <= ordered <= warm.until + 2 * MINUTE
     assert world.record(llama).phase is Phase.GONE
+
+
+def test_the_report_of_its_workload_and_the_mirror_say_so() -> None:
+    world, llama = serving("llama", warm_world())
+    world.ends(llama)
+    world.settle(minutes=3)
+    record = world.record(llama)
+    told = summary(world.publisher.reports[-1][1])["message"]
+    assert told == f"The JobSet completed; llama-slice-0 is k{record.message[1:]}"
+    shown = slice_shown(record)
+    assert shown is not None
+    assert (shown.reason, shown.message, shown.chips) == (Reason.WARM, record.message, 16)
+
+
+def test_chips_that_are_kept_are_held_and_not_idle() -> None:
+    world, llama = serving("llama", warm_world())
+    world.ends(llama)
+    world.settle(minutes=3)
+    count = counted(world.settings.cluster, world.deps)
+    assert (count.chips_bought, count.chips_held, count.chips_idle) == (16, 16, 0)
+    assert count.releasing_for == timedelta(0), "it is no release that takes too long"
+    assert (world.record(llama).usages[-1].use, count.paid_slice) == (Use.WARM, None)
 
 
 def test_the_next_job_gets_it_at_once() -> None:
