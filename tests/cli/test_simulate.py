@@ -64,6 +64,20 @@ def test_a_cluster_s_limit_of_chips_holds_and_everybody_runs() -> None:
 
 
 @pytest.mark.slow
+def test_short_jobs_wait_for_less_where_slices_are_kept_warm(tmp_path: Path) -> None:
+    """The stories as they are take a minute each: here with 20 Jobs."""
+    waits = {}
+    for name in ("warm", "cold"):
+        story = yaml.safe_load((STORIES / f"short-jobs-{name}.yaml").read_text())
+        fewer = [{**each, "manifest": str(STORIES / each["manifest"]), "copies": 20} for each in story["jobsets"]]
+        changes = {**story, "cluster": str(STORIES / story["cluster"]), "jobsets": fewer, "lasts": "2h"}
+        found = told(written(tmp_path, **changes))
+        waits[name] = [each["served_at"] - each["created_at"] for each in found["workloads"]]
+    assert sum(waits["warm"][5:]) / 15 <= 3, "minutes, and the world lives by the minute"
+    assert sum(waits["warm"]) < sum(waits["cold"])
+
+
+@pytest.mark.slow
 def test_everybody_runs_to_the_end_on_a_bad_day() -> None:
     found = told(STORIES / "a-bad-day.yaml")
     assert [(each["state"], each["ran"]) for each in found["workloads"]] == [("COMPLETED", 360)] * 3
