@@ -98,12 +98,12 @@ def test_chip_hours_are_summed_by_workload_and_in_all() -> None:
     llama = with_history("llama", 0, [(120, *STARTED), (90, *JOINING), (60, *READY)])
     story = a_story([failed, llama])
     rows = Reader(page(replace(story, settings_of=lambda _: PRICED))).rows
-    uses = ["waiting", "stopped", "starting", "idle", "useful", "held", "useful share", "list price"]
+    uses = ["waiting", "stopped", "starting", "idle", "warm", "useful", "held", "useful share", "list price"]
     assert rows[:4] == [
         ["workload", "slices", *uses],
-        ["research/gemma", "1", "48.0", "0.0", "0.0", "0.0", "0.0", "0.0", "none", "-"],
-        ["research/llama", "1", "8.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
-        ["Total", "2", "56.0", "0.0", "8.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
+        ["research/gemma", "1", "48.0", "0.0", "0.0", "0.0", "0.0", "0.0", "0.0", "none", "-"],
+        ["research/llama", "1", "8.0", "0.0", "8.0", "0.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
+        ["Total", "2", "56.0", "0.0", "8.0", "0.0", "0.0", "16.0", "24.0", "67%", "64.80 USD"],
     ]
     assert Reader(page(story)).rows[2][-1] == "price unknown"
 

@@ -113,6 +113,15 @@ def test_a_hoarder_in_another_namespace_keeps_nobody_from_the_limit_of_the_clust
     assert len(world.pools) == 3
 
 
+def test_none_goes_for_one_that_can_never_have_its_chips() -> None:
+    world, llama = serving("llama", World(of_cluster=settings(warm=QUARTER, policy=Policy(chips_per_cluster=16))))
+    world.ends(llama)
+    world.settle(minutes=2)
+    huge = world.jobset_appears("huge", request=a_request(topology="4x8"))
+    world.settle(minutes=8)
+    assert (reason(world, huge), reason(world, llama)) == (Reason.NOT_ALLOWED, Reason.WARM)
+
+
 def test_one_that_waits_for_its_next_try_gets_a_slice_that_becomes_warm_at_once() -> None:
     world, llama = serving("llama", warm_world())
     gemma = world.jobset_appears("gemma")
