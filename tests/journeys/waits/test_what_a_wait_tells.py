@@ -147,7 +147,7 @@ def test_a_slice_waits_for_a_slot_alone_once_the_shortage_is_forgotten() -> None
     lives(world, 5)
     (late,) = [each for each in jobsets if world.record(each).phase is Phase.QUEUED]
     assert world.record(late).reason is Reason.AWAITING_TURN
-    lives(world, 15)
+    lives(world, 45)
     assert world.record(late).reason is Reason.OPERATION_LIMIT
     assert "GKE limits the concurrent operations" in told(stage, late)["Event of the JobSet"]
 
