@@ -141,15 +141,24 @@ class Situation:
         return on.whole and gang is not None and not gang.ran and at_rung(made_as, on.rung).rung != made_as.rung
 
     @property
-    def is_held(self) -> bool:
-        """Return whether its slice is held, used or not: until the others of its gang stand, or its Job is begun.
+    def held_until(self) -> datetime | None:
+        """Until when its slice is held at least, used or not; None: it is not.
 
-        Jobs of a gang that stands may begin after others of it, which run.
+        | its gang                                                         | until                                   |
+        |------------------------------------------------------------------|-----------------------------------------|
+        | forms                                                            | that ends, which is looked for each     |
+        |                                                                  | `resync_after`                          |
+        | runs, and nobody came to this slice since it stands: Jobs may    | `gang_hold_at_most` after it stood: its |
+        | begin after others                                               | Job may run elsewhere                   |
         """
         gang = self.gang
-        if gang is None or gang.state is not GangState.STANDS:
-            return gang is not None and gang.forms
-        return gang.runs and vacant_since(self.record) <= gang.state_since
+        if gang is None or gang.waits:
+            return None
+        if gang.forms:
+            return self.now + self.limits.resync_after
+        ends = gang.state_since + self.limits.gang_hold_at_most
+        begins_later = gang.runs and vacant_since(self.record) <= gang.state_since
+        return ends if begins_later and self.now < ends else None
 
     @property
     def may_be_used(self) -> bool:

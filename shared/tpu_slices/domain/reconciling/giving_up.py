@@ -241,7 +241,7 @@ def _hosts_missing(case: Situation) -> GivingUp | None:
 
 def _idle(case: Situation) -> GivingUp | None:
     record = case.record
-    if record.phase is not Phase.READY or case.is_held:
+    if record.phase is not Phase.READY or case.held_until is not None:
         return None
     since = case.vacant_since
     if case.now - since < case.limits.idle_after:

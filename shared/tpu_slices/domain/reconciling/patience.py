@@ -121,15 +121,19 @@ def _meaning(record: SliceRecord, failure: Failure, settings: ClusterSettings) -
     return _MEANING[failure.kind].format_map(words)
 
 
-def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Limits) -> datetime | None:
+def due(
+    record: SliceRecord, still: Assessment | None, now: datetime, limits: Limits, held_until: datetime | None = None
+) -> datetime | None:
     """Return the next reconcile time of a slice, or None for a settled slice; `still`: why one that goes still stands.
+
+    `held_until`: until when it is held for its gang; None: it is not.
 
     | slice                           | reconciled again                                                         |
     |---------------------------------|--------------------------------------------------------------------------|
     | READY, of a TPUNodeGroup        | after `resync_after`                                                     |
     | READY, in use                   | not by itself                                                            |
     | - some pods do not run          | after `not_running_after`, if that is set                                |
-    | READY, unused                   | after UNUSED_FOR, and after `idle_after`                                 |
+    | READY, unused                   | after UNUSED_FOR, and after `idle_after`; held: when that may end        |
     | REFUSED, GONE                   | not by itself                                                            |
     | REFUSED, of LIMITED             | not by itself: who releases chips, or the sweep, requests it             |
     | REFUSED, ClusterRetired         | after `resync_after`: the cluster may be resumed                         |
@@ -151,7 +155,7 @@ def due(record: SliceRecord, still: Assessment | None, now: datetime, limits: Li
     | without a host yet, for which   | `restart_grace` after that began, but not before `requeue_after`         |
     | no leader waits                 |                                                                          |
     """
-    times = [_due_by_phase(record, now, limits)]
+    times = [_due_by_phase(record, now, limits, held_until)]
     if not record.goes and record.current.hosts.closed:
         times.append(now + limits.requeue_after)
     if (since := record.claim.unawaited_since) is not None:
@@ -180,12 +184,14 @@ def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | 
     return min((time for time in times if time is not None), default=None)
 
 
-def _due_by_phase(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
+def _due_by_phase(
+    record: SliceRecord, now: datetime, limits: Limits, held_until: datetime | None = None
+) -> datetime | None:
     match record.phase:
         case Phase.READY if record.owner.kind.declares:
             return now + limits.resync_after
         case Phase.READY if not record.current.hosts.occupants:
-            idle_at, ends = vacant_since(record) + UNUSED_FOR, _end_of_idleness(record, now, limits)
+            idle_at, ends = vacant_since(record) + UNUSED_FOR, held_until or _end_of_idleness(record, now, limits)
             return idle_at if now < idle_at < ends else ends
         case Phase.REFUSED if record.reason is Reason.CLUSTER_RETIRED:
             return now + limits.resync_after
