@@ -61,6 +61,7 @@ _WARNINGS = frozenset(
         Reason.POOL_BROKEN,
         Reason.POOL_UNREADABLE,
         *UNUSED,
+        Reason.RESERVATION_ENDS,
         Reason.DELETION_REFUSED,
     }
 )

@@ -31,6 +31,12 @@ locals {
       publishes_to  = ["requests-{cluster}", "updates-{cluster}", "questions-{cluster}"]
       gke = {
         project = [
+          # What a reservation has left is read before anything is asked for in it.
+          "compute.futureReservations.list",
+          "compute.reservationBlocks.list",
+          "compute.reservationSubBlocks.list",
+          "compute.reservations.get",
+          "compute.reservations.list",
           # A pool of tpu7x names a workload policy; whether GKE requires both was never tested.
           "compute.resourcePolicies.get",
           "compute.resourcePolicies.use",
@@ -50,6 +56,7 @@ locals {
         # which call is not documented in one place, and was never tested.
         compute = [
           "compute.disks.create",
+          "compute.futureReservations.list",
           "compute.globalOperations.list",
           "compute.images.useReadOnly",
           "compute.instanceGroupManagers.create",
@@ -68,6 +75,10 @@ locals {
           "compute.instances.setServiceAccount",
           "compute.instances.setTags",
           "compute.regionOperations.list",
+          "compute.reservationBlocks.list",
+          "compute.reservationSubBlocks.list",
+          "compute.reservations.get",
+          "compute.reservations.list",
           "compute.resourcePolicies.create",
           "compute.resourcePolicies.delete",
           "compute.resourcePolicies.get",
@@ -93,6 +104,11 @@ locals {
       # It only reads and requests reconciliation: reconcile makes all changes.
       gke = {
         project = [
+          "compute.futureReservations.list",
+          "compute.reservationBlocks.list",
+          "compute.reservationSubBlocks.list",
+          "compute.reservations.get",
+          "compute.reservations.list",
           "container.operations.get",
           "container.operations.list",
         ]
@@ -100,9 +116,14 @@ locals {
       }
       compute = {
         compute = [
+          "compute.futureReservations.list",
           "compute.globalOperations.list",
           "compute.instanceGroupManagers.list",
           "compute.instanceTemplates.list",
+          "compute.reservationBlocks.list",
+          "compute.reservationSubBlocks.list",
+          "compute.reservations.get",
+          "compute.reservations.list",
           "compute.resourcePolicies.list",
         ]
       }

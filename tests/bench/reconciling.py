@@ -29,6 +29,7 @@ from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tpu_slices_simulator.fakes.reservations import FakeReservations
 from tpu_standins import emulators, prerequisites
 from tpu_standins.ports import free_ports
 from tpu_standins.processes import Processes
@@ -92,7 +93,10 @@ def _deps_with(size: int) -> ReconcileDeps:
         store.commit(Change(None, record), Change(None, jobset))
     clock = FakeClock(NOW)
     backend = FakeBackend(clock)
-    deps = ReconcileDeps(store=store, backend=backend, publisher=FakePublisher(), clock=clock)
+    reservations = FakeReservations(backend, clock)
+    deps = ReconcileDeps(
+        store=store, backend=backend, publisher=FakePublisher(), clock=clock, reservations=reservations
+    )
     backend.create(order_of(_ready(0)))
     backend.finish(_ready(0).pool)
     return deps

@@ -28,6 +28,7 @@ from tpu_slices.wire.cluster_settings import encode_settings
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tpu_slices_simulator.fakes.reservations import FakeReservations
 
 STORED = (100, 1_000, 5_000)
 EACH = 50
@@ -62,7 +63,10 @@ def _checking(client: Client, size: int) -> Callable[[], object]:
     for record in records:
         backend.create(order_of(record))
         backend.finish(record.pool)
-    deps = ReconcileDeps(store=store, backend=backend, publisher=FakePublisher(), clock=clock)
+    reservations = FakeReservations(backend, clock)
+    deps = ReconcileDeps(
+        store=store, backend=backend, publisher=FakePublisher(), clock=clock, reservations=reservations
+    )
 
     def step() -> object:
         stored = store.heartbeat(CLUSTER)

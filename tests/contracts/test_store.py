@@ -19,6 +19,13 @@ from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.brakes import Brake, Stop
 from tpu_slices.domain.records.heartbeats import Compared, RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, CapacityPool, ConcurrencyLimiter, Slot
+from tpu_slices.domain.records.reservations import (
+    BlockSeen,
+    Reservation,
+    ReservationPlace,
+    ReservationSeen,
+    ReservationState,
+)
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import report
@@ -42,7 +49,22 @@ EVERY_KIND = [
             CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): Shortage(
                 at=NOW, reason=Reason.RESERVATION_AWAITED, again_at=NOW
             )
-        }
+        },
+        reservations={
+            CapacityPool("us-central2-b/tpu-v4-podslice/projects/example.com:p/reservations/r`1"): Reservation(
+                place=ReservationPlace("example.com:p", "us-central2-b", "r`1", "b"),
+                seen=ReservationSeen(
+                    state=ReservationState.READY,
+                    ends_at=NOW,
+                    count=8,
+                    in_use=4,
+                    blocks=(BlockSeen(name="b", count=8, in_use=4),),
+                ),
+                seen_at=NOW,
+                needed_at=NOW,
+                next_look_at=NOW,
+            )
+        },
     ),
     Budget(cluster=CLUSTER, creations=3, changed_at=NOW),
     Brake(cluster=CLUSTER, whole=STOP, namespaces={"research": STOP, "team-a.b": STOP}),

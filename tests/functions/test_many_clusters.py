@@ -29,6 +29,7 @@ from tpu_slices.wire.topics import Topic
 from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tpu_slices_simulator.fakes.reservations import FakeReservations
 from tpu_slices_simulator.fakes.store import FakeStore
 
 MANY = 200
@@ -68,7 +69,7 @@ class Clusters:
         self.calls: list[tuple[str, int]] = []
         ports = {"store": self.store, "backend": self.backend, "publisher": self.publisher}
         noted = {name: cast("Any", Noted(port, self.calls)) for name, port in ports.items()}
-        self.deps = ReconcileDeps(clock=self.clock, **noted)
+        self.deps = ReconcileDeps(clock=self.clock, reservations=FakeReservations(self.backend, self.clock), **noted)
         for name in names:
             self.store.put_settings(of(name))
             slices = FLOOD if name == FLOODED else DUE
@@ -157,6 +158,7 @@ def test_while_one_vendor_does_not_answer_all_others_are_swept(all_of_them: Clus
         publisher=cast("Any", all_of_them.publisher),
         clock=all_of_them.clock,
         backend=cast("Any", hanging),
+        reservations=all_of_them.deps.reservations,
     )
     with ThreadPoolExecutor(max_workers=1) as beside:
         held = beside.submit(handle_sweep, an_event(Topic.TICKS.of(SLOW), TICK), deps)

@@ -35,6 +35,7 @@ SHORTAGE = {
     "behind": "",
     "times": 1,
     "until": None,
+    "message": "",
 }
 SPEC = {
     "accelerator": "tpu-v6e-slice",
@@ -153,6 +154,8 @@ A_SLICE = {
     "slot_queue": None,
     "slot_pool": None,
     "due_queue": "research",
+    "reserved_pool": None,
+    "hosts_reserved": 0,
     "paid_since": None,
     "wants": None,
     "offers": None,

@@ -131,6 +131,8 @@ def _in_turn(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[st
     """Return the queries by which namespaces take turns."""
     pool = CapacityPool("zone/accelerator/capacity")
     return {
+        "hosts_reserved": lambda: store.hosts_reserved(cluster, pool),
+        "users_of_reservation": lambda: store.users_of_reservation(cluster, pool, 1),
         "due_slices": lambda: store.due_slices(cluster, now, 1),
         "due_slices of a namespace": lambda: store.due_slices(cluster, now, 1, "default"),
         "due_namespaces": lambda: store.due_namespaces(cluster, now, 1),

@@ -10,10 +10,12 @@ from typing import Any
 import click
 import yaml
 
+from tpu_slices.domain.capacity.reservations import described
 from tpu_slices.domain.model.observations import Absent
 from tpu_slices.domain.model.reasons import IN_LINE, Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.records.hosts import Hosts
+from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import Report
 from tpu_slices.domain.reporting.reason_texts import PINNED_TEXTS
@@ -179,8 +181,20 @@ def _facts(explained: Explained, deps: ReconcileDeps) -> Iterator[tuple[str, str
         yield "Action", words.ordered(action, record, explained.settings.vendor)
     if decision.reason in IN_LINE:
         yield "Queue", _queue(record, deps)
+    yield from _reservation(record, deps)
     if record.note:
         yield "Note", record.note
+
+
+def _reservation(record: SliceRecord, deps: ReconcileDeps) -> Iterator[tuple[str, str]]:
+    """Yield what is known of the reservation that a slice is of."""
+    spec = record.made_as or record.spec
+    limiter = deps.store.limiter(record.cluster) if spec is not None and spec.capacity.reservation else None
+    if spec is None or limiter is None:
+        return
+    known = limiter.value.reservations.get(capacity_pool_of(spec))
+    if known is not None:
+        yield "Reservation", f"{known.place.name}: {described(known, deps.clock.now())}"
 
 
 def _pool_facts(explained: Explained) -> Iterator[tuple[str, str]]:

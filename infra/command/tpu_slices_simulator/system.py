@@ -36,6 +36,7 @@ from tpu_slices_simulator.fakes.backend import FakeBackend
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.gke import FakeOperation
 from tpu_slices_simulator.fakes.publisher import FakePublisher
+from tpu_slices_simulator.fakes.reservations import FakeReservations
 from tpu_slices_simulator.fakes.store import FakeStore
 from tpu_slices_simulator.fuse import Crash, Fuse, Fused
 from tpu_slices_simulator.live import LiveWorkload
@@ -53,11 +54,9 @@ class System:
         self.fuse = fuse or Fuse()
         self.clock = FakeClock(now)
         self.store = FakeStore()
-        self.backend = FakeBackend(
-            self.clock,
-            cluster_gke_id=settings.gke_id,
-            operation_limit=max(5, settings.limits.operations),
-        )
+        most = max(5, settings.limits.operations)
+        self.backend = FakeBackend(self.clock, cluster_gke_id=settings.gke_id, operation_limit=most)
+        self.reservations = FakeReservations(self.backend, self.clock)
         self.publisher = FakePublisher()
         self.cluster = FakeCluster(self.clock, settings.cluster)
         self.relay_lists_nothing = False
@@ -85,6 +84,7 @@ class System:
             backend=cast("Any", Fused(self.backend, self.fuse)),
             publisher=publisher,
             clock=self.clock,
+            reservations=cast("Any", Fused(self.reservations, self.fuse)),
         )
         self.store.put_settings(settings)
 

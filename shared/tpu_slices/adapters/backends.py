@@ -1,4 +1,4 @@
-"""The backend of each cluster: GKE, or Compute Engine where it is self-managed."""
+"""The backend of each cluster: GKE, or Compute Engine where it is self-managed; and what reads reservations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from functools import cached_property
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.observations import LegacyPool, Observation, OperationSeen, Outcome, PoolSeen
+from tpu_slices.domain.records.reservations import ReservationPlace, ReservationSeen, ReservationState
 from tpu_slices.ports.backend import Backend, PoolOrder
+from tpu_slices.ports.reservations import ReservationReader
 
 
 class Backends:
@@ -64,3 +66,19 @@ class Backends:
     @cached_property
     def _compute(self) -> Backend:
         return self._make_compute()
+
+
+class LazyReservations:
+    """What reads reservations, made once one is met; nothing can be read where there is no Compute Engine."""
+
+    def __init__(self, make: Callable[[], ReservationReader | None]) -> None:
+        self._make = make
+
+    def read(self, place: ReservationPlace) -> ReservationSeen:
+        if self._reader is None:
+            return ReservationSeen(state=ReservationState.UNREADABLE, detail="there is no Compute Engine here")
+        return self._reader.read(place)
+
+    @cached_property
+    def _reader(self) -> ReservationReader | None:
+        return self._make()

@@ -16,10 +16,12 @@ from tpu_slices.wire.documents import (
     GOES_AT,
     HEARS,
     HOSTS_DIGEST,
+    HOSTS_RESERVED,
     MIRROR_DIGEST,
     OFFERS,
     PAID_SINCE,
     REPORT_QUEUE,
+    RESERVED_POOL,
     SLOT_POOL,
     SLOT_QUEUE,
     STANDING,
@@ -109,6 +111,7 @@ CREATIONS_IN_QUEUE = Query(
     then=("slot_awaited.since",),
 )
 CREATIONS_IN_POOL = Query(collection="slices", where=(("cluster", "=="), (SLOT_POOL, "==")), order="slot_awaited.since")
+RESERVED = Query(collection="slices", where=(("cluster", "=="), (RESERVED_POOL, "==")), order=HOSTS_RESERVED)
 KEPT_SLICES = Query(collection="slices", where=(("cluster", "=="), ("phase", "in")), order="__name__")
 CLUSTERS_WITH_SLICES = Query(collection="slices", where=(("phase", "in"), ("cluster", ">")), order="cluster")
 EVERY_SLICE = Query(collection="slices", where=(("cluster", "=="),), order="__name__")
@@ -176,6 +179,7 @@ QUERIES = (
     CREATIONS_AWAITING_SLOT,
     CREATIONS_IN_QUEUE,
     CREATIONS_IN_POOL,
+    RESERVED,
     KEPT_SLICES,
     CLUSTERS_WITH_SLICES,
     EVERY_SLICE,

@@ -18,6 +18,7 @@ from tpu_slices.adapters.firestore_queries import (
     QUEUED_SLICES,
     REPORT_QUEUES,
     REPORTS_DUE,
+    RESERVED,
 )
 from tpu_slices.adapters.firestore_reads import FirestoreReads
 from tpu_slices.domain.model.reasons import Phase
@@ -86,3 +87,9 @@ class FirestoreTurns(FirestoreReads):
 
     def creations_in_pool(self, cluster: ClusterId, pool: CapacityPool, most: int) -> tuple[Stored[SliceRecord], ...]:
         return self._leading(SliceRecord, most, self._asked(CREATIONS_IN_POOL, cluster, pool))
+
+    def hosts_reserved(self, cluster: ClusterId, pool: CapacityPool) -> int:
+        return self._sum(RESERVED, cluster, pool)
+
+    def users_of_reservation(self, cluster: ClusterId, pool: CapacityPool, most: int) -> tuple[SliceRecord, ...]:
+        return tuple(each.value for each in self._leading(SliceRecord, most, self._asked(RESERVED, cluster, pool)))

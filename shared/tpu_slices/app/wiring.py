@@ -13,6 +13,7 @@ from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, NotifyDeps, ReconcileDeps
 from tpu_slices.ports.log_events import LogLines
 from tpu_slices.ports.messaging import RUNS, Messaging
+from tpu_slices.ports.reservations import ReservationReader
 from tpu_slices.ports.settings_store import SettingsStore
 
 
@@ -31,7 +32,10 @@ def build_reconcile_deps(settings: Settings) -> ReconcileDeps:
 
     deps = build_intake_deps(settings)
     backend = backends.Backends(lambda: _gke_backend(settings), lambda: _compute_backend(settings, deps.clock))
-    return ReconcileDeps(store=deps.store, publisher=deps.publisher, clock=deps.clock, backend=backend)
+    reservations = backends.LazyReservations(lambda: _reservations(settings))
+    return ReconcileDeps(
+        store=deps.store, publisher=deps.publisher, clock=deps.clock, backend=backend, reservations=reservations
+    )
 
 
 def build_notify_deps(settings: Settings) -> NotifyDeps:
@@ -72,6 +76,17 @@ def _gke_backend(settings: Settings) -> Backend:
     from tpu_slices.adapters.gke import backend as gke
 
     return gke.GkeBackend(gke.client(settings.gke_emulator))
+
+
+def _reservations(settings: Settings) -> ReservationReader | None:
+    """Return what reads reservations; None: GKE runs here, and no Compute Engine beside it."""
+    import requests
+
+    from tpu_slices.adapters import reservations, rest
+
+    if settings.compute_emulator is not None:
+        return reservations.RestReservations(requests.Session(), f"http://{settings.compute_emulator}/compute/v1")
+    return None if settings.gke_emulator is not None else reservations.RestReservations(rest.connect())
 
 
 def _compute_backend(settings: Settings, clock: Clock) -> Backend:

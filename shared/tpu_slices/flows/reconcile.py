@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
@@ -20,10 +20,12 @@ from tpu_slices.flows.acting import Acted, act
 from tpu_slices.flows.budget import tell_waiting
 from tpu_slices.flows.capacity import warm
 from tpu_slices.flows.capacity.ladders import step_after
+from tpu_slices.flows.gangs.settling import settle
 from tpu_slices.flows.hosts import is_taken
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
 from tpu_slices.flows.outcomes import Reconciled, announce
+from tpu_slices.flows.reservations.looking import look_before
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.unclaimed import forget, hand_over, regain, take_over
 from tpu_slices.ports.deps import ReconcileDeps
@@ -192,6 +194,9 @@ def _decided(looked: Looked, deps: ReconcileDeps) -> _Decided:
     """Return what is decided: after a look if it changes pools, and within what limits a creation, if anything does."""
     taking = _taking(looked, deps)
     decision = _decide(looked, taking)
+    if (reserved := _with_reservation(looked, decision, deps)) is not None:
+        looked, taking = reserved, _taking(reserved, deps)
+        decision = _decide(looked, taking)
     if decision.changes_pools and looked.seen.by is not Witness.LOOK:
         looked = with_pools(looked, deps)
         decision = _decide(looked, taking)
@@ -200,6 +205,28 @@ def _decided(looked: Looked, deps: ReconcileDeps) -> _Decided:
     if (limit := warm.with_limit(looked, decision, deps)) is not None:
         looked, decision = limit, _decide(limit, taking)
     return _Decided(looked, decision, taking.used_by(decision.record))
+
+
+def _with_reservation(looked: Looked, decision: Decision, deps: ReconcileDeps) -> Looked | None:
+    """Return it with what is known of the reservation that a decision creates in; None: there is nothing new.
+
+    A gang is decided on anew first, by what its reservation has as a whole: then raise StaleRecord.
+    """
+    if not decision.creates:
+        return None
+    limiter = looked.limiter or slots.limiter_of(
+        deps.store.limiter(looked.settings.cluster), looked.settings, looked.at
+    )
+    found = look_before(decision.record, limiter, looked.settings, deps)
+    if found is None:
+        return None
+    own = looked.known.workloads.get(decision.record.owner.uid)
+    if own is not None and own.gang(decision.record.replicated_job) is not None:
+        cluster = looked.settings.cluster
+        if claims := settle(cluster, own.owner.uid, deps):
+            deps.publisher.request_reconcile(cluster, sorted(claims))
+        raise StaleRecord(f"the gang of {decision.record.name} was decided on anew")
+    return replace(looked, limiter=found)
 
 
 def _decide(looked: Looked, taking: slots.Taking) -> Decision:

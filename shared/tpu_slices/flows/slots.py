@@ -15,12 +15,12 @@ from tpu_slices.domain.model.slices import ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import (
     RAN_OUT,
     admit,
+    awaited_of,
     candidate_of,
     differ,
-    fewest_held,
     forgetting,
     free_numbers,
-    is_short,
+    held,
     last_served,
     learned,
     raised,
@@ -77,8 +77,7 @@ class Taking:
             self.shortage = behind
             return False
         if awaited.attempt in self.numbers or not admit([candidate], [*others.values()], limiter, now, limits):
-            pool = candidate.capacity_pool
-            self.shortage = shortage_of(pool, limiter, now) if pool and is_short(candidate, limiter, now) else None
+            self.shortage = awaited_of(candidate, [*others.values()], limiter, now)
             return False
         free = free_numbers([*others.values()], limiter, now, limits)
         number = own.value.number if own else _one_of(free, after.id, now)
@@ -243,7 +242,7 @@ def change_limiter(
             deps.store.commit(Change(stored, after))
         except StaleRecord:
             return None
-        _tell_waiting(differ(before, after), settings.cluster, deps)
+        _tell_waiting(differ(before, after, now), settings.cluster, deps)
     return after
 
 
@@ -346,8 +345,7 @@ def _turn(
         return None
     waiting, line = [*deps.store.deletions_awaiting_slot(cluster, free + more)], line_of(settings, deps)
     if len(waiting) < free + more:
-        held = {pool: fewest_held(pool, running, limiter, now, limits) for pool in limiter.shortages}
-        short = {pool: fewest for pool, fewest in held.items() if fewest is not None}
+        short = held(running, limiter, now, limits)
         walk, taken = Walk(limiter, free + more, short, line, deps), [slot.value for slot in read.taken]
         for between, of_short in ((FIRST_QUEUES, False), (SHORT_QUEUES, True)):
             waiting += walk.creations(between, last_served(taken, limiter, now, short=of_short))

@@ -35,6 +35,7 @@ from tpu_slices.flows.heartbeats import RelaySilence, call_for_reports, listen
 from tpu_slices.flows.lists import ask_for_lists, ask_under_new_settings
 from tpu_slices.flows.mirror.listing import list_mirror
 from tpu_slices.flows.report import Reported, report_due
+from tpu_slices.flows.reservations.looking import look_when_due
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
@@ -200,6 +201,8 @@ def _settles_slots(of: SweptCluster) -> Did:
     """
     settings, deps = of.settings, of.deps
     limiter = slots.settle_limit(settings, deps)
+    if limiter is not None and limiter.reservations:
+        look_when_due(limiter, settings, deps)
     stepped = step_when_due(limiter, settings.cluster, deps, of.failures)
     taken = deps.store.slots(settings.cluster)
     operations = deps.backend.pool_operations(settings) if taken else frozenset()

@@ -8,6 +8,7 @@ from tpu_slices.ports.backend import Backend
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.delivery import Delivery
 from tpu_slices.ports.publisher import Publisher
+from tpu_slices.ports.reservations import ReservationReader
 from tpu_slices.ports.store import SliceStore
 
 
@@ -22,9 +23,10 @@ class IntakeDeps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileDeps(IntakeDeps):
-    """The dependencies for reconciling slices: those for facts, and the backend."""
+    """The dependencies for reconciling slices: those for facts, the backend, and what its hosts come from."""
 
     backend: Backend
+    reservations: ReservationReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.errors import Permanent
+from tpu_slices.ports.reservations import ReservedHosts
 
 Record = WorkloadRecord | SliceRecord | Slot | ConcurrencyLimiter | Budget | Brake | RelayHeartbeat
 R_co = TypeVar("R_co", bound=Record, covariant=True)
@@ -143,7 +144,7 @@ def moved(
     return (Change(None, after), Change(before, left))
 
 
-class SliceStore(Protocol):
+class SliceStore(ReservedHosts, Protocol):
     """The records. Reads see the latest write; every method raises Temporary if the store cannot be reached.
 
     A record that cannot be parsed (a newer schema, an invalid manual edit, another record's document under its name) is
@@ -276,10 +277,7 @@ class SliceStore(Protocol):
         """
 
     def digests(self, cluster: ClusterId) -> Mapping[Family, int]:
-        """Return of each family the sum of the digests on record, in two calls.
-
-        They are the sums of `WorkloadRecord.standing`, `WorkloadRecord.demand_digest` and `SliceRecord.hosts_digest`.
-        """
+        """Return the sums of `WorkloadRecord.standing`, `.demand_digest` and `SliceRecord.hosts_digest`: two calls."""
 
     def mirror_digest(self, cluster: ClusterId) -> int:
         """Return the sum of the `mirror_digest` of all slices and workloads, in two calls."""

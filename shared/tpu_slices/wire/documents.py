@@ -16,13 +16,13 @@ from pydantic import BeforeValidator, TypeAdapter, ValidationError
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.observations import Visible
 from tpu_slices.domain.model.slices import LAST_ATTEMPT, ClusterId, InstanceRequest, SliceSpec
+from tpu_slices.domain.records import queues
 from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.matching import goes_at, hears, offers, tells, wants
 from tpu_slices.domain.records.mirror import mirror_digest
-from tpu_slices.domain.records.queues import chips_line, due_queue, queue_name, slot_pool, slot_queue
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import chips_held, chips_idle, paid_since
@@ -58,7 +58,8 @@ TELLS = "tells"
 SLOT_QUEUE = "slot_queue"
 SLOT_POOL = "slot_pool"
 DUE_QUEUE = "due_queue"
-"""The fields of a slice by which namespaces take turns (`records.queues`)."""
+RESERVED_POOL, HOSTS_RESERVED = "reserved_pool", "hosts_reserved"
+"""The fields of a slice by which namespaces take turns, and users of reservations are found (`records.queues`)."""
 PAID_SINCE = "paid_since"
 """The field of a slice by which the one is found that has been paid for without use longest; None: it is not."""
 DEMAND_DIGEST = "demand_digest"
@@ -275,8 +276,8 @@ def _derived(record: Record) -> Fields:
     if isinstance(record, WorkloadRecord):
         queue = record.report_queue
         return {
-            REPORT_QUEUE: queue_name(queue) if queue else None,
-            CHIPS_LINE: chips_line(record.cluster, record.owner.namespace) if record.awaits_chips else None,
+            REPORT_QUEUE: queues.queue_name(queue) if queue else None,
+            CHIPS_LINE: queues.chips_line(record.cluster, record.owner.namespace) if record.awaits_chips else None,
             DEMAND_DIGEST: record.demand_digest,
             STANDING: record.standing,
             MIRROR_DIGEST: mirror_digest(record),
@@ -295,9 +296,11 @@ def _derived(record: Record) -> Fields:
         HOSTS_DIGEST: record.hosts_digest,
         MIRROR_DIGEST: mirror_digest(record),
         PAID_SINCE: paid_since(record),
-        SLOT_QUEUE: slot_queue(record),
-        SLOT_POOL: slot_pool(record),
-        DUE_QUEUE: due_queue(record),
+        SLOT_QUEUE: queues.slot_queue(record),
+        SLOT_POOL: queues.slot_pool(record),
+        DUE_QUEUE: queues.due_queue(record),
+        RESERVED_POOL: queues.reserved_pool(record),
+        HOSTS_RESERVED: queues.hosts_reserved(record),
         WANTS: wants(record),
         OFFERS: offers(record),
         GOES_AT: goes_at(record),

@@ -89,6 +89,7 @@ class MeteredWorld(World):
             backend=cast("Any", MeteredBackend(self.backend, self.counts, self.calls, self._seconds)),
             publisher=cast("Any", MeteredPublisher(self.publisher, self.calls)),
             clock=self.clock,
+            reservations=self.reservations,
         )
 
     def minutes(self, count: int) -> None:

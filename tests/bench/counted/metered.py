@@ -128,6 +128,7 @@ ONE = {
     *("heartbeat", "limiter", "budget", "brake", "awaits_slot"),
     *(
         "chips_bought",
+        "hosts_reserved",
         "chips_held",
         "unconfirmed_ends",
         "ready_count",

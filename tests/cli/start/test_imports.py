@@ -39,14 +39,14 @@ def test_help_imports_no_command_and_little_else() -> None:
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        ("plan", 136),
+        ("plan", 138),
         ("list", 91),
-        ("explain", 167),
-        ("timeline", 99),
+        ("explain", 175),
+        ("timeline", 101),
         ("simulate", 30),
         ("hold", 87),
-        ("doctor", 105),
-        ("adopt", 131),
+        ("doctor", 109),
+        ("adopt", 133),
     ],
 )
 def test_a_command_imports_no_more_of_our_modules_than_are_counted_here(command: str, most: int) -> None:

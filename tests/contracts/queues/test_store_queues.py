@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, a_shortage, a_spec
+from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, a_shortage, a_spec, an_attempt
 from tests.contracts.stores import ELSEWHERE, Bench, slices
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, ClusterId, WorkloadUid
 from tpu_slices.domain.records.awaited import PoolOperation, SlotAwaited
@@ -164,6 +164,23 @@ def test_creations_of_a_capacity_pool_come_longest_waiting_first_from_all_namesp
     assert found(bench.store.creations_in_pool(CLUSTER, pool, 10)) == [first, second, third]
     assert found(bench.store.creations_in_pool(CLUSTER, pool, 1)) == [first]
     assert bench.store.creations_in_pool(CLUSTER, CapacityPool("nowhere"), 10) == ()
+
+
+def test_who_has_hosts_of_a_reservation_is_found_by_its_capacity_pool(bench: Bench) -> None:
+    of_hall = a_spec(capacity=Capacity(CapacityKind.RESERVATION, "hall-7"))
+    stands = [
+        a_record(job=a_job(job_index=each), spec=of_hall, current=an_attempt(ordered=of_hall, create_requested_at=NOW))
+        for each in range(3)
+    ]
+    waits = a_record(job=a_job(job_index=3), spec=of_hall)
+    other = a_record(job=a_job(job_index=4), current=an_attempt(ordered=a_spec(), create_requested_at=NOW))
+    bench.create(*stands, waits, other, a_record(job=a_job(cluster=ELSEWHERE), spec=of_hall, current=stands[0].current))
+    pool = capacity_pool_of(of_hall)
+
+    assert bench.store.hosts_reserved(CLUSTER, pool) == 3 * of_hall.hosts
+    assert {each.id for each in bench.store.users_of_reservation(CLUSTER, pool, 10)} == {each.id for each in stands}
+    assert len(bench.store.users_of_reservation(CLUSTER, pool, 2)) == 2
+    assert bench.store.hosts_reserved(CLUSTER, CapacityPool("nowhere")) == 0
 
 
 def test_a_creation_that_gets_a_slot_or_waits_for_its_turn_leaves_its_queue(bench: Bench) -> None:

@@ -209,17 +209,27 @@ OF_WHAT_IS_MADE = {
 """Of what a template describes, and a group consists of."""
 
 
+OF_RESERVATIONS = {
+    "compute.futureReservations.list",
+    "compute.reservationBlocks.list",
+    "compute.reservationSubBlocks.list",
+    "compute.reservations.get",
+    "compute.reservations.list",
+}
+"""What reads reservations, on whatever cluster."""
+
+
 def granted(function: str) -> set[str]:
     return {each for permissions in FUNCTIONS[function]["compute"].values() for each in permissions}
 
 
 def test_reconcile_may_call_every_method_of_compute_engine_that_the_adapter_calls_and_no_other() -> None:
-    assert granted("reconcile") == {*PERMISSIONS.values(), *OF_WHAT_IS_MADE}
+    assert granted("reconcile") == {*PERMISSIONS.values(), *OF_WHAT_IS_MADE, *OF_RESERVATIONS}
     adapters = "".join(path.read_text() for path in (ROOT / "shared/tpu_slices/adapters").glob("compute*.py"))
     assert set(re.findall(r"\b_?clients\.(\w+\.\w+)\b", adapters)) <= set(PERMISSIONS)
 
 
 def test_sweep_only_reads_and_receive_has_nothing_to_do_there() -> None:
     assert granted("sweep") < granted("reconcile")
-    assert {each.rpartition(".")[2] for each in granted("sweep")} == {"list"}
+    assert {each.rpartition(".")[2] for each in granted("sweep") - OF_RESERVATIONS} == {"list"}
     assert granted("receive") == set()

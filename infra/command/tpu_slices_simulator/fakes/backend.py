@@ -72,6 +72,8 @@ class FakeBackend(FakeGke):
         self.refuses_creations: Failure | None = None
         """While set, every creation is refused with it."""
         self._refused_at: dict[tuple[str, CapacityKind], Failure] = {}
+        self.why_short: Callable[[PoolOrder], Failure | None] = lambda _: None
+        """Why an order to create finds no hosts where it asks for them; None: it finds some."""
         self.refuses_labels: Failure | None = None
         """While set, no labels are put back."""
 
@@ -222,6 +224,8 @@ class FakeBackend(FakeGke):
             return Failure(FailureKind.CONFIGURATION, "what to make is not known.")
         if taken:
             return Failure(FailureKind.NAME_TAKEN, f"Already exists: {order.name}.")
+        if (short := self.why_short(order)) is not None:
+            return short
         return Failure(FailureKind.RATE, "Too many operations.") if self.full() else None
 
     def _delete(self, order: PoolOrder) -> Outcome:

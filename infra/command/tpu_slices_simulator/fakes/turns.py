@@ -13,7 +13,7 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.limiters import CapacityPool
-from tpu_slices.domain.records.queues import due_queue, slot_pool, slot_queue
+from tpu_slices.domain.records.queues import due_queue, hosts_reserved, reserved_pool, slot_pool, slot_queue
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import ReportQueue, WorkloadRecord
 from tpu_slices.ports.store import Record, Stored
@@ -84,6 +84,14 @@ class FakeTurns(FakeDocuments):
 
     def creations_in_pool(self, cluster: ClusterId, pool: CapacityPool, most: int) -> tuple[Stored[SliceRecord], ...]:
         return tuple(it for it in self._creations(cluster) if slot_pool(it.value) == pool)[:most]
+
+    def hosts_reserved(self, cluster: ClusterId, pool: CapacityPool) -> int:
+        return sum(map(hosts_reserved, self.users_of_reservation(cluster, pool, 1_000_000)))
+
+    def users_of_reservation(self, cluster: ClusterId, pool: CapacityPool, most: int) -> tuple[SliceRecord, ...]:
+        self._answer()
+        found = [record for record in self.slice_records(cluster) if reserved_pool(record) == pool]
+        return tuple(sorted(found, key=hosts_reserved))[:most]
 
     def _creations(self, cluster: ClusterId) -> list[Stored[SliceRecord]]:
         return self._awaiting_slot(cluster, PoolOperation.CREATE)

@@ -10,7 +10,7 @@ import pytest
 from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import compute_v1 as gce
-from requests import Response
+from requests import Response, Session
 from requests.adapters import BaseAdapter
 
 from tpu_standins.cloud.loopback import as_json
@@ -144,6 +144,12 @@ class World:
         transport = kind.get_transport_class("rest")(host="http://compute.local", credentials=anonymous)
         transport._session.mount("http://", _InProcess(self.plane))
         return kind(transport=transport)
+
+    def session(self) -> Session:
+        """Return what sends HTTP requests without Google's client: to the control plane, whatever the host is."""
+        session = Session()
+        session.mount("http://", _InProcess(self.plane))
+        return session
 
     def after(self, seconds: float) -> None:
         """Advance the clock in steps, as the control plane's thread would."""

@@ -1,1 +1,1 @@
-"""What is decided about capacity: where slices are asked for, and what is kept that nobody uses at the moment."""
+"""What is decided about capacity: where slices are asked for, what is known of it before, and what is kept unused."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from tpu_slices.domain.capacity.reservations import beyond_reservation
 from tpu_slices.domain.gangs.members import Members, refused_for_good, withheld
 from tpu_slices.domain.model.clusters import Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
@@ -15,6 +16,8 @@ from tpu_slices.domain.model.texts import clock, lasting
 from tpu_slices.domain.planning.gangs import GangSize, beyond_limits
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine, reserved
+from tpu_slices.domain.records.limiters import CapacityPool
+from tpu_slices.domain.records.reservations import Reservation
 from tpu_slices.domain.records.slices import SliceRecord
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=1)
@@ -41,6 +44,8 @@ class Case:
     """The chips of slices of other workloads, and those that are reserved for their gangs; None: no limit counts."""
     silent: bool = False
     """Whether the relay is not heard, or the cluster is paused: the clock of holding stands still."""
+    reservations: Mapping[CapacityPool, Reservation] = field(default_factory=dict)
+    """What is known of those that its slices are of."""
 
 
 def decided(case: Case) -> Gang:
@@ -53,7 +58,8 @@ def decided(case: Case) -> Gang:
     | waits, and is to be tried again later                          | WAITS: as before                           |
     | waits; one of its claims is refused as it is requested         | WAITS: which, and why                      |
     | waits; an operator holds or released one of its claims         | WAITS: which                               |
-    | waits; it has more chips than a limit allows                   | WAITS: GANG_TOO_LARGE                     |
+    | waits; it has more chips than a limit allows, or needs more    | WAITS: GANG_TOO_LARGE                      |
+    | hosts than its reservation has as a whole                      |                                            |
     | waits; its chips do not fit beside those of others             | WAITS: how many are free                   |
     | waits; one before it in line lacks the same capacity           | WAITS: who                                 |
     | waits                                                          | FORMS                                      |
@@ -160,8 +166,11 @@ def _never(members: Members) -> str:
 
 
 def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
-    """Yield which limits of chips a gang exceeds, by itself or beside others."""
+    """Yield which limits of chips, or which reservation, a gang exceeds, by itself or beside others."""
     gang = case.gang
+    for pool, hosts in case.members.of_reservations.items():
+        if (beyond := beyond_reservation(case.reservations.get(pool), hosts, case.now)) is not None:
+            yield Reason.GANG_TOO_LARGE, beyond
     for why in beyond_limits(GangSize(gang.claims, gang.chips), case.namespace, case.policy):
         yield Reason.GANG_TOO_LARGE, why
     if case.held is None:

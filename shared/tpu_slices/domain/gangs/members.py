@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadJob, claim_id
+from tpu_slices.domain.records.limiters import CapacityPool
 from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -19,6 +21,7 @@ RAN_OUT = frozenset(
         Reason.RESERVATION_AWAITED,
         Reason.AWAITING_CAPACITY,
         Reason.AWAITING_TURN,
+        Reason.RESERVATION_NOT_OPEN,
     }
 )
 """The reasons of slices whose capacity pool cannot provide hosts now, whoever tries."""
@@ -64,6 +67,15 @@ class Members:
     def wants(self) -> frozenset[str]:
         """The capacity pools of all of its claims."""
         return frozenset(capacity_pool_of(each.spec) for each in self._all if each.spec)
+
+    @property
+    def of_reservations(self) -> Mapping[CapacityPool, int]:
+        """The hosts that all of its claims need of each reservation."""
+        needed: Counter[CapacityPool] = Counter()
+        for each in {it.last_claim: it for it in self._all}.values():
+            if each.spec is not None and each.spec.capacity.reservation:
+                needed[capacity_pool_of(each.spec)] += each.spec.hosts
+        return needed
 
     @property
     def costs_nothing(self) -> bool:

@@ -39,6 +39,7 @@ class Reason(StrEnum):
     REQUESTED = "Requested", Phase.QUEUED  # new, not reconciled yet
     OPERATION_LIMIT = "OperationLimit", Phase.QUEUED  # the cluster accepts no more operations now
     AWAITING_TURN = "AwaitingTurn", Phase.QUEUED  # its capacity ran out lately: one slice at a time tries
+    RESERVATION_NOT_OPEN = "ReservationNotOpen", Phase.QUEUED  # begins later, is full, missing or over: it was read
     DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
     AWAITING_GANG = "AwaitingGang", Phase.QUEUED  # nothing is bought before all slices of its gang may be
 
@@ -116,6 +117,7 @@ class Reason(StrEnum):
     NEVER_CREATED = "NeverCreated", Phase.GONE  # nothing was bought for it
 
     POOL_UNREADABLE = "PoolUnreadable"
+    RESERVATION_ENDS = "ReservationEnds"  # its hosts go soon, with their reservation
     LATER_RELEASE = "LaterRelease"  # what a later release wrote, and this one does not know
     # of waits in reports only
     RECORD_UNREADABLE = "RecordUnreadable"
@@ -142,7 +144,7 @@ SERVED = frozenset(
 """The reasons of usable slices: nothing waits for them while their JobSet is active."""
 
 
-IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN})
+IN_LINE = frozenset({Reason.OPERATION_LIMIT, Reason.AWAITING_TURN, Reason.RESERVATION_NOT_OPEN})
 """The reasons of slices whose creation waits for a slot."""
 
 

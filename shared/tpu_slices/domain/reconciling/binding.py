@@ -79,6 +79,7 @@ def bind(case: Situation) -> Bound:
     | no leader was lately seen to wait for it                  | none: DEMAND_STALE                                  |
     | every name was used                                       | none: ATTEMPTS_EXHAUSTED                            |
     | lacks a slot, or its turn to try what ran out             | none: OPERATION_LIMIT, AWAITING_TURN                |
+    | its reservation is known to have no hosts for it now      | none: RESERVATION_NOT_OPEN                          |
     | else                                                      | a slice that is made now, or whose making goes on   |
 
     A slice that it has no more stays on record, without a claim, until it is gone. No name is used
@@ -215,6 +216,8 @@ def _without_slot(case: Situation) -> Arm:
     if shortage is None:
         message = "Waiting for another operation to end: the cluster's limit is reached."
         return Arm(Reason.OPERATION_LIMIT, message, slot_awaited=awaits)
+    if shortage.message:
+        return Arm(Reason.RESERVATION_NOT_OPEN, f"{shortage.message}.", slot_awaited=replace(awaits, shortage=shortage))
     message = messages.awaiting_turn(case.record, shortage, case.now)
     return Arm(Reason.AWAITING_TURN, message, slot_awaited=replace(awaits, shortage=shortage))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from tpu_slices.domain.capacity import reservations
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.observations import Busy, Observed, OperationSeen, Running
 from tpu_slices.domain.model.reasons import Reason
@@ -99,7 +100,8 @@ def admit(
     Deletions come before creations. Creations go round the namespaces: that one comes first whose namespace holds the
     fewest slots, then who waits longest; where capacity ran out for so many hosts, of one namespace who needs the
     fewest. A capacity pool with a recent stockout gets one probe at a time, a reservation none before it is due, and
-    all such pools together at most half of the slots. Who needs fewer hosts than were refused probes nothing.
+    all such pools together at most half of the slots. Who needs fewer hosts than were refused probes nothing. A
+    reservation gets no more creations than it is known to have hosts for.
     """
     left = sorted(waiting, key=lambda candidate: (candidate.since, candidate.slice_id))
     slots = list(running)
@@ -180,6 +182,26 @@ def fewest_held(
     limits: Limits,
 ) -> int | None:
     """Return the fewest hosts for which no creation in a capacity pool may start now; None: any may."""
+    slots = [*running]
+    reserved = reservations.fewest_held(capacity_pool, slots, limiter.reservations.get(capacity_pool), now)
+    short = _fewest_short(capacity_pool, slots, limiter, now, limits)
+    return min((each for each in (reserved, short) if each is not None), default=None)
+
+
+def held(
+    running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
+) -> dict[CapacityPool, int]:
+    """Return by capacity pool the fewest hosts for which nothing may start; left out: anything may."""
+    found = {
+        pool: fewest_held(pool, running, limiter, now, limits) for pool in {**limiter.shortages, **limiter.reservations}
+    }
+    return {pool: fewest for pool, fewest in found.items() if fewest is not None}
+
+
+def _fewest_short(
+    capacity_pool: CapacityPool, running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime, limits: Limits
+) -> int | None:
+    """Return the fewest hosts for which nobody may try a capacity pool that ran out; None: one may."""
     shortage = shortage_of(capacity_pool, limiter, now)
     if shortage is None:
         return None
@@ -194,6 +216,17 @@ def may_try(spec: SliceSpec, held: Mapping[CapacityPool, int], limiter: Concurre
     pool = capacity_pool_of(spec)
     avoids = bool(spec.ladder) and is_avoided(pool, spec.hosts, limiter, now)
     return not avoids and (pool not in held or spec.hosts < held[pool])
+
+
+def awaited_of(
+    candidate: Candidate, running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime
+) -> Shortage | None:
+    """Return why a creation waits beside the limit: by what is known of its reservation, or as capacity ran out."""
+    pool = candidate.capacity_pool
+    if pool is None:
+        return None
+    known = reservations.lack(pool, candidate.hosts, running, limiter.reservations.get(pool), now)
+    return known or (shortage_of(pool, limiter, now) if is_short(candidate, limiter, now) else None)
 
 
 def is_short(operation: Candidate | Slot, limiter: ConcurrencyLimiter, now: datetime) -> bool:
@@ -264,11 +297,12 @@ def forgetting(limiter: ConcurrencyLimiter, now: datetime) -> ConcurrencyLimiter
     return limiter if len(kept) == len(limiter.shortages) else replace(limiter, shortages=kept)
 
 
-def differ(before: ConcurrencyLimiter, after: ConcurrencyLimiter) -> set[CapacityPool]:
-    """Return the capacity pools that are short now or no longer, or for fewer hosts."""
+def differ(before: ConcurrencyLimiter, after: ConcurrencyLimiter, now: datetime) -> set[CapacityPool]:
+    """Return the capacity pools that are short now or no longer, or for fewer hosts, or are known otherwise."""
     pools = before.shortages.keys() | after.shortages.keys()
     held = [{pool: each.hosts for pool, each in limiter.shortages.items()} for limiter in (before, after)]
-    return {pool for pool in pools if held[0].get(pool) != held[1].get(pool)}
+    otherwise = reservations.told_otherwise(before.reservations, after.reservations, now)
+    return {pool for pool in pools if held[0].get(pool) != held[1].get(pool)} | otherwise
 
 
 def runs_out(before: SliceRecord, after: SliceRecord) -> bool:
@@ -299,10 +333,15 @@ def learned(
     if _frees_quota(before, after) and _is_of_quota(limiter.shortages.get(capacity_pool)):
         return replace(limiter, shortages={pool: it for pool, it in limiter.shortages.items() if pool != capacity_pool})
     freed = before.current.slot is not None and after.current.slot is None
-    if freed and not before.goes and isinstance(seen.pool, Running | Busy) and capacity_pool in limiter.shortages:
-        left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}
-        return replace(limiter, shortages=left)
-    return limiter
+    if not (freed and not before.goes and isinstance(seen.pool, Running | Busy)):
+        return limiter
+    if (known := limiter.reservations.get(capacity_pool)) is not None:
+        now_used = reservations.used(known, after.spec.hosts, before.current.create_requested_at)
+        limiter = replace(limiter, reservations={**limiter.reservations, capacity_pool: now_used})
+    if capacity_pool not in limiter.shortages:
+        return limiter
+    left = {pool: each for pool, each in limiter.shortages.items() if pool != capacity_pool}
+    return replace(limiter, shortages=left)
 
 
 def _frees_quota(before: SliceRecord, after: SliceRecord) -> bool:

@@ -32,6 +32,8 @@ class Shortage:
     """How often in succession."""
     until: datetime | None = None
     """Before this nobody asks here who has a ladder of places; None: as `at`."""
+    message: str = ""
+    """What a look at its reservation found, for which nobody may try; empty: it was tried, and is one slice's turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

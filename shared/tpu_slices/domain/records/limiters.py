@@ -10,6 +10,7 @@ from typing import NewType, Self
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid, slice_id
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 from tpu_slices.domain.records.gangs import GangKey, InLine
+from tpu_slices.domain.records.reservations import Reservation
 
 CapacityPool = NewType("CapacityPool", str)  # where capacity comes from: zone, accelerator, capacity
 
@@ -77,7 +78,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyLimiter:
-    """The document `limiters/{cluster}`: the current limit, and the capacity pools with recent stockouts."""
+    """The document `limiters/{cluster}`: the current limit, and which capacity pools have room, as far as is known."""
 
     cluster: ClusterId
     limit: int
@@ -89,6 +90,8 @@ class ConcurrencyLimiter:
     """When GKE last rejected an operation because of too many (429)."""
     on_ladders: Mapping[WorkloadUid, datetime] = field(default_factory=dict, hash=False)
     """The workloads that wait on ladders, and when each is decided on next if nothing happens before."""
+    reservations: Mapping[CapacityPool, Reservation] = field(default_factory=dict, hash=False)
+    """What is known of those that slices of the cluster wait for, or have hosts of."""
 
     @classmethod
     def of(cls, cluster: ClusterId, now: datetime, limit: int = 1) -> Self:

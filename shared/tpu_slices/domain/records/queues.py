@@ -44,6 +44,17 @@ def slot_pool(record: SliceRecord) -> CapacityPool | None:
     return capacity_pool_of(record.spec) if record.spec else None
 
 
+def reserved_pool(record: SliceRecord) -> CapacityPool | None:
+    """Return the capacity pool of a slice that has hosts of a reservation, or is to have some; None: it has none."""
+    made = record.made_as
+    return capacity_pool_of(made) if made and made.capacity.reservation and record.chips_bought else None
+
+
+def hosts_reserved(record: SliceRecord) -> int:
+    """Return how many hosts of its reservation a slice has, or is to have."""
+    return record.made_as.hosts if record.made_as and reserved_pool(record) else 0
+
+
 def due_queue(record: SliceRecord) -> str | None:
     """Return the queue in which a slice waits to be looked at: its namespace; None: it is settled."""
     return record.owner.namespace if record.next_reconcile_at is not None else None

@@ -22,6 +22,7 @@ _REASONS: Mapping[Reason, str] = MappingProxyType(
                 Reason.REQUESTED,
                 Reason.OPERATION_LIMIT,
                 Reason.AWAITING_TURN,
+                Reason.RESERVATION_NOT_OPEN,
                 Reason.DEMAND_STALE,
                 Reason.CREATION_STARTED,
                 Reason.CREATING,

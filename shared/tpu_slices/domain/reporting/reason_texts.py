@@ -45,6 +45,11 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.REQUESTED: ReasonText("not reconciled yet", _NO_ACTION),
         Reason.OPERATION_LIMIT: ReasonText("queued, because {vendor.limit}", _NO_ACTION),
         Reason.AWAITING_TURN: ReasonText("{shortage}", "No action needed: one slice at a time tries. {sooner}"),
+        Reason.RESERVATION_NOT_OPEN: ReasonText(
+            "{detail}",
+            "No action needed if the reservation is meant: it is asked for once it has room. Other capacity may be "
+            "there sooner; `gcloud compute reservations list` has the reservations.",
+        ),
         Reason.DEMAND_STALE: ReasonText(
             "the relay did not confirm lately that a leader pod needs it",
             "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
@@ -197,6 +202,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.RELEASED: ReasonText("released", "It is created again if a leader pod waits for it."),
         Reason.NEVER_CREATED: ReasonText("never created", "It is created once a leader pod waits for it."),
         Reason.POOL_UNREADABLE: ReasonText("{detail}", f"{_RETRIED} If that lasts: {_OPERATOR}"),
+        Reason.RESERVATION_ENDS: ReasonText(
+            "{detail}", "Write a checkpoint before; ask for other capacity if the run is to go on."
+        ),
         Reason.LATER_RELEASE: ReasonText("a later release of the provisioner decided last", _NO_ACTION),
         Reason.RECORD_UNREADABLE: ReasonText(
             "its record cannot be read, so nothing is created or deleted for it",

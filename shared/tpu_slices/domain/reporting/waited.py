@@ -25,6 +25,7 @@ _FOR: Mapping[Reason, str] = MappingProxyType(
         Reason.REQUESTED: "its first look",
         Reason.OPERATION_LIMIT: "a slot",
         Reason.AWAITING_TURN: "its turn to try {what} in {zone}",
+        Reason.RESERVATION_NOT_OPEN: "its reservation to have room",
         Reason.DEMAND_STALE: "word that it is needed",
         Reason.CREATION_STARTED: "its creation",
         Reason.CREATING: "its creation",

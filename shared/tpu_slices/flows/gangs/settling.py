@@ -88,7 +88,9 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
     slices = deps.store.having(cluster, stored.value.demand)
     if slices.unreadable:
         return ()
-    settled = _settled(stored.value, [each.value for each in slices.values()], before, read, deps)
+    reserves = any(each.value.spec is not None and each.value.spec.capacity.reservation for each in slices.values())
+    known = replace(read, limiter=deps.store.limiter(cluster) if reserves else None)
+    settled = _settled(stored.value, [each.value for each in slices.values()], before, known, deps)
     _save(cluster, stored, budget, settled, deps)
     for short in settled.short:
         if ended := make_room(read.settings, short, deps):
@@ -130,6 +132,7 @@ def _settled(
             policy=settings.policy,
             held=held.plus(beside) if held is not None else None,
             silent=relay.silent(now) or settings.paused is not None,
+            reservations=read.limiter.value.reservations if read.limiter is not None else {},
         )
         gangs[name] = decided(case)
         own.pop(case.key, None)

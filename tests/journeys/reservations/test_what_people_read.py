@@ -1,0 +1,54 @@
+"""What `slices explain`, `slices list` and `slices doctor` say of reservations."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import NOW
+from tests.cli.stage import Stage
+from tests.journeys.reservations.waiting import HALL, HOUR, a_world, appear, of_everyone
+from tests.world import World
+from tpu_slices_simulator.fakes.reservations import FakeReservation
+
+
+def test_explain_says_what_is_known_and_when_it_is_looked_at_next() -> None:
+    world = a_world(FakeReservation(name=HALL, hosts=16, others=16))
+    appear(world, 1)
+    world.settle(minutes=3)
+    text = Stage(world).output_of("explain", "research/job-0-slice-0")
+    assert (
+        "Reservation hall-7: READY, 16 of 16 hosts used, 0 of them by slices of this cluster; seen at 12:03 UTC, "
+        "it is looked at again at 12:04 UTC"
+    ) in text
+    assert "Decision    QUEUED, ReservationNotOpen: The reservation hall-7 has no free hosts" in text
+
+
+def test_explain_says_in_how_long_a_booking_begins() -> None:
+    world = a_world(FakeReservation(name=HALL, hosts=16, starts_at=NOW + 13 * HOUR, ends_at=NOW + 40 * HOUR))
+    appear(world, 1)
+    world.settle(minutes=3)
+    text = Stage(world).output_of("explain", "research/job-0-slice-0")
+    assert "PENDING, begins at 01:00 UTC on 2 March (in 13 h), ends at 04:00 UTC on 3 March" in text
+
+
+def test_the_list_and_the_report_have_the_reason() -> None:
+    world = a_world(FakeReservation(name=HALL, hosts=16, others=16))
+    appear(world, 1)
+    world.settle(minutes=3)
+    stage = Stage(world)
+    assert "ReservationNotOpen" in stage.output_of("list")
+    assert "The reservation hall-7 has no free hosts: 16 of 16 used" in stage.output_of("explain", "research/job-0")
+
+
+def test_doctor_says_which_reservation_cannot_be_read_and_that_nothing_fails_for_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(of_cluster=of_everyone())
+    appear(world, 1)
+    world.settle(minutes=5)
+    monkeypatch.setattr("tpu_slices_cli.doctor.sleep", lambda _: world.settle(minutes=1))
+    text = Stage(world).output_of("doctor")
+    assert (
+        "ok      The reservation hall-7 of project demo-project cannot be read: needs compute.reservations.get. "
+        "Creations in it are tried without knowing its room."
+    ) in text
