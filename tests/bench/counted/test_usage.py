@@ -92,7 +92,7 @@ def test_a_pod_that_cannot_be_scheduled_waits_for_six_calls_of_firestore_and_a_m
     assert reconciled.split() == ["together", "offered", "commit"]
 
 
-def test_from_a_creations_end_to_the_next_one_are_fourteen_calls_of_firestore_and_no_message_to_wait_for() -> None:
+def test_from_a_creations_end_to_the_next_one_are_fifteen_calls_of_firestore_and_no_message_to_wait_for() -> None:
     world = MeteredWorld(settings(limits=Limits(operations=1)))
     world.minutes(2)
     for name in ("llama", "gemma"):
@@ -105,7 +105,7 @@ def test_from_a_creations_end_to_the_next_one_are_fourteen_calls_of_firestore_an
     assert created_next
     assert before.removeprefix(counters.RECONCILE).split() == [
         *("settings_at", "together", "together", "commit", "limiter"),
-        *("awaits_slot", "deletions_awaiting_slot", *["creations_awaiting_slot"] * 3, "commit"),
+        *("awaits_slot", "deletions_awaiting_slot", "budget", *["creations_awaiting_slot"] * 3, "commit"),
         *("announce", "together", "offered", "announce", "commit"),
     ]
 
