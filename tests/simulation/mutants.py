@@ -119,7 +119,7 @@ def _deletes_nothing(pool: Attempt, evidence: Evidence, now: datetime, limits: L
     return Assessment(Step.WAIT, Reason.CLOSING_HOSTS, "rests") if told.step is Step.DELETE else told
 
 
-def _looks_each_minute(_: object, __: object, now: datetime, ___: object) -> datetime:
+def _looks_each_minute(_: object, __: object, now: datetime, *___: object) -> datetime:
     return now + timedelta(minutes=1)
 
 
