@@ -25,7 +25,7 @@ TOLD = frozenset({Reason.INVALID_CONFIGURATION, Reason.IMPOSSIBLE_SHAPE})
 """The vendor does not take what is requested there: a rung is passed over until somebody may have mended it."""
 _EMPTY = frozenset({Reason.AWAITING_FLEX_START, Reason.AWAITING_CAPACITY})
 _FAILED = frozenset({Reason.CREATION_FAILED, Reason.HOSTS_NOT_USABLE, Reason.IP_SPACE_EXHAUSTED})
-_GANGS = frozenset({Reason.AWAITING_GANG, Reason.LET_GO_WITH_GANG})
+_GANGS = frozenset({Reason.AWAITING_GANG, Reason.LET_GO_WITH_GANG, Reason.GANG_TOO_LARGE})
 _WAITS = frozenset({*RAN_OUT, *TOLD, *_FAILED, *_GANGS, *IN_LINE, Reason.REQUESTED, Reason.UNOWNED_POOL})
 """The reasons of claims that ask for a slice, and have none on its way."""
 PASSED_FOR = timedelta(minutes=30)
@@ -90,8 +90,8 @@ def stepped(case: Case) -> OnLadder:
     | of the same kind is open there                                  |                                            |
     | may ask at a better rung, which is not known to be short        | there                                      |
     | its rung is open, and is not known to be short                  | where it did                               |
-    | its rung is short, it has asked there, and the rung's time is   | where it did                               |
-    | not over                                                        |                                            |
+    | its rung is short, it has asked there, or waits for its         | where it did                               |
+    | reservation, and the rung's time is not over                    |                                            |
     | a later rung is not known to be short                           | there                                      |
     | all rungs are short                                             | where the shortage is forgotten first      |
 
@@ -208,7 +208,9 @@ def _judged(case: Case) -> OnLadder:
     """Return where it is, with what is known by now: whether it asked there, and what it passes over."""
     at, here = case.at, case.here(case.at)
     under_way = any(each.made_as and is_there(each.made_as, at) and _is_made(each) for each in case.claims)
-    tried = at.tried or under_way or any(each.phase is Phase.WAITING and each.reason in RAN_OUT for each in here)
+    in_line = any(each.reason is Reason.RESERVATION_NOT_OPEN for each in here)
+    refused = any(each.phase is Phase.WAITING and each.reason in RAN_OUT for each in here)
+    tried = at.tried or under_way or refused or in_line
     passed = {each.rung: each for each in (*at.passed, *_passed(case)) if case.now < each.until}
     return replace(at, tried=tried, passed=tuple(passed[number] for number in sorted(passed)))
 
@@ -251,11 +253,12 @@ def _said(number: int, case: Case, at: OnLadder) -> str:
     if number < at.rung and number not in case.avoided:
         return f"{case.rungs[number].how} may have {case.what} again"
     how = case.rungs[at.rung].how if at.rung < len(case.rungs) else ""
+    if known := _known_of_reservation(case, at):
+        return known
     passed = next((each.message for each in at.passed if each.rung == at.rung), None)
     if passed is not None:
         return f"{how} is passed over ({passed})"
-    here = [each for each in case.here(at) if each.reason in RAN_OUT]
-    short = case.shortages.get(at.rung)
+    here, short = [each for each in case.here(at) if each.reason in RAN_OUT], case.shortages.get(at.rung)
     reason = here[0].reason if here else short.reason if short is not None else Reason.STOCKOUT
     said = RAN_OUT.get(reason, RAN_OUT[Reason.STOCKOUT]).format(what=case.what, how=how)
     tries = sum(sum(each.claim.setbacks.values()) for each in case.waiting) if at.tried else 0
@@ -263,3 +266,10 @@ def _said(number: int, case: Case, at: OnLadder) -> str:
         since = clock(min(began(each) for each in case.waiting), case.now)
         return f"{said} ({tries} attempt{'' if tries == 1 else 's'} since {since})"
     return f"{said} (as of {clock(short.at, case.now)})" if short is not None else said
+
+
+def _known_of_reservation(case: Case, at: OnLadder) -> str:
+    """Return what is known of the reservation of its rung that keeps it from serving; empty: nothing is."""
+    against = case.rungs[at.rung].against if at.rung < len(case.rungs) else ""
+    short = case.shortages.get(at.rung)
+    return against or (short.message if short is not None else "")

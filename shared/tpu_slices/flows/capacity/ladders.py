@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from tpu_slices.domain.capacity.reservations import PATIENT, beyond_reservation, lack, state_at, told
 from tpu_slices.domain.capacity.stepping import Case, began, is_empty, is_there, may_step, next_look, stepped, waits
 from tpu_slices.domain.model.capacity import ZonesOf
 from tpu_slices.domain.model.clusters import ClusterSettings
@@ -15,8 +16,9 @@ from tpu_slices.domain.model.slices import ClaimId, ClusterId, RungSpec, SliceSp
 from tpu_slices.domain.reconciling.limiter import shortage_of
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.ladders import OnLadder
-from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter
+from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.queues import capacity_pool_of
+from tpu_slices.domain.records.reservations import ReservationState
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.failures import Failures
@@ -70,21 +72,41 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
     if settings is None or settings.paused is not None or uid in read.workloads.unreadable:
         return ()
     if stored is None or stored.value.state is not WorkloadState.ACTIVE:
-        _save(read, uid, None, None, deps)
+        _save(read, uid, None, Next(), deps)
         return ()
     slices = deps.store.having(cluster, stored.value.demand)
     if slices.unreadable:
         return ()
-    ladders, told, looks = dict[str, OnLadder](), list[ClaimId](), list[datetime]()
+    ladders, asked, looks, better = dict[str, OnLadder](), list[ClaimId](), list[datetime](), set[CapacityPool]()
     for name, case in _cases(stored.value, [each.value for each in slices.values()], read, deps.clock.now()):
         before, after = stored.value.ladders.get(name), stepped(case)
         if after != case.at or before is not None:
             ladders[name] = after
         if after.rung != case.at.rung or after.passed != case.at.passed:
-            told += [each.last_claim for each in case.claims if waits(each) or is_empty(each) or after.whole]
+            asked += [each.last_claim for each in case.claims if waits(each) or is_empty(each) or after.whole]
         looks += [] if (at := next_look(case, after)) is None else [at]
-    _save(read, uid, ladders, min(looks, default=None), deps)
-    return told
+        better |= {*_left(case, after)}
+    _save(read, uid, ladders, Next(min(looks, default=None), better), deps)
+    return asked
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What follows from where a workload asks."""
+
+    at: datetime | None = None
+    """When it is decided on again; None: not by itself."""
+    better: Collection[CapacityPool] = ()
+    """The reservations before its rung that have no room now."""
+
+
+def _left(case: Case, at: OnLadder) -> Iterator[CapacityPool]:
+    """Yield the reservations before the rung of a workload that waits, if they have no room now."""
+    spec = next((each.spec for each in case.waiting if each.spec is not None), None)
+    for number in range(at.rung if spec is not None else 0):
+        rung = case.rungs[number]
+        if spec is not None and rung.capacity.reservation and not rung.against and number in case.avoided:
+            yield _pool(spec, number)
 
 
 def _cases(
@@ -98,7 +120,9 @@ def _cases(
         claims = [each for each in needed if each.spec and each.spec.ladder == name]
         specs = [each.spec for each in [each for each in claims if waits(each)] or claims if each.spec is not None]
         limiter = limiter_of(read.limiter, settings, now)
-        known = dict(_shortages(specs, limiter, now))
+        running, whole = [slot.value for slot in read.slots or ()], _moves_whole(workload, claims)
+        reserved = dict(_reserved(specs, running, limiter, now))
+        known = {**dict(_shortages(specs, limiter, now)), **reserved}
         since = min((began(each) for each in claims if waits(each)), default=workload.state_since)
         at = workload.ladders.get(name) or OnLadder(since=since)
         ladder = settings.ladders.get(name.partition("@")[0])
@@ -106,13 +130,14 @@ def _cases(
             name,
             Case(
                 at=at if at.rung < len(specs[0].rungs) else OnLadder(since=now),
-                rungs=_merged(specs),
+                rungs=_possible(_merged(specs), specs, _hosts(claims) if whole else 0, limiter, now),
                 claims=claims,
                 what=_what(specs[0], settings),
-                avoided=dict(_avoided(known, specs, {each.maker for each in claims}, read, now)),
+                avoided=dict(_avoided(known, specs, {each.maker for each in claims}, read, now))
+                | {number: _has_room_at(specs[0], number, limiter, now) for number in reserved},
                 shortages=known,
                 anywhere=ladder is not None and ladder.zones is ZonesOf.ANY,
-                whole=_moves_whole(workload, claims),
+                whole=whole,
                 now=now,
                 mended_after=settings.limits.blocked_retry_after,
             ),
@@ -137,6 +162,48 @@ def _shortages(
             short = shortage_of(_pool(spec, number), limiter, now)
             if short is not None and spec.hosts >= short.hosts:
                 yield number, short
+
+
+def _reserved(
+    specs: Iterable[SliceSpec], running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime
+) -> Iterator[tuple[int, Shortage]]:
+    """Yield the rungs whose reservations are known to have no hosts for some of the claims now."""
+    for spec in {(each.accelerator, each.hosts): each for each in specs}.values():
+        for number in range(len(spec.rungs)):
+            pool = _pool(spec, number)
+            short = lack(pool, spec.hosts, running, limiter.reservations.get(pool), now)
+            if short is not None:
+                yield number, short
+
+
+def _has_room_at(spec: SliceSpec, number: int, limiter: ConcurrencyLimiter, now: datetime) -> datetime:
+    """Return when the reservation of a rung may have room: when it begins, or after some looks at it."""
+    known = limiter.reservations.get(_pool(spec, number))
+    starts_at = known.seen.starts_at if known is not None else None
+    return starts_at if starts_at is not None and now < starts_at else now + TRIED_WITHIN
+
+
+def _possible(
+    rungs: Sequence[RungSpec], specs: Sequence[SliceSpec], together: int, limiter: ConcurrencyLimiter, now: datetime
+) -> tuple[RungSpec, ...]:
+    """Return the rungs with what is against those whose reservation ended, or never has the hosts of a gang.
+
+    `together`: the hosts that its slices need at once; 0: they come one by one.
+    """
+
+    def against(number: int) -> str:
+        known = limiter.reservations.get(_pool(specs[0], number))
+        if known is None:
+            return ""
+        if state_at(known, now) is ReservationState.ENDED:
+            return told(known, together, now)
+        return (beyond_reservation(known, together, now) or "") if together else ""
+
+    return tuple(replace(each, against=each.against or against(number)) for number, each in enumerate(rungs))
+
+
+def _hosts(claims: Iterable[SliceRecord]) -> int:
+    return sum(each.spec.hosts for each in claims if each.spec is not None)
 
 
 def _avoided(
@@ -171,10 +238,10 @@ def _save(
     read: Together,
     uid: WorkloadUid,
     ladders: Mapping[str, OnLadder] | None,
-    next_at: datetime | None,
+    follows: Next,
     deps: IntakeDeps,
 ) -> None:
-    """Save where a workload is on its ladders, and when it is decided on next; a report is due of a step."""
+    """Save where a workload is on its ladders, and what follows; a report is due of a step."""
     assert read.settings is not None
     now, stored, changes = deps.clock.now(), read.workloads.get(uid), list[Change]()
     if stored is not None and ladders is not None and ladders != stored.value.ladders:
@@ -182,7 +249,7 @@ def _save(
         due = now if whys[0] != whys[1] else stored.value.next_report_at
         changes.append(Change(stored, replace(stored.value, ladders=ladders, next_report_at=due)))
     limiter = limiter_of(read.limiter, read.settings, now)
-    if (noted := _noted(limiter, uid, next_at, now)) is not limiter:
+    if (noted := _looking(_noted(limiter, uid, follows.at, now), follows.better, now)) is not limiter:
         changes.append(Change(read.limiter, noted))
     if changes:
         deps.store.commit(*changes)
@@ -196,3 +263,13 @@ def _noted(limiter: ConcurrencyLimiter, uid: WorkloadUid, at: datetime | None, n
     if before is not None and before > now and abs(before - at) < _SOON:
         return limiter
     return replace(limiter, on_ladders={**others, uid: at})
+
+
+def _looking(limiter: ConcurrencyLimiter, better: Collection[CapacityPool], now: datetime) -> ConcurrencyLimiter:
+    """Return the limiter with reservations to be looked at soon for those who ask further down: itself, if all are."""
+    soon = {
+        pool: replace(known, needed_at=now, next_look_at=now + PATIENT)
+        for pool in better
+        if (known := limiter.reservations.get(pool)) is not None and known.next_look_at > now + PATIENT
+    }
+    return replace(limiter, reservations={**limiter.reservations, **soon}) if soon else limiter
