@@ -204,6 +204,9 @@ def _decided(looked: Looked, deps: ReconcileDeps) -> _Decided:
         looked, decision = limit, _decide(limit, taking)
     if (limit := warm.with_limit(looked, decision, deps)) is not None:
         looked, decision = limit, _decide(limit, taking)
+        if decision.changes_pools and looked.seen.by is not Witness.LOOK:
+            looked = with_pools(looked, deps)
+            decision = _decide(looked, taking)
     return _Decided(looked, decision, taking.used_by(decision.record))
 
 

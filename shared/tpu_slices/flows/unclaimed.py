@@ -19,7 +19,7 @@ from tpu_slices.domain.reconciling.taking import (
     may_be_regained,
     regained,
 )
-from tpu_slices.domain.records.matching import offers, users_of, wants
+from tpu_slices.domain.records.matching import needs, offers, users_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.usage import with_those_of
 from tpu_slices.flows import slots
@@ -89,7 +89,7 @@ def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
 
     Where slices are kept warm, for any that waits for one.
     """
-    request, (warm, _) = wants(looked.record), looked.settings.warm_in(looked.record.owner.namespace)
+    request, (warm, _) = needs(looked.record), looked.settings.warm_in(looked.record.owner.namespace)
     looks = decision.creates or (warm is not None and decision.record.wanted and looked.settings.paused is None)
     if request is None or not looks:
         return []

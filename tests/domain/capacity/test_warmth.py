@@ -152,10 +152,16 @@ def test_as_many_go_as_chips_are_needed_the_longest_warm_first() -> None:
 
 
 def test_chips_of_slices_that_are_being_deleted_will_be_free_without_that() -> None:
-    every = [*warm_slices(1, 9), let_go(job=a_job(job_index=7), reason=Reason.DELETION_STARTED)]
+    closing = let_go(job=a_job(job_index=7), reason=Reason.CLOSING_HOSTS)
+    every = [*warm_slices(1, 9), closing.with_current(delete_requested_at=NOW)]
     assert in_the_way(Short(in_namespaces={"research": 16}), every) == ()
     ended = let_go(job=a_job(job_index=8), reason=Reason.WARM, warm=since(2, ended="its chips are needed"))
     assert in_the_way(Short(in_namespaces={"research": 33}), [*every, ended]) == (every[1],)
+
+
+def test_chips_of_a_slice_whose_hosts_cannot_be_closed_will_not() -> None:
+    every = [*warm_slices(1), let_go(job=a_job(job_index=7), reason=Reason.CLOSING_HOSTS)]
+    assert in_the_way(Short(in_namespaces={"research": 16}), every) == (every[0],)
 
 
 def test_what_lacks_is_what_lies_beyond_the_limits() -> None:

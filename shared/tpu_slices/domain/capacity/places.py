@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import SliceSpec, at_rung
 from tpu_slices.domain.planning.specs import SliceRequest, earlier_shape, scatters, spec_for
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
+
+OF_A_PLACE = frozenset({Reason.IMPOSSIBLE_SHAPE})
+"""The reasons of refusals that say nothing of another place."""
 
 
 def planned(
@@ -56,5 +60,6 @@ def with_place(record: SliceRecord, own: WorkloadRecord) -> SliceRecord:
     there = at_rung(spec, rung_of(spec, own))
     if there == spec:
         return record
-    moved = replace(record, spec=there, slot_awaited=None)
-    return moved.with_claim(retry_at=None, blocked_settings_version=None, rejection=None, failures=0, stocked=())
+    moved, rejection = replace(record, spec=there, slot_awaited=None), record.claim.rejection
+    kept = None if rejection is not None and rejection.reason in OF_A_PLACE else rejection
+    return moved.with_claim(retry_at=None, blocked_settings_version=None, rejection=kept, failures=0, stocked=())

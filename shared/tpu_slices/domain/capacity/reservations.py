@@ -159,9 +159,9 @@ def fewest_held(pool: CapacityPool, running: Sequence[Slot], known: Reservation 
     | is not known, cannot be read, or has hosts that are not counted  | may start                                    |
     | begins later, is missing, has ended                              | may not                                      |
     | is READY                                                         | may if its hosts and those of creations that |
-    |                                                                  | run fit into its free hosts. One more may    |
-    |                                                                  | while creations run that began before it was |
-    |                                                                  | seen: they may be counted twice              |
+    |                                                                  | run fit into its free hosts. One more may if |
+    |                                                                  | its hosts do, while creations run that began |
+    |                                                                  | before it was seen: they may count twice     |
     """
     if known is None:
         return None
@@ -173,7 +173,7 @@ def fewest_held(pool: CapacityPool, running: Sequence[Slot], known: Reservation 
     under_way = [slot for slot in running if slot.capacity_pool == pool and slot.operation is PoolOperation.CREATE]
     left = free - sum(slot.hosts for slot in under_way)
     in_doubt = any(slot.taken_at < known.seen_at for slot in under_way)
-    return None if in_doubt and left >= 0 else max(left, 0) + 1
+    return 1 + (free if in_doubt and left >= 0 else max(left, 0))
 
 
 def lack(

@@ -65,6 +65,10 @@ class Case:
         """Return the claims that wait where the workload is."""
         return [each for each in self.waiting if each.spec and is_there(each.spec, at)]
 
+    def has_some(self, at: OnLadder) -> bool:
+        """Return whether slices stand or are made where the workload is."""
+        return any(each.made_as and is_there(each.made_as, at) and _is_made(each) for each in self.claims)
+
     def empty(self, at: OnLadder) -> Sequence[SliceRecord]:
         """Return the claims to whose slices no hosts came within the time of their rung, which asks for them on."""
         return [each for each in self.claims if is_empty(each) and is_over(each, at, self.now)]
@@ -88,7 +92,8 @@ def stepped(case: Case) -> OnLadder:
     | waits for nothing, or no rung is open to it                     | where it did                               |
     | was refused, and the vendor names a zone that has stock: a rung | there, before any other                    |
     | of the same kind is open there                                  |                                            |
-    | may ask at a better rung, which is not known to be short        | there                                      |
+    | may ask at a better rung, which is not known to be short; not a | there                                      |
+    | gang that has some of its slices, or will, where it asks        |                                            |
     | its rung is open, and is not known to be short                  | where it did                               |
     | its rung is short, it has asked there, or waits for its         | where it did                               |
     | reservation, and the rung's time is not over                    |                                            |
@@ -108,7 +113,8 @@ def stepped(case: Case) -> OnLadder:
     named = next(_named(case, at, free), None)
     if named is not None:
         return _to(named, case, at, sent=True)
-    better = [] if at.sent and not at.tried else [number for number in free if number < at.rung]
+    stays = (at.sent and not at.tried) or (case.whole and case.has_some(at))
+    better = [] if stays else [number for number in free if number < at.rung]
     if better:
         return _to(better[0], case, at)
     if at.rung in open_ and (at.rung in free or (at.tried and not _over(case, at))):
@@ -126,8 +132,10 @@ def next_look(case: Case, at: OnLadder) -> datetime | None:
     It waits for nothing, or asks where nothing was refused yet: what is refused first is told by the claim that is.
     """
     times = [*case.avoided.values(), *(each.until for each in at.passed)]
-    if not case.waiting or not (times or at.tried):
+    in_line = any(each.reason is Reason.AWAITING_TURN for each in case.here(at))
+    if not case.waiting or not (times or at.tried or in_line):
         return None
+    times += [case.now + DECIDED_WITHIN] if in_line else []
     times += [ends for each in case.waiting if (ends := _ends(each, at)) is not None]
     return min((each for each in times if each > case.now), default=case.now + PASSED_FOR)
 
@@ -207,16 +215,20 @@ def _stands(record: SliceRecord, at: OnLadder, now: datetime) -> bool:
 def _judged(case: Case) -> OnLadder:
     """Return where it is, with what is known by now: whether it asked there, and what it passes over."""
     at, here = case.at, case.here(case.at)
-    under_way = any(each.made_as and is_there(each.made_as, at) and _is_made(each) for each in case.claims)
     in_line = any(each.reason is Reason.RESERVATION_NOT_OPEN for each in here)
     refused = any(each.phase is Phase.WAITING and each.reason in RAN_OUT for each in here)
-    tried = at.tried or under_way or refused or in_line
+    tried = at.tried or _under_way(case, at) or refused or in_line
     passed = {each.rung: each for each in (*at.passed, *_passed(case)) if case.now < each.until}
     return replace(at, tried=tried, passed=tuple(passed[number] for number in sorted(passed)))
 
 
 def _is_made(record: SliceRecord) -> bool:
-    return record.current.create_requested_at is not None and record.phase is Phase.PROVISIONING
+    return record.current.create_requested_at is not None and record.phase in {Phase.PROVISIONING, Phase.READY}
+
+
+def _under_way(case: Case, at: OnLadder) -> bool:
+    some = (each for each in case.claims if _is_made(each) and each.phase is Phase.PROVISIONING)
+    return any(each.made_as and is_there(each.made_as, at) for each in some)
 
 
 def _passed(case: Case) -> Iterator[PassedOver]:

@@ -58,6 +58,8 @@ def kept_warm(record: SliceRecord, seen: Observation, around: Around, now: datet
     | no setting keeps those of its namespace, or the cluster is retired         | no                           |
     | serves no other claim (`matching.offers`)                                  | no                           |
     | is of a workload that is not on record, or only missing                    | no                           |
+    | is of a gang that let its slices go: others wait for what it held, or it   | no                           |
+    | was held for too long                                                      |                              |
     | does not run, lacks labels or hosts, has one that does not work, or whose  | no                           |
     | machine is maintained; pods of its last Job did not run there              | no                           |
     | was not deleted although that was asked for                                | no                           |
@@ -73,6 +75,9 @@ def kept_warm(record: SliceRecord, seen: Observation, around: Around, now: datet
     if warm is None or spec is None or settings.retired is not None or offers(record) is None:
         return None
     if own is None or own.state is WorkloadState.MISSING or not _is_sound(record, seen, spec):
+        return None
+    gang = own.gang(record.replicated_job)
+    if gang is not None and gang.waits and gang.let_go:
         return None
     since = before.since if before is not None else now
     if now >= since + warm.lasts or (before is not None and before.ended):
@@ -193,7 +198,7 @@ def in_the_way(short: Short, releasing: Iterable[SliceRecord]) -> tuple[SliceRec
     lacks: Counter[str] = Counter(short.in_namespaces)
     in_cluster, ended = short.in_cluster, dict[SliceId, SliceRecord]()
     for each in every:
-        if each.reason in BEING_DELETED or (each.current.warm is not None and each.current.warm.ended):
+        if each.current.delete_requested_at is not None or (each.current.warm is not None and each.current.warm.ended):
             lacks[each.owner.namespace] -= each.chips_bought
             in_cluster -= each.chips_bought
     warm = sorted(filter(is_warm, every), key=_order)

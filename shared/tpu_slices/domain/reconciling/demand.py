@@ -279,17 +279,14 @@ def with_current_desire(
     awaited_since = (
         record.claim.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     )
-    return (
-        with_place(record, own)
-        .with_changes(
-            desire=Desire.PRESENT if active and has else Desire.ABSENT,
-            desire_message=message if has or not active else f"{message}, {elsewhere}",
-        )
-        .with_claim(
-            demand_confirmed_at=confirmed_at,
-            awaited_since=awaited_since if active and has else None,
-            rejection=record.claim.rejection_at(own.edition),
-        )
+    placed = with_place(record, own)
+    return placed.with_changes(
+        desire=Desire.PRESENT if active and has else Desire.ABSENT,
+        desire_message=message if has or not active else f"{message}, {elsewhere}",
+    ).with_claim(
+        demand_confirmed_at=confirmed_at,
+        awaited_since=awaited_since if active and has else None,
+        rejection=placed.claim.rejection_at(own.edition),
     )
 
 

@@ -29,7 +29,7 @@ from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, assess
 from tpu_slices.domain.reconciling.occupancy import NewCount, Workloads, may_use, with_hosts
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.records.hosts import job_of
-from tpu_slices.domain.records.matching import offers, wants
+from tpu_slices.domain.records.matching import needs, offers
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -260,7 +260,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     | else                                                                        | yes     |
     """
     spec, made_as = claim.record.spec, slice_.made_as
-    if spec is None or made_as is None or wants(claim.record) != offers(slice_):
+    if spec is None or made_as is None or needs(claim.record) != offers(slice_):
         return False
     if slice_.last_claim == claim.record.claimed_by or not may_get(claim.record, slice_, claim.settings):
         return False

@@ -13,20 +13,23 @@ from tpu_slices.domain.records.slices import SliceRecord
 
 
 def wants(record: SliceRecord) -> str | None:
-    """Return what a claim waits for; None: it has a slice, or one was requested for it, or it waits for none.
+    """Return what a claim waits for; None: for nothing, as it says that it is of a gang that waits, or needs none."""
+    return needs(record) if record.reason not in OF_WAITING_GANGS else None
 
-    | the claim                                                            | waits for            |
+
+def needs(record: SliceRecord) -> str | None:
+    """Return what a claim needs, whatever it says; None: it has a slice, or one was requested for it, or it needs none.
+
+    | the claim                                                            | needs                |
     |----------------------------------------------------------------------|----------------------|
     | is not needed, or not known to be possible; is held; is a node group | nothing              |
-    | has a slice, or one was requested for it; is of a gang that waits    | nothing              |
+    | has a slice, or one was requested for it                             | nothing              |
     | else                                                                 | one for its request  |
     """
     claim, spec = record.claim, record.spec
     if record.unclaimed or not record.wanted or record.hold or record.owner.kind.declares:
         return None
     if record.current.create_requested_at is not None or spec is None or claim.refusal is not None:
-        return None
-    if record.reason in OF_WAITING_GANGS:
         return None
     return _request(record.cluster, record.owner.namespace, spec)
 

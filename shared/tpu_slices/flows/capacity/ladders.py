@@ -121,7 +121,8 @@ def _cases(
         specs = [each.spec for each in [each for each in claims if waits(each)] or claims if each.spec is not None]
         limiter = limiter_of(read.limiter, settings, now)
         running, whole = [slot.value for slot in read.slots or ()], _moves_whole(workload, claims)
-        reserved = dict(_reserved(specs, running, limiter, now))
+        together = _hosts(claims) if whole else 0
+        reserved = dict(_reserved(specs, running, limiter, now, claims if whole else ()))
         known = {**dict(_shortages(specs, limiter, now)), **reserved}
         since = min((began(each) for each in claims if waits(each)), default=workload.state_since)
         at = workload.ladders.get(name) or OnLadder(since=since)
@@ -130,7 +131,7 @@ def _cases(
             name,
             Case(
                 at=at if at.rung < len(specs[0].rungs) else OnLadder(since=now),
-                rungs=_possible(_merged(specs), specs, _hosts(claims) if whole else 0, limiter, now),
+                rungs=_possible(_merged(specs), specs, together, limiter, now),
                 claims=claims,
                 what=_what(specs[0], settings),
                 avoided=dict(_avoided(known, specs, {each.maker for each in claims}, read, now))
@@ -165,13 +166,22 @@ def _shortages(
 
 
 def _reserved(
-    specs: Iterable[SliceSpec], running: Sequence[Slot], limiter: ConcurrencyLimiter, now: datetime
+    specs: Iterable[SliceSpec],
+    running: Sequence[Slot],
+    limiter: ConcurrencyLimiter,
+    now: datetime,
+    together: Sequence[SliceRecord],
 ) -> Iterator[tuple[int, Shortage]]:
-    """Yield the rungs whose reservations are known to have no hosts for some of the claims now."""
+    """Yield the rungs whose reservations are known to have no hosts for some of the claims now.
+
+    `together`: the claims of a gang that is there with all of its slices, or not at all.
+    """
     for spec in {(each.accelerator, each.hosts): each for each in specs}.values():
         for number in range(len(spec.rungs)):
-            pool = _pool(spec, number)
-            short = lack(pool, spec.hosts, running, limiter.reservations.get(pool), now)
+            pool, rung = _pool(spec, number), spec.rungs[number]
+            lacks = [each for each in together if not _has(each, rung)]
+            hosts = max(_hosts(lacks), spec.hosts)
+            short = lack(pool, hosts, running, limiter.reservations.get(pool), now)
             if short is not None:
                 yield number, short
 
@@ -200,6 +210,12 @@ def _possible(
         return (beyond_reservation(known, together, now) or "") if together else ""
 
     return tuple(replace(each, against=each.against or against(number)) for number, each in enumerate(rungs))
+
+
+def _has(record: SliceRecord, rung: RungSpec) -> bool:
+    """Return whether a claim has its slice, or will, at a rung."""
+    made_as = record.made_as if record.current.create_requested_at is not None else None
+    return made_as is not None and (made_as.zone, made_as.capacity) == (rung.zone, rung.capacity)
 
 
 def _hosts(claims: Iterable[SliceRecord]) -> int:

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from tpu_slices.domain.gangs.turns import Line
 from tpu_slices.domain.model.slices import SliceId
-from tpu_slices.domain.reconciling.limiter import may_try
+from tpu_slices.domain.reconciling.limiter import may_try, shortage_of
 from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter
 from tpu_slices.domain.records.queues import slot_pool, slot_queue
 from tpu_slices.domain.records.slices import SliceRecord
@@ -75,6 +75,12 @@ class Walk:
             behind = self.line.holds_back(each.value) is not None
             if not behind and (spec is None or may_try(spec, self.held, self.limiter, self.line.now)):
                 able.append(each)
-            elif awaited is not None and (awaited.shortage is None or (behind and not awaited.shortage.behind)):
+            elif awaited is not None and (awaited.shortage is None or (behind and self._may_say_so(each.value))):
                 self.unaware.append(each.value)
         return able
+
+    def _may_say_so(self, record: SliceRecord) -> bool:
+        """Return whether a creation that waits behind a gang does not say so, and would: its capacity ran out."""
+        pool, awaited = slot_pool(record), record.slot_awaited
+        says = awaited is not None and awaited.shortage is not None and awaited.shortage.behind
+        return not says and pool is not None and shortage_of(pool, self.limiter, self.line.now) is not None

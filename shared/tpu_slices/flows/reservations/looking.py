@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from tpu_slices.domain.capacity.reservations import (
-    EACH_MINUTE,
     KEPT_FOR,
     MOST_KNOWN,
     Demand,
@@ -15,6 +14,7 @@ from tpu_slices.domain.capacity.reservations import (
     ends_soon,
     is_to_be_looked_at,
     looked,
+    next_look,
     place_of,
     state_at,
     unseen,
@@ -86,14 +86,15 @@ def look_when_due(limiter: ConcurrencyLimiter, settings: ClusterSettings, deps: 
 def _demand(pool: CapacityPool, known: Reservation, cluster: ClusterId, deps: ReconcileDeps) -> Demand | None:
     """Return who needs a reservation that is due to be looked at; None: it is not.
 
-    One that has room, or had some when it was seen last, is due at once if somebody waits for it who did not then.
+    It is due sooner if somebody waits for it who did not when it was seen last.
     """
     now = deps.clock.now()
     due = known.next_look_at <= now
-    if not due and (known.seen.state is not ReservationState.READY or now - known.seen_at < EACH_MINUTE):
+    sooner = next_look(known, Demand(waits=True, ours=known.ours), known.seen_at) <= now
+    if not (due or sooner):
         return None
     waits = bool(deps.store.creations_in_pool(cluster, pool, 1))
-    if not due and not (waits and known.looks == 0):
+    if not due and not waits:
         return None
     return Demand(waits=waits, ours=deps.store.hosts_reserved(cluster, pool))
 
