@@ -144,6 +144,8 @@ def test_no_reservation_is_looked_at_more_than_once_a_minute_but_for_a_time_of_i
         (known(in_use=56), in_flight(2), 4, False),
         (known(in_use=56), in_flight(2, at=-MINUTE), 4, True),
         (known(in_use=56), in_flight(3, at=-MINUTE), 4, False),
+        (known(in_use=60), in_flight(1, at=-MINUTE), 4, True),
+        (known(in_use=60), in_flight(1, at=-MINUTE), 64, False),
         (known(STATES.PENDING, starts_at=NOW + HOUR), [], 4, False),
         (known(STATES.MISSING), [], 4, False),
         (known(STATES.ENDED), [], 4, False),

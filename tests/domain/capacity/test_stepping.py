@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_record, a_shortage, a_spec
+from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_shortage, a_spec
 from tpu_slices.domain.capacity.stepping import Case, may_step, next_look, stepped, waits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, RungSpec, at_rung
+from tpu_slices.domain.reconciling.demand import with_current_desire
+from tpu_slices.domain.records.claims import Rejection
 from tpu_slices.domain.records.ladders import OnLadder, PassedOver
 from tpu_slices.domain.records.slices import SliceRecord
 
@@ -200,6 +202,37 @@ def test_each_row_of_the_table(case: Case, rung: int) -> None:
     if case.claims and rung == 1 and case.at.since < NOW - 40 * MINUTE:
         case = replace(case, claims=[each.with_claim(waits_since=case.at.since) for each in case.claims])
     assert stepped(case).rung == rung
+
+
+MADE = a_claim(1, THREE, 2, Reason.READY, create_requested_at=NOW - 9 * MINUTE)
+WAITS_WITH_IT = a_claim(0, THREE, 2, Reason.OPERATION_LIMIT)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_gang_that_has_slices_where_it_asks_goes_back_to_no_better_place(*, whole: bool) -> None:
+    """What stands of other workloads stays where it is, so that these may."""
+    case = a_case(WAITS_WITH_IT, MADE.with_current(ordered=MADE.spec), rung=2, whole=whole)
+    assert stepped(case).rung == (2 if whole else 0)
+
+
+def test_who_waits_for_its_turn_is_decided_on_again_soon() -> None:
+    after = stepped(a_case(IN_TURN))
+    assert next_look(a_case(IN_TURN), after) == NOW + MINUTE
+
+
+REFUSED = Rejection(
+    reason=Reason.IMPOSSIBLE_SHAPE, message="No such hosts in this zone.", settings_version="settings-1"
+)
+GIVEN_UP = Rejection(reason=Reason.PODS_DID_NOT_RUN, message="Its pods did not run.", settings_version="1")
+
+
+@pytest.mark.parametrize(("rejection", "kept"), [(REFUSED, False), (GIVEN_UP, True)])
+def test_what_one_place_refused_is_asked_at_the_next(rejection: Rejection, *, kept: bool) -> None:
+    claim = a_claim(0, THREE, 0, Reason.IMPOSSIBLE_SHAPE, rejection=rejection)
+    own = a_jobset(ladders={"patient@1": OnLadder(rung=1, since=NOW)})
+    after = with_current_desire(claim, own)
+    assert after.spec is not None
+    assert (after.spec.rung, after.claim.rejection is not None) == (1, kept)
 
 
 def test_the_text_says_what_ran_out_how_often_it_was_tried_and_where_it_is_asked_for_now() -> None:

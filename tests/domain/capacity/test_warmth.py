@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec, an_owner, settings, some_hosts
 from tests.domain.cases import BARE, FLEX, OURS, situations
+from tests.domain.gangs.test_deciding import a_gang
 from tpu_slices.domain.capacity.warmth import Around, Kept, Short, in_the_way, kept_after, kept_warm, short_of
 from tpu_slices.domain.model.capacity import Warm
 from tpu_slices.domain.model.clusters import Allowed, Policy
@@ -23,6 +24,7 @@ from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import DeletePool
 from tpu_slices.domain.records.attempts import Hindrance
+from tpu_slices.domain.records.gangs import GangState
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 from tpu_slices.domain.records.warmth import Warmth
 from tpu_slices.domain.records.workloads import WorkloadRecord
@@ -59,6 +61,12 @@ def kept(
 def test_a_slice_that_nobody_uses_is_kept_for_as_long_as_the_settings_say() -> None:
     assert kept(let_go()) == since(0)
     assert kept(let_go(warm=since(14))) == since(14)
+
+
+def test_a_slice_of_a_gang_that_let_it_go_is_not_kept_as_others_may_wait_for_its_hosts() -> None:
+    waits = a_gang(state=GangState.WAITS, let_go="the others did not come")
+    assert kept(let_go(), own=a_jobset(gangs={"all": waits})) is None
+    assert kept(let_go(), own=a_jobset(gangs={"all": replace(waits, let_go="")})) is not None
 
 
 @pytest.mark.parametrize(

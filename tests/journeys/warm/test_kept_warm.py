@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from relay.events import summary
-from tests.builders import MINUTE, settings
+from tests.builders import MINUTE, a_request, settings
 from tests.journeys.hosts.test_keys_of_hosts import closed, key, keys
 from tests.journeys.serving import own_slice, reason, serving
 from tests.world import World
@@ -129,3 +129,13 @@ def test_another_namespace_does_not_get_it() -> None:
     gemma = world.jobset_appears("gemma", namespace="vision")
     world.settle(minutes=10)
     assert (gemma.bound, world.record(gemma).maker) == ({0}, own_slice(gemma))
+
+
+def test_a_gang_that_forms_gets_what_is_kept_warm_and_buys_the_rest() -> None:
+    world, llama = serving("llama", warm_world())
+    world.ends(llama)
+    world.settle(minutes=3)
+    assert world.record(llama).reason is Reason.WARM
+    gang = world.jobset_appears("gemma", 2, a_request(gang="all"))
+    world.settle(minutes=15, until=lambda: gang.served)
+    assert (gang.served, orders(world)) == (True, [Verb.CREATE, Verb.CREATE])
