@@ -197,26 +197,14 @@ class Cluster:
         """
         body = client.V1Pod.model_validate(pod)
         create = partial(self._core.create_namespaced_pod, pod["metadata"]["namespace"], body, dry_run="All")
-        with converted_errors():
-            try:
-                return raw(create, seconds=TRIAL_TIMEOUTS)
-            except ApiException as error:
-                if error.status != INTERNAL_ERROR:
-                    raise
-                return in_words(error, "pods")
+        return _tried(create, "pods")
 
     def tried_jobset(self, jobset: Mapping[str, Any]) -> Mapping[str, Any] | str:
         """Return a new JobSet as it would be created, as `tried` does a pod."""
         group, version = OwnerKind.JOBSET.api_version.split("/")
         place = (group, version, jobset["metadata"]["namespace"], PLURALS[OwnerKind.JOBSET])
         create = partial(self._custom.create_namespaced_custom_object, *place, dict(jobset), dry_run="All")
-        with converted_errors():
-            try:
-                return raw(create, seconds=TRIAL_TIMEOUTS)
-            except ApiException as error:
-                if error.status != INTERNAL_ERROR:
-                    raise
-                return in_words(error, "JobSets")
+        return _tried(create, "JobSets")
 
     def has_policy(self) -> bool:
         """Return whether the policy of infra/kubernetes/admission.yaml is bound, as `volume_claim` does."""
@@ -365,3 +353,14 @@ def _converted(error: ApiException) -> Temporary | Permanent:
     if error.status in {400, 422}:
         return Permanent(f"the API server refused: {error.status} {error.reason}")
     return Temporary(f"the API server refused: {error.status} {error.reason}")
+
+
+def _tried(create: Callable[..., Any], kind: str) -> Mapping[str, Any] | str:
+    """Return an object as a dry run would create it, or in which words that fails inside the API server."""
+    with converted_errors():
+        try:
+            return raw(create, seconds=TRIAL_TIMEOUTS)
+        except ApiException as error:
+            if error.status != INTERNAL_ERROR:
+                raise
+            return in_words(error, kind)

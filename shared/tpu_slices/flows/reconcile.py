@@ -197,17 +197,23 @@ def _decided(looked: Looked, deps: ReconcileDeps) -> _Decided:
     if (reserved := _with_reservation(looked, decision, deps)) is not None:
         looked, taking = reserved, _taking(reserved, deps)
         decision = _decide(looked, taking)
-    if decision.changes_pools and looked.seen.by is not Witness.LOOK:
-        looked = with_pools(looked, deps)
-        decision = _decide(looked, taking)
+    looked, decision = _seen_if_changed(looked, decision, taking, deps)
     if (limit := with_limit(looked, decision, deps)) is not None:
         looked, decision = limit, _decide(limit, taking)
     if (limit := warm.with_limit(looked, decision, deps)) is not None:
         looked, decision = limit, _decide(limit, taking)
-        if decision.changes_pools and looked.seen.by is not Witness.LOOK:
-            looked = with_pools(looked, deps)
-            decision = _decide(looked, taking)
+        looked, decision = _seen_if_changed(looked, decision, taking, deps)
     return _Decided(looked, decision, taking.used_by(decision.record))
+
+
+def _seen_if_changed(
+    looked: Looked, decision: Decision, taking: slots.Taking, deps: ReconcileDeps
+) -> tuple[Looked, Decision]:
+    """Return what is decided after a look, if it changes pools by what is on record."""
+    if not decision.changes_pools or looked.seen.by is Witness.LOOK:
+        return looked, decision
+    seen = with_pools(looked, deps)
+    return seen, _decide(seen, taking)
 
 
 def _with_reservation(looked: Looked, decision: Decision, deps: ReconcileDeps) -> Looked | None:

@@ -65,9 +65,9 @@ class Case:
         """Return the claims that wait where the workload is."""
         return [each for each in self.waiting if each.spec and is_there(each.spec, at)]
 
-    def has_some(self, at: OnLadder) -> bool:
-        """Return whether slices stand or are made where the workload is."""
-        return any(each.made_as and is_there(each.made_as, at) and _is_made(each) for each in self.claims)
+    def made(self, at: OnLadder) -> Sequence[SliceRecord]:
+        """Return the claims whose slices stand, or are made, where the workload is."""
+        return [each for each in self.claims if each.made_as and is_there(each.made_as, at) and _is_made(each)]
 
     def empty(self, at: OnLadder) -> Sequence[SliceRecord]:
         """Return the claims to whose slices no hosts came within the time of their rung, which asks for them on."""
@@ -113,7 +113,7 @@ def stepped(case: Case) -> OnLadder:
     named = next(_named(case, at, free), None)
     if named is not None:
         return _to(named, case, at, sent=True)
-    stays = (at.sent and not at.tried) or (case.whole and case.has_some(at))
+    stays = (at.sent and not at.tried) or (case.whole and bool(case.made(at)))
     better = [] if stays else [number for number in free if number < at.rung]
     if better:
         return _to(better[0], case, at)
@@ -217,18 +217,14 @@ def _judged(case: Case) -> OnLadder:
     at, here = case.at, case.here(case.at)
     in_line = any(each.reason is Reason.RESERVATION_NOT_OPEN for each in here)
     refused = any(each.phase is Phase.WAITING and each.reason in RAN_OUT for each in here)
-    tried = at.tried or _under_way(case, at) or refused or in_line
+    under_way = any(each.phase is Phase.PROVISIONING for each in case.made(at))
+    tried = at.tried or under_way or refused or in_line
     passed = {each.rung: each for each in (*at.passed, *_passed(case)) if case.now < each.until}
     return replace(at, tried=tried, passed=tuple(passed[number] for number in sorted(passed)))
 
 
 def _is_made(record: SliceRecord) -> bool:
     return record.current.create_requested_at is not None and record.phase in {Phase.PROVISIONING, Phase.READY}
-
-
-def _under_way(case: Case, at: OnLadder) -> bool:
-    some = (each for each in case.claims if _is_made(each) and each.phase is Phase.PROVISIONING)
-    return any(each.made_as and is_there(each.made_as, at) for each in some)
 
 
 def _passed(case: Case) -> Iterator[PassedOver]:
