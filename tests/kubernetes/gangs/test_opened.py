@@ -16,6 +16,7 @@ from tests.kubernetes.test_relay_recovers import addressed, relaying
 from tests.published import Published
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.gangs import GANG
+from tpu_slices.wire.jobsets import RESTART_ATTEMPT
 from tpu_standins.clients.api import Api
 from tpu_standins.testing.jobsets import annotated
 from tpu_standins.testing.parts import program
@@ -141,6 +142,22 @@ def test_what_a_relay_left_half_done_the_next_one_completes(stage: Stage, place:
     stage.held(place, 3)  # the two other leaders, and the pod beside the first
     stage.start_relay()
     stage.running(place, 3 * HOSTS)
+
+
+def test_what_restarts_on_slices_that_stand_while_the_relay_is_away_waits_for_it_alone(
+    stage: Stage, place: str
+) -> None:
+    jobset = stage.create(place, replicated_job(replicas=2), failurePolicy={"maxRestarts": 1})
+    stage.held(place, 2)
+    for claim in range(2):
+        stage.add_slice(jobset, claim)
+    (first, *_) = stage.running(place, 2 * HOSTS)
+    stage.kill_relay()
+    stage.api.delete("pods", place, first["metadata"]["name"])
+    anew = stage.held(place, 2)
+    assert {pod["metadata"]["labels"][RESTART_ATTEMPT] for pod in anew} == {"1"}
+    stage.start_relay()  # no function is there to tell it anything
+    stage.running(place, 2 * HOSTS, restart_attempt="1")
 
 
 def test_pods_that_are_held_and_of_no_gang_are_let_go_and_their_jobset_told(stage: Stage, place: str) -> None:
