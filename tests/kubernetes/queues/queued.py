@@ -82,9 +82,16 @@ class Team:
 
     def flavor(self, jobset: str) -> str:
         """Return the flavor that a JobSet was admitted to."""
-        until(lambda: self.holds(jobset, "Admitted"), lambda: f"{jobset} to be admitted, not {self.workload(jobset)}")
-        (assigned,) = self.workload(jobset)["status"]["admission"]["podSetAssignments"]
-        return str(assigned["flavors"]["google.com/tpu"])
+
+        def admitted() -> str:
+            status = self.workload(jobset).get("status", {})
+            holds = {each["type"] for each in status.get("conditions", []) if each["status"] == "True"}
+            if "Admitted" not in holds or "admission" not in status:
+                return ""
+            (assigned,) = status["admission"]["podSetAssignments"]
+            return str(assigned["flavors"]["google.com/tpu"])
+
+        return until(admitted, lambda: f"{jobset} to be admitted, not {self.workload(jobset)}")
 
     def suspended(self, jobset: str) -> bool:
         return self.cluster.api.read(path("jobsets", self.namespace, jobset))["spec"].get("suspend") is True
@@ -133,6 +140,11 @@ class Team:
         for each in jobsets:
             done(self.cluster.api.delete(path("jobsets", self.namespace, each)))
         until(lambda: not any(self.workload(name) for name in jobsets), "no Workloads")
+
+    def clear(self) -> None:
+        """Remove what a test left, so that the next one has the queue for itself."""
+        found = self.cluster.api.read(path("jobsets", self.namespace))["items"]
+        self.remove(*(each["metadata"]["name"] for each in found))
 
 
 def a_jobset(

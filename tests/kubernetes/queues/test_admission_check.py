@@ -11,6 +11,7 @@ import pytest
 from relay.kueue import findings
 from relay.kueue.objects import CheckState
 from tests.cluster.asking import done, path
+from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.queues.checks import (
     CHECK,
     Slices,
@@ -73,10 +74,17 @@ OBJECTS: tuple[Json, ...] = (
 
 
 @pytest.fixture(scope="module")
-def team(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    with a_cluster(programs, tools, tmp_path_factory.mktemp("checks")) as cluster, with_kueue(cluster):
-        applied(cluster, *OBJECTS, queue())
-        yield Team(cluster)
+def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with a_cluster(programs, tools, tmp_path_factory.mktemp("checks")) as one, with_kueue(one):
+        applied(one, *OBJECTS, queue())
+        yield one
+
+
+@pytest.fixture
+def team(cluster: Cluster) -> Iterator[Team]:
+    one = Team(cluster)
+    yield one
+    one.clear()
 
 
 @pytest.fixture

@@ -22,10 +22,17 @@ LACKING = "insufficient unused quota for google.com/tpu in flavor v5e, 16 more n
 
 
 @pytest.fixture(scope="module")
-def team(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    with a_cluster(programs, tools, tmp_path_factory.mktemp("queues")) as cluster, with_kueue(cluster):
-        applied(cluster, *QUEUES)
-        yield Team(cluster)
+def cluster(programs: Programs, tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with a_cluster(programs, tools, tmp_path_factory.mktemp("queues")) as one, with_kueue(one):
+        applied(one, *QUEUES)
+        yield one
+
+
+@pytest.fixture
+def team(cluster: Cluster) -> Iterator[Team]:
+    one = Team(cluster)
+    yield one
+    one.clear()
 
 
 def rows(cluster: Cluster, plural: str) -> list[list[str]]:

@@ -82,7 +82,7 @@ def host(name: str, slice_: str, key: str, labels: dict[str, str]) -> Json:
 
 
 @pytest.fixture(scope="module")
-def stage(
+def shared_stage(
     programs: Programs, tools: Tools, pubsub_emulator: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stage]:
     with (
@@ -100,6 +100,12 @@ def stage(
         one = Stage(Team(cluster), published, relay)
         yield one
         cluster.processes.end(one.relay)
+
+
+@pytest.fixture
+def stage(shared_stage: Stage) -> Iterator[Stage]:
+    yield shared_stage
+    shared_stage.team.clear()
 
 
 def test_a_jobset_has_quota_then_its_slice_then_its_pods(stage: Stage) -> None:
