@@ -44,7 +44,7 @@ In another terminal:
   .venv/bin/slices list --watch                       watch the slices; more: .venv/bin/slices --help
 
 Inject faults:
-  {local} stockout --zone us-central2-b --for 5m
+  {local} stockout --zone us-central2-b [--capacity spot] [--hosts 16] --for 5m
   {local} quota|slow|api-errors 10%                    see the --help of each
   {local} break-host|heal|preempt|maintain|repair|upgrade [POOL]
   {local} relay stop|start

@@ -12,6 +12,8 @@ _ON_INSTANCES = {"break": "silence", "heal": "heal", "preempt": "preempt", "repa
 """What a command does to the instances of a group."""
 LASTING = {"preempt": "back", "repair": "for", "upgrade": "for"}
 """What takes hosts away for as long as is asked, and the field of GKE's button that says so."""
+_OF_SHORTAGES = ("capacity", "at_least", "available")
+"""What may be asked of a shortage, as the buttons name it."""
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -51,10 +53,16 @@ def simulated(where: Note) -> str:
     return where.gke
 
 
+def zones(text: str) -> list[str]:
+    """Parse names of zones, separated by commas."""
+    return text.split(",")
+
+
 def fault(kind: str, asked: argparse.Namespace, where: Note) -> Press:
     """Return the request for a fault of node pool creations, for a duration or for a number of creations."""
     names = "names" if where.compute else "pools"
     body: dict[str, Any] = {"kind": kind, names: asked.pools, "zone": asked.zone}
+    body |= {key: value for key in _OF_SHORTAGES if (value := vars(asked).get(key))}
     if asked.lasting is not None:
         body["for"] = asked.lasting
     else:
@@ -86,9 +94,15 @@ def in_words(fault: Mapping[str, Any], now: float) -> str:
     """Return a description of an injected fault and its remaining duration; `now` in seconds since 1970."""
     share, until, times = fault.get("share", 1), fault["until"], fault["times"]
     often = f"{share:.0%} of " if share < 1 else ""
-    where = f"pools {fault.get('pools') or fault['names']} in {fault['zone'] or 'every zone'}"
+    where = f"{_which(fault)} {fault.get('pools') or fault['names']} in {fault['zone'] or 'every zone'}"
     lasts = f"another {until - now:.0f} s" if until is not None else f"the next {times}" if times else "now on"
     return f"{fault['kind']}: {often}{fault['method']} of {where}, for {lasts}"
+
+
+def _which(fault: Mapping[str, Any]) -> str:
+    """Return which pools a fault affects."""
+    capacity, least = fault.get("capacity"), fault.get("at_least", 0)
+    return " ".join(filter(None, (capacity, "pools", least > 1 and f"of {least} hosts and more")))
 
 
 def on_hosts(verb: str, pool: str, where: Note, lasting: float | None = None) -> Press:

@@ -10,10 +10,11 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
-from infra.local.up import trouble
+from infra.local.up import reserving, trouble
 from infra.local.up.log_lines import Logs
 from infra.local.up.note import Note, NothingUp
 from infra.local.up.trouble import Press
+from tpu_standins.cloud.faults import CAPACITIES
 from tpu_standins.patience import PATIENCE_SECONDS
 
 OPENER = build_opener(ProxyHandler({}))
@@ -30,6 +31,7 @@ def add(verbs: Any) -> None:
     """Add the commands to a parser's subparsers."""
     _faults(verbs)
     _hosts(verbs)
+    reserving.add(verbs, pressed)
     _parts(verbs)
     _looks(verbs)
 
@@ -83,6 +85,8 @@ def _faults(verbs: Any) -> None:
         parser.add_argument("--times", type=int, default=1, help="number of creations, unless --for is given")
         if kind == "slow":
             parser.add_argument("--seconds", dest="longer", type=float, default=60.0, help="how much longer")
+        else:
+            _add_shortage(parser, kind)
         parser.set_defaults(verb=_ordering(kind))
     parser = verbs.add_parser("api-errors", help="a percentage of the calls to an API fails")
     parser.add_argument("share", type=trouble.share, metavar="SHARE", help="such as 10%%")
@@ -95,11 +99,20 @@ def _faults(verbs: Any) -> None:
     parser.set_defaults(verb=_clear)
 
 
+def _add_shortage(parser: argparse.ArgumentParser, kind: str) -> None:
+    """Add what is short: without it, all capacity is."""
+    parser.add_argument("--capacity", choices=CAPACITIES, help="only of this capacity")
+    least = "only for slices of so many hosts and more: fewer are given"
+    parser.add_argument("--hosts", dest="at_least", type=int, metavar="N", help=least)
+    if kind == "stockout":
+        elsewhere = "the zones that the vendor's answer names as those with stock"
+        parser.add_argument("--available", type=trouble.zones, metavar="ZONE,ZONE", help=elsewhere)
+
+
 def _ordering(kind: str) -> Verb:
     def order(asked: argparse.Namespace, where: Note) -> None:
-        pressed(trouble.fault(kind, asked, where))
-        lasts = f"for {asked.lasting:.0f} s" if asked.lasting else f"for the next {asked.times}"
-        print(f"{kind} {lasts}, for node pools {asked.pools} in {asked.zone or 'every zone'}")
+        ordered = pressed(trouble.fault(kind, asked, where))["faults"][-1]
+        print(trouble.in_words(ordered, time()))
 
     return order
 

@@ -59,6 +59,26 @@ def test_a_stockout_lasts_for_a_time_or_for_a_number_of_creations() -> None:
     }
 
 
+def test_a_shortage_is_of_a_capacity_and_of_a_size() -> None:
+    given = asked(lasting=90.0, zone="z", capacity="spot", at_least=16, available=["y"])
+    assert trouble.fault("stockout", given, WHERE).body == {
+        "kind": "stockout",
+        "pools": ".*",
+        "zone": "z",
+        "for": 90.0,
+        "capacity": "spot",
+        "at_least": 16,
+        "available": ["y"],
+    }
+
+
+def test_a_shortage_is_told_with_its_capacity_and_its_size() -> None:
+    fault = {"kind": "stockout", "method": "CreateNodePool", "zone": "z", "pools": ".*", "until": 140.0, "times": None}
+    assert trouble.in_words({**fault, "capacity": "spot", "at_least": 16}, 100.0) == (
+        "stockout: CreateNodePool of spot pools of 16 hosts and more .* in z, for another 40 s"
+    )
+
+
 def test_a_share_of_the_calls_fails_at_gke_or_at_the_api_server() -> None:
     of_gke = trouble.api_errors(asked(share=0.1, of="gke", lasting=60.0), WHERE)
     assert (of_gke.url, of_gke.body and of_gke.body["share"]) == ("http://g/faults", 0.1)

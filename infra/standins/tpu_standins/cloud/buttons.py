@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from enum import Enum
 from typing import Any
 
+from tpu_standins.cloud.faults import CAPACITIES
 from tpu_standins.cloud.timed import Moment, Timed
 
 Button = Callable[[Any, Mapping[str, Any]], dict[str, Any]]
@@ -73,6 +74,7 @@ def read_fault(
     kind, lasts = kinds(body["kind"]), None if body.get("for") is None else float(body["for"])
     times = body.get("times", 1 if lasts is None and kind not in lasting else None)
     read = {
+        **_shortage(body),
         "kind": kind,
         "times": None if times is None else int(times),
         "seconds": float(body.get("seconds", 10)),
@@ -80,6 +82,15 @@ def read_fault(
         pattern: re.compile(body.get(pattern, ".*")).pattern,
     }
     return {**{name: value for name, value in body.items() if name != "for"}, **read}, lasts
+
+
+def _shortage(body: Body) -> Reply:
+    """Return the fields that say which capacity is short. Raises ValueError."""
+    if body.get("capacity") not in (None, *CAPACITIES):
+        raise ValueError(f"capacities: {', '.join(CAPACITIES)}")
+    if body.get("available") and body["kind"] != "stockout":
+        raise ValueError("available: of a stockout")
+    return {"at_least": int(body.get("at_least", 0)), "available": tuple(map(str, body.get("available", ())))}
 
 
 def _faults(plane: Plane, _: Body) -> Reply:

@@ -4,18 +4,24 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+CAPACITIES = ("on-demand", "spot", "flex-start", "reservation")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """Affects the next `times` calls of `method` (`*`: any) that it means; None: until cleared, or `until`.
 
-    `zone`: where alone it is. `seconds`: how much longer something takes. `share`: the fraction of the calls that is
-    affected, evenly distributed; `met`: how many calls it has met.
+    `zone`: where alone it is. `capacity`: of which alone it is, one of CAPACITIES. `at_least`: of how many hosts what
+    it affects has to be. `available`: the zones that a stockout says have stock. `seconds`: how much longer something
+    takes. `share`: the fraction of the calls that is affected, evenly distributed; `met`: how many calls it has met.
     """
 
     kind: Any
     method: str = "*"
     zone: str | None = None
+    capacity: str | None = None
+    at_least: int = 0
+    available: tuple[str, ...] = ()
     times: int | None = 1
     until: float | None = None
     seconds: float = 10.0
@@ -26,8 +32,21 @@ class Fault:
         """Return whether it is of one of these kinds, and affects calls of this method."""
         return self.kind in kinds and self.method in {"*", method}
 
+    def takes(self, capacity: str, hosts: int) -> bool:
+        """Return whether it affects so many hosts of a capacity."""
+        return self.capacity in {None, capacity} and hosts >= self.at_least
+
 
 F = TypeVar("F", bound=Fault)
+
+
+def elsewhere(machine: str, zone: str, available: Sequence[str]) -> str:
+    """Return Compute Engine's words for a stockout in one zone while others have stock: kubernetes/k8s.io#9834."""
+    return (
+        f"A {machine} VM instance is currently unavailable in the {zone} zone. Consider trying your request in the "
+        f"{', '.join(available)} zone(s), which currently has capacity to accommodate your request. Alternatively, you "
+        "can try your request again with a different VM hardware configuration or at a later time."
+    )
 
 
 def take(faults: Sequence[F], meant: Callable[[F], bool]) -> tuple[tuple[F, ...], F | None]:

@@ -4,7 +4,9 @@ GET  /groups /instances /templates /policies /reservations /operations /faults /
 POST /faults      {"kind": "stockout", "names": "tpu-.*", "zone": null}. Kinds:
                   stockout, quota: a group's VMs cannot be created, until the fault is cleared; "hosts": how many still
                   can; "for": seconds, instead; "times": that many attempts; "told": "group" or "instances", where a
-                  group with BULK tells it, instead of "both"
+                  group with BULK tells it, instead of "both"; "capacity": only of spot, on-demand or reservation;
+                  "at_least": only if so many VMs and more are to be created at once; "available": the zones that a
+                  stockout says have stock
                   create_fails: the same with a "code" and a "message" of yours
                   permission, rate, unavailable, internal: the next call fails; "method", such as
                   "instanceGroupManagers.insert"; "times": the next calls; "share": fraction of the calls, 0 to 1
@@ -107,6 +109,8 @@ def _fault(body: Body) -> tuple[Fault, float | None]:
     read, lasts = read_fault(Kind, body, "names", SHORTAGES)
     if "share" in body and read["kind"] in SHORTAGES:
         raise ValueError("share: of calls, not of VMs")
+    if read["kind"] not in SHORTAGES and body.keys() & {"capacity", "at_least"}:
+        raise ValueError("capacity, at_least: of VMs, not of calls")
     if body.get("told", "both") not in ("both", "group", "instances"):
         raise ValueError(body["told"])
     return Fault(**read | {"hosts": int(body.get("hosts", 0))}), lasts

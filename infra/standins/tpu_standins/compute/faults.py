@@ -1,7 +1,7 @@
 """Injected faults, and Compute Engine's error messages for them."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from types import MappingProxyType
@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tpu_standins.cloud import faults
 from tpu_standins.compute.errors import Refusal, Trouble
 from tpu_standins.compute.paths import Resource, region_of
-from tpu_standins.compute.state import Fault, Kind, State
+from tpu_standins.compute.state import Fault, Kind, State, Template
 
 AT_ONCE = frozenset({Kind.PERMISSION, Kind.RATE, Kind.UNAVAILABLE, Kind.INTERNAL})
 LATER = frozenset({Kind.SLOW, Kind.FAILS})
@@ -37,9 +37,14 @@ def take(state: State, kinds: Collection[Kind], method: str, path: Resource) -> 
     return replace(state, faults=after), taken
 
 
-def find(state: State, kinds: Collection[Kind], method: str, path: Resource) -> int | None:
-    """Return the index of the first fault of these kinds that affects this."""
-    meant = (index for index, fault in enumerate(state.faults) if _meant(fault, kinds, method, path))
+def find_shortage(state: State, group: Resource, template: Template, count: int) -> int | None:
+    """Return the index of the first shortage that affects an attempt to create so many VMs."""
+    capacity = template.capacity
+    meant = (
+        index
+        for index, fault in enumerate(state.faults)
+        if _meant(fault, SHORTAGES, SUPPLY, group) and fault.takes(capacity, count)
+    )
     return next(meant, None)
 
 
@@ -71,28 +76,29 @@ def shortage(fault: Fault, group: Resource, machine: str) -> Trouble:
     """Return the error of an attempt to create VMs."""
     match fault.kind:
         case Kind.STOCKOUT:
-            return stockout(group, machine)
+            return stockout(group, machine, fault.available)
         case Kind.QUOTA:
             return quota(group)
         case _:
             return Trouble(code=fault.code, message=fault.message)
 
 
-def stockout(group: Resource, machine: str) -> Trouble:
+def stockout(group: Resource, machine: str, available: Sequence[str] = ()) -> Trouble:
     """Return Compute's error for a stockout.
 
-    Code: [doc:view-cancel-vm-bulk-creation-in-migs]. Wording: cirruslabs/cirrus-ci-docs#131. Details:
-    kubernetes/k8s.io#9834.
+    Code: [doc:view-cancel-vm-bulk-creation-in-migs]. Wording: cirruslabs/cirrus-ci-docs#131. Details, and the wording
+    where zones are `available`: kubernetes/k8s.io#9834.
     """
     zone = group.location
+    nowhere = (
+        f"The zone 'projects/{group.project}/zones/{zone}' does not have enough resources available to fulfill the "
+        "request.  '(resource type:compute)'."
+    )
     return Trouble(
         code="ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS",
-        message=(
-            f"The zone 'projects/{group.project}/zones/{zone}' does not have enough resources available to fulfill the "
-            "request.  '(resource type:compute)'."
-        ),
+        message=faults.elsewhere(machine, zone, available) if available else nowhere,
         http=HTTPStatus.SERVICE_UNAVAILABLE,
-        metadata={"attachment": "", "vmType": machine, "zone": zone, "zonesAvailable": ""},
+        metadata={"attachment": "", "vmType": machine, "zone": zone, "zonesAvailable": ",".join(available)},
     )
 
 

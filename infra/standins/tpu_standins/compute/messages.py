@@ -155,9 +155,7 @@ def managed_message(state: State, instance: Instance, now: float) -> gce.Managed
     if instance.action is not Action.DELETING:
         message.version.instance_template = state.groups[instance.group].template.link
     if instance.trouble is not None:
-        errors = gce.ManagedInstanceLastAttemptErrors(
-            errors=[gce.Errors(code=instance.trouble.code, message=instance.trouble.message)]
-        )
+        errors = gce.ManagedInstanceLastAttemptErrors(errors=[_one(instance.trouble)])
         message.last_attempt = gce.ManagedInstanceLastAttempt(errors=errors)
     return message
 
@@ -263,10 +261,14 @@ def _status(state: State, operation: Operation, now: float) -> int:
 
 
 def _error(trouble: Trouble) -> gce.Error:
+    return gce.Error(errors=[_one(trouble)])
+
+
+def _one(trouble: Trouble) -> gce.Errors:
     error = gce.Errors(code=trouble.code, message=trouble.message)
     if trouble.metadata:
         info = gce.ErrorInfo(
             domain="compute.googleapis.com", reason="resource_availability", metadatas=dict(trouble.metadata)
         )
         error.error_details = [gce.ErrorDetails(error_info=info)]
-    return gce.Error(errors=[error])
+    return error

@@ -88,6 +88,13 @@ class Template:
         return self.message.properties.scheduling.provisioning_model or "STANDARD"
 
     @property
+    def capacity(self) -> str:
+        """Return one of the capacities of a fault."""
+        if self.reservation:
+            return "reservation"
+        return "spot" if self.provisioning == "SPOT" else "on-demand"
+
+    @property
     def reservation(self) -> str:
         """Return the reservation that it names: its name, or a path; empty: none."""
         affinity = self.message.properties.reservation_affinity

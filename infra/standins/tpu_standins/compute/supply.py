@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 from tpu_standins.cloud.faults import worn
 from tpu_standins.compute.errors import Trouble
-from tpu_standins.compute.faults import SHORTAGES, SUPPLY, find, put, shortage
+from tpu_standins.compute.faults import find_shortage, put, shortage
 from tpu_standins.compute.reservations.supply import left, reservation_path
 from tpu_standins.compute.state import Group, State, Template
 
@@ -18,7 +18,7 @@ def available(state: State, group: Group, count: int) -> tuple[State, int, Troub
     template = state.templates[group.template]
     reserved, unreserved = _reserved(state, group, template)
     granted = _granted(group, count, reserved)
-    index = find(state, SHORTAGES, SUPPLY, group.path)
+    index = find_shortage(state, group.path, template, count)
     if index is None or granted == 0:
         return state, granted, unreserved if granted < count else None, "both"
     fault = state.faults[index]

@@ -3,6 +3,9 @@
 GET  /pools /hosts /operations /faults /calls /policies
 POST /faults      {"kind": "stockout", "method": "CreateNodePool", "zone": null, "pools": ".*", "times": 1};
                   "for": duration in seconds, instead of times; "share": fraction of the calls affected, 0 to 1;
+                  "capacity": only of spot, on-demand, flex-start or reservation; "at_least": only of pools of so many
+                  hosts and more; "available": the zones that a stockout says have stock. A stockout for a time keeps
+                  pools of flex-start empty;
                   "usable": true: a deletion that fails leaves the pool RUNNING, not in ERROR;
                   "conditions_only": true: only the operation's nodepool_conditions name the stockout or quota
 DELETE /faults    clear all faults, or with {"pools": ".*"} those with that pattern

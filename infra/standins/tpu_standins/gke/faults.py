@@ -1,8 +1,8 @@
 """Injected faults, and GKE's error messages for them."""
 
 import re
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from google.cloud.container_v1 import NodePool, StatusCondition
@@ -10,8 +10,8 @@ from google.cloud.container_v1 import NodePool, StatusCondition
 from tpu_standins.cloud import faults
 from tpu_standins.gke.codes import Code
 from tpu_standins.gke.paths import parse_cluster
-from tpu_standins.gke.rules import Refusal
-from tpu_standins.gke.state import Failure, Fault, Kind, Pool, State
+from tpu_standins.gke.rules import Ask, Refusal
+from tpu_standins.gke.state import Failure, Fault, Kind, Pool, State, size
 
 AT_ONCE = frozenset({Kind.PERMISSION, Kind.UNAVAILABLE, Kind.INTERNAL, Kind.RESERVATION})
 LATER = frozenset(
@@ -38,20 +38,64 @@ _WORDS = MappingProxyType(
 )
 
 
-def take(
-    state: State, kinds: Collection[Kind], method: str, pool: str, zones: tuple[str, ...]
-) -> tuple[State, Fault | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a call is about: a pool that is there or would be. The default is of calls that are about none."""
+
+    pool: str = ""
+    zones: tuple[str, ...] = ()
+    capacity: str = ""
+    hosts: int = 0
+
+
+def about(ask: Ask) -> About:
+    """Return what a call about a pool is about; of an unknown cluster's there is only the name."""
+    if ask.cluster_path not in ask.state.clusters:
+        return About(pool=ask.name)
+    pool = ask.state.pools.get(ask.pool_path)
+    if pool is not None:
+        return about_pool(pool)
+    return About(pool=ask.name, zones=ask.zones, capacity=_capacity(ask.spec), hosts=size(ask.spec, ask.zones))
+
+
+def about_pool(pool: Pool) -> About:
+    return About(pool=pool.name, zones=pool.zones, capacity=_capacity(pool.spec), hosts=pool.size)
+
+
+def later(ask: Ask) -> frozenset[Kind]:
+    """Return the kinds that affect how an operation goes; a creation of flex-start needs no hosts yet."""
+    return LATER - {Kind.STOCKOUT} if ask.spec.config.flex_start else LATER
+
+
+def _capacity(spec: NodePool) -> str:
+    """Return one of CAPACITIES."""
+    config = spec.config
+    if config.flex_start:
+        return "flex-start"
+    if config.spot or config.preemptible:
+        return "spot"
+    return "reservation" if config.reservation_affinity.values else "on-demand"
+
+
+def take(state: State, kinds: Collection[Kind], method: str, what: About) -> tuple[State, Fault | None]:
     """Return the first fault of these kinds that affects this call, and the state in which its use is counted."""
-
-    def meant(fault: Fault) -> bool:
-        return (
-            fault.is_of(kinds, method)
-            and (fault.zone is None or fault.zone in zones)
-            and re.fullmatch(fault.pools, pool) is not None
-        )
-
-    after, taken = faults.take(state.faults, meant)
+    after, taken = faults.take(state.faults, lambda fault: _meant(fault, kinds, method, what))
     return replace(state, faults=after), taken
+
+
+def is_short(state: State, pool: Pool) -> bool:
+    """Return whether a stockout that lasts keeps GKE from adding hosts to a pool."""
+    what = about_pool(pool)
+    return any(each.times is None and _meant(each, {Kind.STOCKOUT}, "CreateNodePool", what) for each in state.faults)
+
+
+def _meant(fault: Fault, kinds: Collection[Kind], method: str, what: About) -> bool:
+    return (
+        fault.is_of(kinds, method)
+        and (fault.zone is None or fault.zone in what.zones)
+        and fault.takes(what.capacity, what.hosts)
+        and re.fullmatch(fault.pools, what.pool) is not None
+    )
 
 
 def refused(fault: Fault, method: str, cluster: str, pool: str) -> Refusal:
@@ -61,16 +105,20 @@ def refused(fault: Fault, method: str, cluster: str, pool: str) -> Refusal:
     return Refusal(code=code, message=message, rule=f"fault-{fault.kind.value}")
 
 
-def stockout(pool: Pool, instance: str, seconds: float) -> Failure:
+def stockout(pool: Pool, instance: str, seconds: float, available: Sequence[str] = ()) -> Failure:
     """Return GKE's failure for a stockout.
 
-    Wording: akka/akka-core#32992. Code: RESOURCE_EXHAUSTED, as for quota; unverified for stockouts.
+    Wording: akka/akka-core#32992. Code: RESOURCE_EXHAUSTED, as for quota; unverified for stockouts. `available`: zones
+    that have stock, in Compute Engine's words; that GKE passes those on is unverified, too.
     """
-    project = _project(pool)
-    reason = (
-        f"Instance '{instance}' creation failed: The zone 'projects/{project}/zones/{pool.zones[0]}' does not have "
-        "enough resources available to fulfill the request. '(resource type:compute)'."
+    zone = pool.zones[0]
+    why = (
+        faults.elsewhere(pool.machine.name, zone, available)
+        if available
+        else f"The zone 'projects/{_project(pool)}/zones/{zone}' does not have enough resources available to fulfill "
+        "the request. '(resource type:compute)'."
     )
+    reason = f"Instance '{instance}' creation failed: {why}"
     message = f"Google Compute Engine: {_not_all_running(pool, seconds)} [GCE_STOCKOUT]: {reason}"
     return Failure(
         code=Code.RESOURCE_EXHAUSTED,

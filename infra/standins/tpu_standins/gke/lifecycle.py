@@ -59,8 +59,9 @@ def _plan(state: State, fault: Fault | None, pool: Pool, first: Host) -> tuple[F
     """Return how the creation will end (None: successfully), decided in advance, and how many seconds it takes."""
     pace = state.pace
     match fault:
-        case Fault(kind=Kind.STOCKOUT, conditions_only=only):
-            return replace(faults.stockout(pool, first.name, pace.stockout), conditions_only=only), pace.stockout
+        case Fault(kind=Kind.STOCKOUT, conditions_only=only, available=elsewhere):
+            short = faults.stockout(pool, first.name, pace.stockout, elsewhere)
+            return replace(short, conditions_only=only), pace.stockout
         case Fault(kind=Kind.QUOTA, conditions_only=only):
             return replace(faults.quota(pool, first.name, pace.quota), conditions_only=only), pace.quota
         case _:
@@ -264,6 +265,7 @@ def _milestones(state: State) -> Iterator[float]:
             yield operation.due + state.pace.join_limit
     yield from outages.milestones(state)
     yield from filling.milestones(state)
+    yield from (fault.until for fault in state.faults if fault.until is not None)
     for host in state.hosts.values():
         if host.boots is not None:
             yield host.boots

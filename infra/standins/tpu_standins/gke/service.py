@@ -69,16 +69,16 @@ def _update(state: State, request: gke.UpdateNodePoolRequest, moment: Moment) ->
 
 def _change(method: str, ask: Ask, moment: Moment) -> Outcome:
     """Apply a call that starts an operation: first its own faults, then the rules, then faults of the operation."""
-    pool, zones = ask.name, _zones(ask)
-    state, fault = faults.take(ask.state, faults.AT_ONCE, method, pool, zones)
+    pool, what = ask.name, faults.about(ask)
+    state, fault = faults.take(ask.state, faults.AT_ONCE, method, what)
     if fault is not None:
         no: Refusal | None = faults.refused(fault, method, ask.cluster_path, pool)
     else:
         no = refusal(method, ask)
     if no is not None:
         return Outcome(state=state, answer=no, cluster=ask.cluster_path, pool=pool)
-    state, later = faults.take(state, faults.LATER, method, pool, zones)
-    state, lost = faults.take(state, faults.ANSWER, method, pool, zones)
+    state, later = faults.take(state, faults.later(ask), method, what)
+    state, lost = faults.take(state, faults.ANSWER, method, what)
     state, operation = _BEGIN[method](replace(ask, state=state), later, moment)
     answer: Message = operation_message(state, operation, moment.now)
     if lost is not None:
@@ -120,7 +120,7 @@ def _get_cluster(state: State, request: gke.GetClusterRequest, _: Moment) -> Out
 
 
 def _read(method: str, ask: Ask, look: Callable[[State], Message]) -> Outcome:
-    state, fault = faults.take(ask.state, faults.AT_ONCE, method, ask.name, _zones(ask))
+    state, fault = faults.take(ask.state, faults.AT_ONCE, method, faults.about(ask))
     no = faults.refused(fault, method, ask.cluster_path, ask.name) if fault else refusal(method, ask)
     return Outcome(state=state, answer=no or look(state), cluster=ask.cluster_path, pool=ask.name)
 
@@ -129,7 +129,7 @@ def _get_operation(state: State, request: gke.GetOperationRequest, moment: Momen
     parsed = parse_operation(request.name)
     if parsed is None:
         return _malformed(state, "name", request.name)
-    state, fault = faults.take(state, faults.AT_ONCE, "GetOperation", "", ())
+    state, fault = faults.take(state, faults.AT_ONCE, "GetOperation", faults.About())
     if fault is not None:
         return Outcome(state=state, answer=faults.refused(fault, "GetOperation", request.name, ""))
     operation = state.operation_at(*parsed)
@@ -150,7 +150,8 @@ def _cancel(state: State, request: gke.CancelOperationRequest, moment: Moment) -
     method = "CancelOperation"
     operation = state.operation_at(*parsed)
     cluster, pool = (operation.cluster, operation.target.rpartition("/nodePools/")[2]) if operation else ("", "")
-    state, fault = faults.take(state, faults.AT_ONCE, method, pool, ())
+    what = faults.About(pool=pool)
+    state, fault = faults.take(state, faults.AT_ONCE, method, what)
     if fault is not None:
         return Outcome(state=state, answer=faults.refused(fault, method, cluster or request.name, pool))
     if operation is None:
@@ -158,7 +159,7 @@ def _cancel(state: State, request: gke.CancelOperationRequest, moment: Moment) -
     no = refusal(method, Ask(state=state, cluster_path=cluster, spec=gke.NodePool(), operation=operation))
     if no is None:
         state = state if operation.aborting else lifecycle.begin_abort(state, operation, moment.now)
-        state, lost = faults.take(state, faults.ANSWER, method, pool, ())
+        state, lost = faults.take(state, faults.ANSWER, method, what)
         no = faults.refused(lost, method, cluster, pool) if lost else None
     return Outcome(state=state, answer=no or _Empty(), cluster=cluster, pool=pool)
 
@@ -172,7 +173,7 @@ def _list_operations(state: State, request: gke.ListOperationsRequest, moment: M
     parsed = parse_location(request.parent)
     if parsed is None:
         return _malformed(state, "parent", request.parent)
-    state, fault = faults.take(state, faults.AT_ONCE, "ListOperations", "", ())
+    state, fault = faults.take(state, faults.AT_ONCE, "ListOperations", faults.About())
     if fault is not None:
         return Outcome(state=state, answer=faults.refused(fault, "ListOperations", request.parent, ""))
     project, location = parsed
@@ -188,14 +189,6 @@ def _list_operations(state: State, request: gke.ListOperationsRequest, moment: M
 def _pool_ask(state: State, path: str) -> Ask | None:
     parsed = parse_pool(path)
     return Ask(state=state, cluster_path=parsed[0], name=parsed[1], spec=gke.NodePool()) if parsed else None
-
-
-def _zones(ask: Ask) -> tuple[str, ...]:
-    """Return the zones where the pool is or would be; none in an unknown cluster."""
-    if ask.cluster_path not in ask.state.clusters:
-        return ()
-    pool = ask.state.pools.get(ask.pool_path)
-    return pool.zones if pool else ask.zones
 
 
 def _malformed(state: State, field: str, value: str) -> Outcome:

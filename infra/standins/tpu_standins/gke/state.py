@@ -92,6 +92,12 @@ class Failure:
     conditions_only: bool = False
 
 
+def size(spec: NodePool, zones: tuple[str, ...]) -> int:
+    """Return the number of VMs of a pool in all its zones, when it is full."""
+    each = spec.autoscaling.max_node_count if spec.config.flex_start else spec.initial_node_count
+    return each * len(zones)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """A node pool. `spec` is the NodePool of the request as accepted, and as updated. `stem` begins its VMs' names.
@@ -117,9 +123,7 @@ class Pool:
     @property
     def size(self) -> int:
         """Return the number of VMs in all zones, when it is full."""
-        spec = self.spec
-        each = spec.autoscaling.max_node_count if spec.config.flex_start else spec.initial_node_count
-        return each * len(self.zones)
+        return size(self.spec, self.zones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Pools of flex-start: empty until GKE fills them, and again at the end of their hosts' time. Pure.
 
 GKE fills a pool for pods that wait for it, whenever it has the capacity. Here each empty pool is filled `Pace.fill`
-seconds after it was made or emptied, whether pods wait or not. All hosts of a slice come at once [CA ResizeRequest].
+seconds after it was made or emptied, whether pods wait or not, or once a stockout that lasts is over. All hosts of a
+slice come at once [CA ResizeRequest].
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from dataclasses import replace
 
 from google.cloud.container_v1 import NodePool
 
-from tpu_standins.gke import outages
+from tpu_standins.gke import faults, outages
 from tpu_standins.gke.state import Host, Pool, State
 
 
@@ -35,7 +36,7 @@ def take_back(state: State, pool: Pool, now: float) -> State:
 def pass_time(state: State, now: float) -> State:
     """Fill the pools that are due, and take back the hosts whose time is over."""
     for pool in tuple(state.pools.values()):
-        if is_empty(state, pool) and pool.fills is not None and pool.fills <= now:
+        if is_empty(state, pool) and pool.fills is not None and pool.fills <= now and not faults.is_short(state, pool):
             state = fill(state, pool, now)
         elif any(end <= now for end in _ends(state, pool)):
             state = take_back(state, pool, now)
