@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 from tests.world import World
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.log_events import LogEvent, LogLines
 from tpu_slices.ports.messaging import RUNS, Messaging
@@ -79,6 +80,10 @@ class StageSession(Session):
     @cached_property
     def operator(self) -> str:
         return "ada@example.com"
+
+    @cached_property
+    def clock(self) -> Clock:
+        return self._world.deps.clock
 
     @cached_property
     def written(self) -> SettingsStore:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import CLUSTER, MINUTE, settings
-from tpu_slices.domain.model.capacity import Across, NamespaceSettings, Warm
+from tpu_slices.domain.model.capacity import Across, Advice, NamespaceSettings, Warm
 from tpu_slices.domain.model.clusters import (
     Allowed,
     Backoff,
@@ -105,6 +105,7 @@ EVERYTHING: dict[str, Any] = {
         "chips_per_cluster": 1024,
         "namespaces": {"research": {"chips_per_namespace": 512, "capacity": ["reservation"]}},
     },
+    "advice": "plan",
     "warm": {"for": "15m", "most_chips": 256, "most_usd_an_hour": 300, "across": "workload"},
     "namespaces": {"research": {"warm": {"for": 0}}},
     "notifications": {
@@ -153,6 +154,7 @@ DECODED = ClusterSettings(
         chips_per_cluster=1024,
         namespaces={"research": replace(EVERYONE, chips_per_namespace=512, capacity=(CapacityKind.RESERVATION,))},
     ),
+    advice=Advice.PLAN,
     warm=Warm(lasts=15 * MINUTE, most_chips=256, most_usd_an_hour=300.0, across=Across.WORKLOAD),
     namespaces={"research": NamespaceSettings(warm=Warm(lasts=timedelta(0)))},
     notifications={
@@ -340,6 +342,8 @@ def test_a_value_that_should_be_a_map_is_named(document: dict[str, Any]) -> None
             {"policy": {"namespaces": {"a": {"chips_per_cluster": 4}}}},
             "policy.namespaces.a.chips_per_cluster: Unknown",
         ),
+        ({"advice": "ladder"}, "advice: Invalid value: 'ladder': must be one of off, plan"),
+        ({"advice": True}, "advice: Invalid value: True: must be one of off, plan"),
         ({"warm": {}}, "warm.for: Required value: must be seconds, or text such as 15m"),
         ({"warm": {"for": "8d"}}, "warm.for: Invalid value: '8d': must be seconds, or text such as 15m"),
         ({"warm": {"for": "1h", "across": "all"}}, "warm.across: Invalid value: 'all': must be one of workload"),

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any
 
 import click
 import yaml
 from rich.table import Table
 from rich.text import Text
 
+from tpu_slices.domain.capacity.bookings import LONGEST, SHORTEST
+from tpu_slices.domain.model.capacity import Advice
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.slices import SliceSpec
+from tpu_slices.domain.model.texts import as_duration
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
+from tpu_slices_cli.applied import bookings as booked
 from tpu_slices_cli.applied.ladders import ladders_in, lines_of
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
@@ -28,6 +34,21 @@ from tpu_slices_cli.skipping import SkipReason
 from tpu_slices_cli.text import plain
 
 INVALID, REFUSED = 2, 3
+
+
+class BookedFor(click.ParamType[timedelta]):
+    """How long a booking lasts."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        try:
+            lasts = as_duration(value)
+        except ValueError as error:
+            self.fail(f"{error}: write it as 7d", param, ctx)
+        if not SHORTEST <= lasts <= LONGEST:
+            self.fail(f"{value} must be from {SHORTEST.days}d to {LONGEST.days}d", param, ctx)
+        return lasts
 
 
 @click.command(name="plan")
@@ -47,9 +68,33 @@ INVALID, REFUSED = 2, 3
     help="Settings of the cluster: a file, or the ID of a configured cluster. Without it: a default cluster.",
 )
 @click.option("--namespace", "-n", default="default", show_default=True, help="Namespace of manifests without one.")
+@click.option(
+    "--advice/--no-advice",
+    default=None,
+    help="Ask Compute Engine when the slices could be booked in calendar mode, for which it needs --cluster, and you "
+    "compute.advice.calendarMode in the cluster's project. By default as the settings of the cluster say.",
+)
+@click.option(
+    "--booked-for",
+    "lasts",
+    type=BookedFor(),
+    default="1d",
+    show_default=True,
+    metavar="DURATION",
+    help="How long such a booking is to last: from 1d to 90d.",
+)
 @click.option("--output", "-o", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @click.pass_obj
-def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, namespace: str, output: str) -> None:
+def plan_command(  # noqa: PLR0913 - one for each option
+    session: Session,
+    *,
+    files: tuple[str, ...],
+    cluster: str | None,
+    namespace: str,
+    advice: bool | None,
+    lasts: timedelta,
+    output: str,
+) -> None:
     """Show the slice that each Job of a JobSet, or each leader Pod, would get. Nothing is created.
 
     The plan is made by the code that creates the slices.
@@ -74,11 +119,14 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
     if not documents:
         raise NotAManifest(f"{', '.join(files)}: contains no manifest")
     planned_for = cluster_of(cluster, session)
+    if advice and planned_for.cluster is None:
+        raise click.UsageError("--advice is of a cluster's project and zones: name it with --cluster")
     planned = plan(documents, planned_for.settings_for, namespace, planned_for.vendor, planned_for.pinning)
     notified = told(documents, planned.slices, namespace)
     planned = replace(planned, warnings=(*planned.warnings, *notified.warnings))
-    ladders = ladders_in((each.job, each.outcome, each.settings) for each in planned.slices)
-    beside = {"notifications": [*notified.lines], "ladders": [*ladders]}
+    outcomes = [(each.job, each.outcome, each.settings) for each in planned.slices]
+    ladders, bookings = ladders_in(outcomes), _bookings(outcomes, session, lasts, advice=advice)
+    beside = {"notifications": [*notified.lines], "ladders": [*ladders], "bookings": [*bookings]}
     whole = {"cluster": planned_for.as_json(), **planned.as_json(), **beside}
     match output:
         case "json":
@@ -86,10 +134,18 @@ def plan_command(session: Session, files: tuple[str, ...], cluster: str | None, 
         case "yaml":
             click.echo(yaml.safe_dump(whole, sort_keys=False), nl=False)
         case _:
-            _show(planned, planned_for, [*lines_of(ladders), *notified.lines])
+            _show(planned, planned_for, [*lines_of(ladders), *booked.lines_of(bookings), *notified.lines])
     for invalid in planned.invalid:
         echo(f"invalid: {' '.join(str(invalid).split())}", err=True)
     sys.exit(INVALID if planned.invalid else REFUSED if planned.refused else 0)
+
+
+def _bookings(
+    slices: Iterable[booked.PlannedSlice], session: Session, lasts: timedelta, *, advice: bool | None
+) -> tuple[Mapping[str, Any], ...]:
+    """Return when the slices could be booked, of those clusters that ask for it, or of all, or of none."""
+    wanted = [each for each in slices if (each[2].advice is Advice.PLAN if advice is None else advice)]
+    return booked.bookings_in(wanted, booked.Asking(session.adviser, lasts, session.clock.now())) if wanted else ()
 
 
 def _show(planned: Plan, cluster: PlannedCluster, beside: Sequence[str]) -> None:

@@ -19,6 +19,8 @@ from tpu_slices_cli.text import did_you_mean
 
 if TYPE_CHECKING:
     from tpu_slices.domain.model.clusters import ClusterSettings
+    from tpu_slices.ports.bookings import BookingAdviser
+    from tpu_slices.ports.clock import Clock
     from tpu_slices.ports.deps import ReconcileDeps
     from tpu_slices.ports.log_events import LogLines
     from tpu_slices.ports.messaging import Messaging
@@ -31,6 +33,7 @@ class Session:
     def __init__(self, project: str | None) -> None:
         self._named = project
         self._clusters: dict[ClusterId, ClusterSettings | None] = {}
+        self._advisers: dict[str, BookingAdviser | None] = {}
 
     @cached_property
     def project(self) -> Project | None:
@@ -66,6 +69,21 @@ class Session:
         from tpu_slices.app import wiring
 
         return wiring.build_settings_store(self.settings)
+
+    def adviser(self, project: str) -> BookingAdviser | None:
+        """Return what knows when hosts could be booked; None: nothing does here. Temporary: no credentials."""
+        from tpu_slices.app import wiring
+
+        if project not in self._advisers:
+            settings = Settings.from_env({**os.environ, "GOOGLE_CLOUD_PROJECT": project})
+            self._advisers[project] = wiring.build_booking_adviser(settings)
+        return self._advisers[project]
+
+    @cached_property
+    def clock(self) -> Clock:
+        from tpu_slices.adapters.clock import SystemClock
+
+        return SystemClock()
 
     @cached_property
     def lines(self) -> LogLines | None:

@@ -31,10 +31,10 @@ def connect() -> AuthorizedSession:
     return AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
 
 
-def ask(session: Any, api: str, method: str, url: str, **more: Any) -> Any:
+def ask(session: Any, api: str, method: str, url: str, *, seconds: float = TIMEOUT, **more: Any) -> Any:
     """Return what an API answers; raise Permanent if it refuses or has nothing there, else Temporary."""
     try:
-        response = session.request(method, url, timeout=TIMEOUT, **more)
+        response = session.request(method, url, timeout=seconds, **more)
         body = response.json()
     except (requests.RequestException, GoogleAuthError, json.JSONDecodeError) as error:
         raise Temporary(f"{api} does not answer: {error}") from error

@@ -9,6 +9,7 @@ from tpu_slices.adapters.clock import SystemClock
 from tpu_slices.app.settings import Settings
 from tpu_slices.flows.mirror.telling import mirroring
 from tpu_slices.ports.backend import Backend
+from tpu_slices.ports.bookings import BookingAdviser
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.deps import IntakeDeps, NotifyDeps, ReconcileDeps
 from tpu_slices.ports.log_events import LogLines
@@ -87,6 +88,17 @@ def _reservations(settings: Settings) -> ReservationReader | None:
     if settings.compute_emulator is not None:
         return reservations.RestReservations(requests.Session(), f"http://{settings.compute_emulator}/compute/v1")
     return None if settings.gke_emulator is not None else reservations.RestReservations(rest.connect())
+
+
+def build_booking_adviser(settings: Settings) -> BookingAdviser | None:
+    """Return what knows when hosts could be booked; None: GKE runs here, and no Compute Engine beside it."""
+    import requests
+
+    from tpu_slices.adapters import bookings, rest
+
+    if settings.compute_emulator is not None:
+        return bookings.RestBookings(requests.Session(), f"http://{settings.compute_emulator}/compute/v1")
+    return None if settings.gke_emulator is not None else bookings.RestBookings(rest.connect())
 
 
 def _compute_backend(settings: Settings, clock: Clock) -> Backend:

@@ -159,7 +159,17 @@ def encode_settings(settings: ClusterSettings) -> Fields:
 
 
 _AS_WRITTEN = frozenset(
-    {"gke_id", "zone", "ladder", "reservation_zones", "force_on_demand", "max_run_duration", "gangs", "hosts_per_slice"}
+    {
+        "gke_id",
+        "zone",
+        "ladder",
+        "advice",
+        "reservation_zones",
+        "force_on_demand",
+        "max_run_duration",
+        "gangs",
+        "hosts_per_slice",
+    }
 )
 
 

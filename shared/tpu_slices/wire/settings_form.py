@@ -19,6 +19,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.catalogue.rows import Cells
+from tpu_slices.domain.model.capacity import Advice
 from tpu_slices.domain.model.clusters import Join, Limits, PodsOf, Upgrades
 from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import NOBODY, Occasion
@@ -28,7 +29,7 @@ from tpu_slices.domain.model.texts import as_duration, duration
 from tpu_slices.domain.planning.flex_start import LONGEST, SHORTEST
 from tpu_slices.domain.planning.host_labels import may_be_a_node_label
 from tpu_slices.wire.documents import SCHEMA
-from tpu_slices.wire.forms.capacity import NamespaceForm, WarmForm
+from tpu_slices.wire.forms.capacity import AdviceOf, NamespaceForm, WarmForm
 from tpu_slices.wire.forms.ladders import LadderForm, Name, PlaceForm, RungForm
 from tpu_slices.wire.forms.written import (
     Duration,
@@ -291,6 +292,7 @@ class SettingsForm(WrittenForm):
     places: dict[Name, PlaceForm] | None = setting(f"a map of names, each with {fields_of(PlaceForm)}")
     ladders: dict[Name, LadderForm] | None = setting(f"a map of names, each with {fields_of(LadderForm)}")
     ladder: Name | None = setting("the name of one of the ladders")
+    advice: AdviceOf | None = setting(f"one of {', '.join(Advice)}")
     warm: WarmForm | None = setting(f"a map of {fields_of(WarmForm)}")
     namespaces: dict[str, NamespaceForm] | None = setting(f"a map of {fields_of(NamespaceForm)} for each namespace")
     notifications: dict[str, _Rules] | None = setting(

@@ -39,7 +39,7 @@ def test_help_imports_no_command_and_little_else() -> None:
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        ("plan", 138),
+        ("plan", 143),
         ("list", 91),
         ("explain", 175),
         ("timeline", 101),

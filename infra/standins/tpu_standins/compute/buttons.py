@@ -1,6 +1,6 @@
 """Buttons for people and demos: endpoints that inspect state and inject faults, HTTP and JSON on a separate port.
 
-GET  /groups /instances /templates /policies /reservations /operations /faults /calls
+GET  /groups /instances /templates /policies /reservations /advice /operations /faults /calls
 POST /faults      {"kind": "stockout", "names": "tpu-.*", "zone": null}. Kinds:
                   stockout, quota: a group's VMs cannot be created, until the fault is cleared; "hosts": how many still
                   can; "for": seconds, instead; "times": that many attempts; "told": "group" or "instances", where a
@@ -15,6 +15,7 @@ POST /faults      {"kind": "stockout", "names": "tpu-.*", "zone": null}. Kinds:
                   fails: the next operation ends with an error of "code" and "message"
 DELETE /faults    clear all faults, or with {"names": ".*"} those with that pattern
 POST /reservations, /bookings: reservations and future reservations, see `reservations.buttons`
+POST /advice      what can be booked in which zone, see `advice.buttons`
 POST /instances/... kill, preempt, silence, heal: see `vm_buttons`
 """
 
@@ -22,6 +23,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tpu_standins.cloud.buttons import fault_buttons, pressed, read_fault
+from tpu_standins.compute.advice.buttons import OFFER_BUTTONS, OfferButton
+from tpu_standins.compute.advice.buttons import shown as shown_offers
 from tpu_standins.compute.control_plane import ControlPlane
 from tpu_standins.compute.faults import SHORTAGES
 from tpu_standins.compute.reservations.buttons import RESERVATION_BUTTONS, ReservationButton, shown
@@ -124,6 +127,18 @@ def _on_reservations(press: ReservationButton) -> Button:
     return button
 
 
+def _offers(plane: ControlPlane, _: Body) -> Reply:
+    return shown_offers(plane.look()[0])
+
+
+def _on_offers(press: OfferButton) -> Button:
+    def button(plane: ControlPlane, body: Body) -> Reply:
+        plane.change(lambda state, moment: press(state, body, moment.now))
+        return _offers(plane, {})
+
+    return button
+
+
 def _on_vms(press: VmButton) -> Button:
     def button(plane: ControlPlane, body: Body) -> Reply:
         plane.change(lambda state, moment: press(state, body, moment.now))
@@ -138,9 +153,11 @@ BUTTONS: Mapping[tuple[str, str], Button] = {
     ("GET", "/templates"): _templates,
     ("GET", "/policies"): _policies,
     ("GET", "/reservations"): _reservations,
+    ("GET", "/advice"): _offers,
     ("GET", "/operations"): _operations,
     **fault_buttons(Kind, _fault),
     **{path: _on_reservations(change) for path, change in RESERVATION_BUTTONS.items()},
+    **{path: _on_offers(change) for path, change in OFFER_BUTTONS.items()},
     **{("POST", path): _on_vms(change) for path, change in VM_BUTTONS.items()},
 }
 

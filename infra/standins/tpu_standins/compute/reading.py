@@ -9,6 +9,7 @@ from google.cloud.compute_v1 import types as gce
 from google.protobuf import json_format
 
 from tpu_standins.compute import filters, guests
+from tpu_standins.compute.advice.reading import calendar_mode
 from tpu_standins.compute.errors import Refusal, invalid, not_found, not_implemented
 from tpu_standins.compute.messages import (
     group_message,
@@ -234,6 +235,7 @@ READS: Mapping[str, Read] = {
     "instances.get": _instance,
     "instances.list": _list(_vms, gce.InstanceList, "compute#instanceList"),
     "instances.getGuestAttributes": _guest_attributes,
+    "advice.calendarMode": calendar_mode,
     "reservations.get": _get(reserved.reservations),
     "reservations.list": _list(reserved.reservations, gce.ReservationList, "compute#reservationList"),
     "reservationBlocks.get": reserved.block,

@@ -1,4 +1,4 @@
-"""What the state keeps of reservations, immutable. Times are in seconds since 1970, hosts are VMs."""
+"""What the state keeps of reservations and of what can be booked. Times are in seconds since 1970, hosts are VMs."""
 
 from dataclasses import dataclass
 
@@ -79,3 +79,13 @@ class Booking:
     mode: str = "CALENDAR"
     prefix: str = ""
     done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """So many chips of a family of machines can be booked in a zone, from `starts` on."""
+
+    zone: str
+    vm_family: str
+    chips: int
+    starts: float

@@ -161,6 +161,13 @@ ROUTES = (
     Route(
         "instances.getGuestAttributes", "GET", f"{_INSTANCE}/getGuestAttributes", gce.GetGuestAttributesInstanceRequest
     ),
+    Route(
+        "advice.calendarMode",
+        "POST",
+        "projects/{project}/regions/{region}/advice/calendarMode",
+        gce.CalendarModeAdviceRpcRequest,
+        body="calendar_mode_advice_request_resource",
+    ),
     Route("reservations.get", "GET", f"{_RESERVATION}/{{reservation}}", gce.GetReservationRequest),
     Route("reservations.list", "GET", _RESERVATION, gce.ListReservationsRequest),
     Route(
@@ -279,6 +286,7 @@ def _stray_value(message: proto.Message, where: str) -> Refusal | None:
                 return invalid(at, value, f"Must be one of {', '.join(possible[1:])}.", "enum")
         elif field.message and name in message:
             several = [value] if isinstance(value, proto.Message) else value
+            several = several.values() if isinstance(several, Mapping) else several
             inner = (each for each in several if isinstance(each, proto.Message))
             if bad := next((bad for each in inner if (bad := _stray_value(each, at))), None):
                 return bad

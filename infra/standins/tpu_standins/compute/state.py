@@ -14,7 +14,7 @@ from tpu_standins.cloud import faults
 from tpu_standins.cloud.machines import MACHINES, Machine
 from tpu_standins.compute.errors import Trouble
 from tpu_standins.compute.paths import Resource
-from tpu_standins.compute.reserved import Booking, Reserved
+from tpu_standins.compute.reserved import Booking, Offer, Reserved
 
 
 def machine_of(machine_type: str) -> Machine | None:
@@ -271,6 +271,7 @@ class State:
     instances: Mapping[Resource, Instance] = field(default_factory=dict)
     reservations: Mapping[Resource, Reserved] = field(default_factory=dict)
     bookings: Mapping[Resource, Booking] = field(default_factory=dict)
+    offers: tuple[Offer, ...] = ()
     operations: Mapping[Resource, Operation] = field(default_factory=dict)
     requests: Mapping[tuple[str, str], Resource] = field(default_factory=dict)
     records: tuple[Record, ...] = ()

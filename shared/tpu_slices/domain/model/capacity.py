@@ -53,6 +53,13 @@ class Ladder:
     zones: ZonesOf = ZonesOf.ONE
 
 
+class Advice(StrEnum):
+    """Whether Compute Engine is asked when hosts could be booked, in the words of the setting."""
+
+    OFF = "off"
+    PLAN = "plan"  # by `slices plan`
+
+
 class Across(StrEnum):
     """Who may get a slice that is kept warm."""
 

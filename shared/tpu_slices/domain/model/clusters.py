@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import Accelerators, accelerators_with
 from tpu_slices.domain.catalogue.rows import Cells
-from tpu_slices.domain.model.capacity import Ladder, NamespaceSettings, Place, Warm
+from tpu_slices.domain.model.capacity import Advice, Ladder, NamespaceSettings, Place, Warm
 from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import Rules
 from tpu_slices.domain.model.observations import Cause, FailureKind
@@ -310,6 +310,8 @@ class ClusterSettings:
     ladders: Mapping[str, Ladder] = field(default_factory=dict)
     ladder: str | None = None
     """The ladder of workloads that name none, unless their namespace has one."""
+    advice: Advice = Advice.OFF
+    """Whether `slices plan` asks when a booking could be."""
     notifications: Mapping[str, Rules] = field(default_factory=dict)
     """By namespace, whom its workloads may have notified outside the cluster; of others nothing is told there."""
     warm: Warm | None = None

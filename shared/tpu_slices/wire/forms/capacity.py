@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from tpu_slices.domain.model.capacity import Across, NamespaceSettings, Warm
+from tpu_slices.domain.model.capacity import Across, Advice, NamespaceSettings, Warm
 from tpu_slices.domain.model.texts import as_duration
 from tpu_slices.wire.documents import Fields, native
 from tpu_slices.wire.forms.ladders import Name
@@ -15,6 +15,9 @@ from tpu_slices.wire.forms.written import WrittenForm, chips_setting, fields_of,
 
 _Lasts = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=timedelta(0), le=timedelta(days=7))]
 _Across = Annotated[Across, BeforeValidator(lambda value: Across(str(value)))]
+
+AdviceOf = Annotated[Advice, BeforeValidator(lambda value: Advice.OFF if value is False else Advice(str(value)))]
+"""`off` without quotes is false in YAML."""
 
 
 class WarmForm(WrittenForm):
