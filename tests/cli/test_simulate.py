@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from tests.cli.reading import Reader
 from tests.infra.sources import ROOT
 from tpu_slices_cli.app import main
-from tpu_slices_simulator.form import FaultForm, JobSetForm, StoryForm
+from tpu_slices_simulator.form import FaultForm, JobSetForm, ReservationForm, StoryForm
 from tpu_slices_simulator.story import Kind
 
 STORIES = ROOT / "examples" / "stories"
@@ -52,6 +52,49 @@ def test_who_comes_while_a_zone_is_out_of_stock_waits_for_its_end_and_then_runs(
         assert each["served_at"] > 7 * 60, "GKE had nothing until then"
         assert set(each["waited"]) & {"Stockout", "BackingOff", "CreationFailed", "RetryAfterFailure"}, each["waited"]
     assert found["chip_hours"]["useful"] >= 3 * 32 + 4 * 1.5 * 8
+
+
+@pytest.mark.slow
+def test_who_has_a_ladder_does_not_wait_for_spot_and_who_has_none_does() -> None:
+    found = told(STORIES / "out-of-spot-with-ladder.yaml")
+    assert {how for each in found["workloads"] for how in each["where"]} == {"flex-start in us-east5-b"}
+    assert all(each["served_at"] <= 2 * 60 for each in found["workloads"])
+    assert found["creations"]["failed"] <= 8, (
+        "the first five attempts, and one for each time that the shortage is forgotten"
+    )
+    without = told(STORIES / "out-of-spot-without-ladder.yaml")
+    assert all(each["served_at"] > 6 * 60 for each in without["workloads"])
+    assert {how for each in without["workloads"] for how in each["where"]} == {"spot in us-east5-b"}
+
+
+@pytest.mark.slow
+def test_nothing_is_created_before_a_reservation_begins_and_its_hosts_serve_all(tmp_path: Path) -> None:
+    """The story as it is takes half a minute: here its reservation begins after three hours."""
+    story = yaml.safe_load((STORIES / "reservation-tomorrow.yaml").read_text())
+    (jobsets,) = story["jobsets"]
+    fewer = {**jobsets, "manifest": str(STORIES / jobsets["manifest"]), "copies": 6}
+    hall = {**story["reservations"][0], "hosts": 8, "begins": "3h", "ends": "9h"}
+    changes = {**story, "cluster": str(STORIES / story["cluster"]), "jobsets": [fewer], "lasts": "9h"}
+    found = told(written(tmp_path, **{**changes, "reservations": [hall]}))
+    served = [each["served_at"] for each in found["workloads"]]
+    assert all(3 * 60 < at <= 3 * 60 + 15 for at in served[:4]), served
+    assert all(5 * 60 < at < 6 * 60 for at in served[4:]), served
+    assert found["creations"] == {"tried": 4, "failed": 0}, "and two slices were handed on"
+
+
+def test_the_hosts_of_a_reservation_go_with_it(tmp_path: Path) -> None:
+    reserved = {"manifest": str(ROOT / "examples" / "v5p-reserved.yaml")}
+    hall = {"name": "hall-7", "hosts": 2, "ends": "40m"}
+    (found,) = told(written(tmp_path, jobsets=[reserved], reservations=[hall]))["workloads"]
+    assert found["ran"] < 40
+    assert found["waited"]["ReservationNotOpen"] > 0
+    assert "ended" in found["message"]
+
+
+def test_slices_of_fewer_hosts_than_are_short_are_made(tmp_path: Path) -> None:
+    short = {**OUT_OF_STOCK, "hosts": 4}
+    assert slices(written(tmp_path, faults=[short])).exit_code == 0
+    assert slices(written(tmp_path, faults=[{**short, "hosts": 2}])).exit_code == 3
 
 
 @pytest.mark.slow
@@ -164,11 +207,16 @@ SUSPENDED_GROUPS = {"manifest": GROUPS, "suspended": [["10m", "20m"]]}
         ({"faults": [{"what": "rain", "lasts": "1h"}]}, "faults.0.what: Value error, write one of: "),
         ({"faults": [{"what": "hosts die", "lasts": "1h"}]}, 'share: is needed for "hosts die"'),
         ({"faults": [{"what": "relay down", "lasts": "1h", "zones": ["z"]}]}, "zones: only "),
+        ({"faults": [{"what": "relay down", "lasts": "1h", "capacity": "spot"}]}, "capacity: only of "),
+        ({"faults": [{**OUT_OF_STOCK, "capacity": "gold"}]}, "write one of: flex-start, on-demand, reservation, spot"),
+        ({"reservations": [{"name": "hall-7", "hosts": 2, "others": 3}]}, "others: at most as many as it has hosts"),
+        ({"reservations": [{"name": "hall-7", "hosts": 2, "begins": "2h", "ends": "1h"}]}, "ends: after it begins"),
+        ({"reservations": [{"name": "hall-7", "hosts": 2}] * 2}, "reservations: hall-7 is there twice"),
         ({"jobsets": []}, "jobsets: "),
         ({"jobsets": [{"manifest": "none.yaml"}]}, "none.yaml: cannot be read: No such file or directory"),
         ({"jobsets": [{**SHORT["jobsets"][0], "at": "2h"}]}, "jobsets.0.at: the story has ended then"),
         ({"jobsets": SHORT["jobsets"] * 2}, "default/v4 is there twice: set name or copies"),
-        ({"creation": ["5m", "1m"]}, "creation, deletion: write the shorter time first"),
+        ({"creation": ["5m", "1m"]}, "creation, deletion, stockout: write the shorter time first"),
         ({"cluster": "none.yaml"}, "none.yaml: cannot be read"),
         ({"speed": 2}, "speed: "),
         ({"jobsets": [SUSPENDED_GROUPS]}, "jobsets.0.suspended: a LeaderWorkerSet cannot be suspended"),
@@ -195,7 +243,7 @@ def test_a_file_without_a_workload_is_refused(tmp_path: Path) -> None:
 
 def test_the_page_has_every_field_and_every_kind_of_fault() -> None:
     page = (ROOT / "docs" / "simulation.md").read_text()
-    fields = {name for form in (StoryForm, JobSetForm, FaultForm) for name in form.model_fields}
+    fields = {name for form in (StoryForm, JobSetForm, FaultForm, ReservationForm) for name in form.model_fields}
     told = set(re.findall(r"`([^`\n]+)`", page))
     assert {*fields, *map(str, Kind)} <= told
 

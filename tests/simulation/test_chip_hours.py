@@ -120,6 +120,6 @@ def test_creations_that_end_for_lack_of_hosts_hold_nothing() -> None:
 def test_a_simulation_tells_of_all_workloads_what_it_tells_of_each() -> None:
     simulation = Metered(OUT_OF_STOCK)
     simulation.play()
-    told = as_json(simulation.story, tuple(simulation.outcomes.values()))
+    told = as_json(simulation)
     assert told["chip_hours"] == told["workloads"][0]["chip_hours"]
     assert told["chip_hours"]["held"] > told["chip_hours"]["useful"] >= 15

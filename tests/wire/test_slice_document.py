@@ -37,6 +37,7 @@ SHORTAGE = {
     "until": None,
     "message": "",
 }
+BILLED = {"capacity": "ON_DEMAND", "zone": "us-central2-b"}
 SPEC = {
     "accelerator": "tpu-v6e-slice",
     "topology": "4x4",
@@ -170,8 +171,8 @@ A_SLICE = {
     "chips_held": 16,
     "chips_idle": 0,
     "usages": [
-        {"since": NOW - 5 * MINUTE, "until": NOW, "use": "USEFUL", "chips": 16},
-        {"since": NOW, "until": None, "use": "STARTING", "chips": 16},
+        {"since": NOW - 5 * MINUTE, "until": NOW, "use": "USEFUL", "chips": 16, "billed_as": BILLED},
+        {"since": NOW, "until": None, "use": "STARTING", "chips": 16, "billed_as": BILLED},
     ],
     "slot_awaited": {"operation": "DELETE", "attempt": 2, "since": NOW, "shortage": SHORTAGE, "number": 3},
     "current": {

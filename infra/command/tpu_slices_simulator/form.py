@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.slices import CapacityKind, OwnerKind
 from tpu_slices.domain.model.texts import as_duration
 from tpu_slices.wire.validation import first_error
 from tpu_slices.wire.workloads import Json
-from tpu_slices_simulator.story import IN_ZONES, PER_MINUTE, Fault, Kind, Plot, Story
+from tpu_slices_simulator.story import IN_ZONES, PER_MINUTE, Fault, Kind, Plot, Reserved, Story
 
 LONGEST = timedelta(days=7)
 MOST_WORKLOADS = 1_000
@@ -40,6 +40,13 @@ def _kind(value: object) -> Kind:
     return Kind(str(value))
 
 
+def _capacity(value: object) -> CapacityKind:
+    names = {each.lower().replace("_", "-"): each for each in CapacityKind}
+    if value not in names:
+        raise ValueError(f"write one of: {', '.join(sorted(names))}")
+    return names[str(value)]
+
+
 def _share(value: object) -> object:
     text = str(value).strip()
     return float(text[:-1]) / 100 if text.endswith("%") else value
@@ -48,6 +55,7 @@ def _share(value: object) -> object:
 _Time = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=timedelta(0), le=LONGEST)]
 _Length = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=timedelta(minutes=1), le=LONGEST)]
 _Kind = Annotated[Kind, BeforeValidator(_kind)]
+_Capacity = Annotated[CapacityKind, BeforeValidator(_capacity)]
 _Share = Annotated[float, BeforeValidator(_share), Field(gt=0, le=1)]
 
 
@@ -84,13 +92,38 @@ class FaultForm(_Form):
     """Of messages, calls or operations; by default all of them. Of pools or Jobs in each minute: no default."""
     zones: tuple[str, ...] = ()
     """Where, for stockout, quota and creations that fail; by default everywhere."""
+    capacity: _Capacity | None = None
+    """Of which capacity, for these; by default of every one."""
+    hosts: int = Field(default=1, ge=1)
+    """Of slices of at least so many hosts, for these."""
 
     @model_validator(mode="after")
     def _fits(self) -> FaultForm:
         if self.share is None and self.what in PER_MINUTE:
             raise ValueError(f'share: is needed for "{self.what}": of those that there are, in each minute, as in 0.5%')
-        if self.zones and self.what not in IN_ZONES:
-            raise ValueError(f"zones: only {', '.join(sorted(IN_ZONES))} happen in zones")
+        for name in ("zones", "capacity", "hosts"):
+            if name in self.model_fields_set and self.what not in IN_ZONES:
+                raise ValueError(f"{name}: only of {', '.join(sorted(IN_ZONES))}")
+        return self
+
+
+class ReservationForm(_Form):
+    name: str = Field(min_length=1, max_length=63)
+    """As places and pods name it, without a project."""
+    hosts: int = Field(ge=1)
+    others: int = Field(default=0, ge=0)
+    """Hosts that others use."""
+    begins: _Time | None = None
+    """When it is there: it is booked until then; by default it is there from the beginning."""
+    ends: _Time | None = None
+    """When Google deletes it, and its hosts."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> ReservationForm:
+        if self.others > self.hosts:
+            raise ValueError("others: at most as many as it has hosts")
+        if self.ends is not None and self.ends <= (self.begins or timedelta(0)):
+            raise ValueError("ends: after it begins")
         return self
 
 
@@ -103,16 +136,23 @@ class StoryForm(_Form):
     creation: tuple[_Length, _Length] = (timedelta(minutes=3), timedelta(minutes=8))
     """Of a node pool: the shortest time and the longest. An assumption: GKE documents none."""
     deletion: tuple[_Length, _Length] = (timedelta(minutes=2), timedelta(minutes=6))
+    stockout: tuple[_Length, _Length] | None = None
+    """Of a creation that finds no stock; by default as of any. GKE takes up to 35 minutes."""
     jobsets: tuple[JobSetForm, ...] = Field(min_length=1)
     faults: tuple[FaultForm, ...] = ()
+    reservations: tuple[ReservationForm, ...] = ()
+    """Those that there are, if any: without them none may be read, and creations in them find hosts."""
 
     @model_validator(mode="after")
     def _fits(self) -> StoryForm:
-        if self.creation[0] > self.creation[1] or self.deletion[0] > self.deletion[1]:
-            raise ValueError("creation, deletion: write the shorter time first")
+        if any(each and each[0] > each[1] for each in (self.creation, self.deletion, self.stockout)):
+            raise ValueError("creation, deletion, stockout: write the shorter time first")
         for number, each in enumerate(self.jobsets):
             if each.at + each.every * (each.copies - 1) >= self.lasts:
                 raise ValueError(f"jobsets.{number}.at: the story has ended then")
+        names = [each.name for each in self.reservations]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"reservations: {twice} is there twice")
         if sum(each.copies for each in self.jobsets) > MOST_WORKLOADS:
             raise ValueError(f"jobsets: at most {MOST_WORKLOADS} workloads with all copies")
         return self
@@ -139,6 +179,7 @@ def story_of(form: StoryForm, settings: ClusterSettings, asked: Callable[[str], 
         settings=settings,
         creation=(_minutes(form.creation[0]), _minutes(form.creation[1])),
         deletion=(_minutes(form.deletion[0]), _minutes(form.deletion[1])),
+        stockout=None if form.stockout is None else (_minutes(form.stockout[0]), _minutes(form.stockout[1])),
         jobsets=plots,
         faults=tuple(
             Fault(
@@ -147,9 +188,22 @@ def story_of(form: StoryForm, settings: ClusterSettings, asked: Callable[[str], 
                 lasts=_minutes(each.lasts),
                 share=1.0 if each.share is None else each.share,
                 zones=each.zones,
+                capacity=each.capacity,
+                hosts=each.hosts,
             )
             for each in form.faults
         ),
+        reservations=tuple(map(_reserved, form.reservations)),
+    )
+
+
+def _reserved(form: ReservationForm) -> Reserved:
+    return Reserved(
+        name=form.name,
+        hosts=form.hosts,
+        others=form.others,
+        begins=None if form.begins is None else _minutes(form.begins),
+        ends=None if form.ends is None else _minutes(form.ends),
     )
 
 

@@ -10,6 +10,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadJob, claim_id
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.reporting.timeline import Course, Window, course
+from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.simulation import START, Simulation
 from tpu_slices_simulator.story import Plot, Story
@@ -36,6 +37,11 @@ class Outcome:
     courses: tuple[Course, ...] = ()
     """What its slices did, once the story is played."""
 
+    @property
+    def where(self) -> Counter[str]:
+        """Return how many of its slices had hosts, by how and where, as in `spot in us-east5-b`."""
+        return Counter(spec.how for each in self.courses for spec in each.held_as)
+
 
 class CountedSimulation(Simulation):
     """A simulation that counts, minute by minute; `outcomes` in the order of the story."""
@@ -59,6 +65,13 @@ class CountedSimulation(Simulation):
     def courses(self) -> list[Course]:
         """What all slices did until now, as `slices timeline` has it."""
         return [found for record in self.records.values() if (found := course(record, self.window)) is not None]
+
+    @property
+    def creations(self) -> tuple[int, int]:
+        """How many pools were created or tried, and how many of them in vain."""
+        tried = set(self.backend.ordered(Verb.CREATE))
+        failed = {each.pool for each in self.backend.operations.values() if each.creates and each.failure is not None}
+        return len(tried), len(tried & failed)
 
     def _a_minute(self) -> None:
         super()._a_minute()

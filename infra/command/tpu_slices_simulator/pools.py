@@ -144,6 +144,8 @@ class Pools:
             elif isinstance(pool.seen, Running | Broken) and minute >= self._back.get(pool.name, minute + 1):
                 self._recovers(pool)
         for pool in self._running():
+            if pool.hosts_joined and self._of.reservations.has_ended(pool):
+                pool.hosts_joined = False
             if _awaits_hosts(pool) and pool.name not in self._back and self._has_hosts(pool, minute):
                 self._of.backend.fill(pool.name)
 
@@ -170,9 +172,9 @@ class Pools:
 
     def _has_hosts(self, pool: FakePool, minute: int) -> bool:
         """Return whether GKE or Compute Engine has the hosts that a pool awaits."""
-        if is_flex_start(pool):
-            return self._of.chance.happens(0.2, "filled", pool.name, minute)
-        return self._failure(pool, minute) is not Kind.STOCKOUT
+        if is_flex_start(pool) and not self._of.chance.happens(0.2, "filled", pool.name, minute):
+            return False
+        return self._without_stock(pool, minute) is not Kind.STOCKOUT
 
     def _running(self) -> list[FakePool]:
         pools = self._of.backend.pools.values()
@@ -191,6 +193,8 @@ class Pools:
         creates = isinstance(pool.seen, Creating)
         story = self._of.story
         span = (story.creation if creates else story.deletion) if pool.hosts_change else STEP
+        if creates and story.stockout is not None and self._failure(pool, minute) is Kind.STOCKOUT:
+            span = story.stockout
         drawn = self._of.chance.between(*span, "takes", *key)
         takes = self._works.get(pool.operation.name, drawn)
         slow = self._of.on.get(Kind.OPERATIONS_SLOW) and self._of.chance.happens(
@@ -225,9 +229,13 @@ class Pools:
         return backend.finish(pool.name)
 
     def _failure(self, pool: FakePool, minute: int) -> Kind | None:
-        """Return the fault by which a pool's creation fails in this minute."""
-        zone = pool.order.spec.zone if pool.order and pool.order.spec else None
-        on = self._of.story.on(minute, zone)
+        """Return the fault by which a pool's creation fails in this minute; one of flex-start needs no stock yet."""
+        found = self._without_stock(pool, minute)
+        return None if found is Kind.STOCKOUT and is_flex_start(pool) else found
+
+    def _without_stock(self, pool: FakePool, minute: int) -> Kind | None:
+        """Return the fault that keeps a pool from having its hosts in this minute."""
+        on = self._of.story.on(minute, pool.order.spec if pool.order else None)
         failures = (kind for kind in CREATION_FAILURES if kind in on)
         return next((kind for kind in failures if self._of.chance.happens(on[kind], kind, pool.name)), None)
 

@@ -20,6 +20,7 @@ from tpu_slices.wire.cluster_settings import accepted_key, encode_settings
 from tpu_slices.wire.documents import Fields, Key
 from tpu_slices_simulator.fakes.clock import FakeClock
 from tpu_slices_simulator.fakes.gke import FakeOperation
+from tpu_slices_simulator.fakes.reservations import FakeReservation
 from tpu_slices_simulator.fakes.troubles import ORDERS, Trouble, Verb
 from tpu_slices_simulator.fuse import EFFECTS, Crash, Fuse
 from tpu_slices_simulator.intruders import Intruders
@@ -27,7 +28,7 @@ from tpu_slices_simulator.live import LiveWorkload
 from tpu_slices_simulator.operators import Operators
 from tpu_slices_simulator.pools import Pools
 from tpu_slices_simulator.scene import Scene
-from tpu_slices_simulator.story import Kind, Story
+from tpu_slices_simulator.story import Kind, Reserved, Story
 from tpu_slices_simulator.system import MINUTE, STEP
 from tpu_slices_simulator.users import Users
 
@@ -42,6 +43,21 @@ TRIES = 3
 """Within how many tries a contended commit succeeds."""
 READ_EVERY = 16
 """How many of the revisions that the functions write are decoded when they are read: one of so many."""
+
+
+def _there(reserved: Reserved) -> FakeReservation:
+    """Return a reservation of a story as it is in memory."""
+
+    def at(minute: int | None) -> datetime | None:
+        return None if minute is None else START + minute * MINUTE
+
+    return FakeReservation(
+        name=reserved.name,
+        hosts=reserved.hosts,
+        others=reserved.others,
+        starts_at=at(reserved.begins),
+        ends_at=at(reserved.ends),
+    )
 
 
 class SkewedClock:
@@ -111,6 +127,8 @@ class Simulation(Scene):
         self.cluster.scheduler.crosses = story.crosses or story.policy_off is not None
         self.cluster.scheduler.slow = story.slow_scheduler
         self.store.put_document(accepted_key(self.settings.cluster), encode_settings(self.settings))
+        if story.reservations:
+            self.reservations.has(*(_there(each) for each in story.reservations))
         self.machines, self.users, self.intruders = Pools(self), Users(self), Intruders(self)
         self.operators = Operators(self)
 

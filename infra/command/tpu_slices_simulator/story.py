@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
-from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.slices import CapacityKind, OwnerKind, SliceSpec
 from tpu_slices.domain.planning.sharing import slices_of
 from tpu_slices.wire.readers import READERS
 from tpu_slices.wire.workloads import Json
@@ -122,7 +122,7 @@ PER_MINUTE = {
 }  # fmt: skip
 """Their share is of each minute, so it is small."""
 IN_ZONES = {Kind.STOCKOUT, Kind.QUOTA, Kind.RESERVATION_USED_UP, Kind.CREATIONS_FAIL}
-"""They may happen in some zones only."""
+"""They may happen in some zones only, to some capacity, and to slices of some size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +133,36 @@ class Fault:
     share: float = 1.0
     zones: tuple[str, ...] = ()
     """Where, for a kind IN_ZONES; empty: everywhere."""
+    capacity: CapacityKind | None = None
+    """Of which capacity, for a kind IN_ZONES; None: of every one."""
+    hosts: int = 1
+    """The fewest hosts of a slice that it strikes, for a kind IN_ZONES."""
     for_good: bool = False
     """It goes on after the story, whatever else ends."""
 
     def is_on(self, minute: int) -> bool:
         return self.at <= minute < self.at + self.lasts
+
+    def strikes(self, spec: SliceSpec | None) -> bool:
+        """Return whether it strikes such a slice; None: anything at all."""
+        if spec is None:
+            return not self.zones and self.capacity is None and self.hosts == 1
+        there = not self.zones or spec.zone in self.zones
+        return there and self.capacity in {None, spec.capacity.kind} and spec.hosts >= self.hosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reserved:
+    """A reservation, of the project of the cluster."""
+
+    name: str
+    hosts: int
+    others: int = 0
+    """Hosts that others use."""
+    begins: int | None = None
+    """The minute in which it is there: it is booked until then; None: it is there from the beginning."""
+    ends: int | None = None
+    """The minute in which Google deletes it, and the hosts of its slices; None: it stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,6 +263,10 @@ class Story:
     """Whether operators pause the cluster now and then, hold slices, and edit the policy."""
     jobsets: tuple[Plot, ...] = ()
     faults: tuple[Fault, ...] = ()
+    reservations: tuple[Reserved, ...] = ()
+    """Without any none may be read, and all are there."""
+    stockout: tuple[int, int] | None = None
+    """The fewest minutes and the most until a creation without stock ends; None: as any creation."""
     costs: Costs | None = None
 
     def pinning(self, minute: int) -> Pinning:
@@ -245,11 +274,11 @@ class Story:
         is_off = self.policy_off is not None and self.policy_off <= minute < self.policy_off + 60
         return Pinning.NOTHING if self.crosses or (is_off and minute < self.minutes) else Pinning.POLICY
 
-    def on(self, minute: int, zone: str | None = None) -> Mapping[Kind, float]:
-        """Return the faults of a minute, with the greatest share of each; of those in zones, the ones in this one."""
+    def on(self, minute: int, spec: SliceSpec | None = None) -> Mapping[Kind, float]:
+        """Return the faults of a minute, with the greatest share of each: those that strike such a slice, if any."""
         shares: dict[Kind, float] = {}
         for fault in self.faults:
             happens = fault.for_good or minute < self.minutes
-            if happens and fault.is_on(minute) and (not fault.zones or zone in fault.zones):
+            if happens and fault.is_on(minute) and fault.strikes(spec):
                 shares[fault.kind] = max(fault.share, shares.get(fault.kind, 0.0))
         return shares

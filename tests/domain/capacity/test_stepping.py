@@ -220,6 +220,12 @@ def test_who_waits_for_its_turn_is_decided_on_again_soon() -> None:
     assert next_look(a_case(IN_TURN), after) == NOW + MINUTE
 
 
+def test_who_comes_back_to_a_place_that_was_short_is_decided_on_again_soon_as_others_may_be_trying_it() -> None:
+    case = replace(a_case(WAITS_WITH_IT, rung=2), shortages={0: a_shortage(until=NOW)})
+    after = stepped(case)
+    assert (after.rung, next_look(case, after)) == (0, NOW + MINUTE)
+
+
 REFUSED = Rejection(
     reason=Reason.IMPOSSIBLE_SHAPE, message="No such hosts in this zone.", settings_version="settings-1"
 )

@@ -14,12 +14,12 @@ from tests.builders import MINUTE, NOW, a_record, a_spec, an_occupant, some_host
 from tpu_slices.domain.model.observations import Broken, Creating, Failure, FailureKind, Running, Visible, Witness
 from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import CapacityKind
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, SliceSpec
 from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.hosts import NO_HOSTS, Hosts
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.spending import chips_held, chips_idle
-from tpu_slices.domain.records.usage import HELD, MOST_USAGES, Usage, Use, ended, used_on, with_those_of
+from tpu_slices.domain.records.usage import HELD, MOST_USAGES, BilledAs, Usage, Use, ended, used_on, with_those_of
 
 CHIPS = a_spec().chips
 OCCUPIED = some_hosts(occupants=(an_occupant(),))
@@ -118,7 +118,20 @@ def test_chips_are_held_from_when_a_host_is_seen() -> None:
 def test_a_slice_that_is_let_go_begins_its_own_usages() -> None:
     record = a_slice(Reason.READY, OCCUPIED)
     let_go = record.with_current(hosts=VACANT).let_go_of("its Job left it", NOW + MINUTE)
-    assert let_go.usages == (Usage(since=NOW + MINUTE, use=Use.IDLE, chips=CHIPS),)
+    assert [(each.use, each.since, each.chips) for each in let_go.usages] == [(Use.IDLE, NOW + MINUTE, CHIPS)]
+
+
+def test_what_is_held_is_known_with_the_place_where_it_is_billed() -> None:
+    spot, listed = (a_spec(capacity=Capacity(kind)) for kind in (CapacityKind.SPOT, CapacityKind.ON_DEMAND))
+    usages = used_on((), Use.WAITING, spot, NOW)
+    usages = used_on(usages, Use.USEFUL, spot, NOW + MINUTE)
+    usages = used_on(usages, Use.USEFUL, listed, NOW + 2 * MINUTE)
+    zone = a_spec().zone
+    assert [each.billed_as for each in usages] == [
+        None,
+        BilledAs(capacity=CapacityKind.SPOT, zone=zone),
+        BilledAs(capacity=CapacityKind.ON_DEMAND, zone=zone),
+    ]
 
 
 def test_a_claim_that_gets_a_slice_which_none_had_is_charged_for_the_time_in_between() -> None:
@@ -137,11 +150,15 @@ def test_a_claim_that_gets_a_slice_which_none_had_is_charged_for_the_time_in_bet
 steps = st.lists(st.tuples(st.integers(-3, 30), st.none() | st.sampled_from(Use), st.integers(0, 64)), max_size=50)
 
 
+def of_chips(chips: int) -> SliceSpec:
+    return a_spec(hosts=chips, chips_per_host=1)
+
+
 def played(course: list[tuple[int, Use | None, int]]) -> tuple[tuple[Usage, ...], datetime]:
     usages, at = tuple[Usage, ...](), NOW
     for minutes, use, chips in course:
         at += minutes * MINUTE
-        usages = used_on(usages, use, chips, at)
+        usages = used_on(usages, use, of_chips(chips), at)
     return usages, at
 
 
@@ -157,7 +174,7 @@ def test_the_same_use_again_changes_nothing(course: list[tuple[int, Use | None, 
     usages, at = played(course)
     for each in usages[-1:]:
         if each.until is None:
-            assert used_on(usages, each.use, each.chips, at + MINUTE) == usages
+            assert used_on(usages, each.use, of_chips(each.chips), at + MINUTE) == usages
 
 
 @given(steps, steps)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_record, a_spec
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import Capacity, CapacityKind
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.transitions import HISTORY, Transition
-from tpu_slices.domain.records.usage import MOST_USAGES, Usage, Use
+from tpu_slices.domain.records.usage import MOST_USAGES, BilledAs, Usage, Use
 from tpu_slices.domain.reporting.timeline import Course, Window, course, held, levels, totals
 
 CHIPS = a_spec().chips
@@ -145,6 +146,20 @@ def test_chip_hours_are_chips_times_hours() -> None:
 def test_chips_that_are_still_used_count_up_to_the_end_of_the_window() -> None:
     record = replace(a_record(), usages=(Usage(since=NOW, use=Use.USEFUL, chips=CHIPS),))
     assert totals(courses_of([record], Window(NOW, NOW + HOUR)))[Use.USEFUL] == CHIPS * HOUR
+
+
+def test_what_a_claim_held_is_told_by_the_places_where_it_was_billed() -> None:
+    listed = a_record().made_as
+    assert listed is not None
+    spot = BilledAs(capacity=CapacityKind.SPOT, zone="us-east5-a")
+    times = ((None, Use.USEFUL), (spot, Use.USEFUL), (spot, Use.IDLE), (spot, Use.WAITING))
+    usages = tuple(
+        Usage(since=NOW + hour * HOUR, until=NOW + (hour + 1) * HOUR, use=use, chips=CHIPS, billed_as=place)
+        for hour, (place, use) in enumerate(times)
+    )
+    (found,) = courses_of([replace(a_record(), usages=usages)], ALWAYS)
+    elsewhere = replace(listed, zone="us-east5-a", capacity=Capacity(CapacityKind.SPOT))
+    assert found.held_as == {listed: CHIPS * HOUR, elsewhere: 2 * CHIPS * HOUR}
 
 
 def test_chip_hours_are_told_for_each_span() -> None:

@@ -26,7 +26,7 @@ from tests.journeys.ladders.stories import (
 from tests.world import World
 from tpu_slices.domain.model.capacity import ZonesOf
 from tpu_slices.domain.model.observations import Failure, FailureKind
-from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices_simulator.live import LiveWorkload
 
 FORBIDDEN = "Required 'compute.instances.create' permission."
@@ -242,6 +242,19 @@ def test_without_a_free_rung_a_jobset_waits_where_the_shortage_is_forgotten_firs
     world.backend.has_stock(B, LIST)
     world.settle(minutes=80, until=lambda: jobset.bound == {0})
     assert had(world) == {LIST_IN_B: 1}
+
+
+def test_what_ended_is_on_record_at_the_place_where_it_was() -> None:
+    world = World(of_cluster=laddered(rung("spot"), rung("list")))
+    world.backend.runs_out(B, SPOT)
+    jobset = appears(world, "llama")
+    world.settle(minutes=15)
+    assert had(world) == {LIST_IN_B: 1}
+    world.ends(jobset)
+    world.settle(minutes=15)
+    record = world.record(jobset)
+    assert (record.phase, record.made_as and record.made_as.how) == (Phase.GONE, LIST_IN_B)
+    assert {each.billed_as.capacity for each in record.usages if each.billed_as is not None} == {LIST}
 
 
 def test_without_a_ladder_all_is_as_ever() -> None:

@@ -42,9 +42,9 @@ def simulate_command(story: str, timeline: str | None, output: str) -> None:
     simulation.play()
     outcomes = tuple(simulation.outcomes.values())
     if output == "json":
-        click.echo(json.dumps(as_json(simulation.story, outcomes), indent=2))
+        click.echo(json.dumps(as_json(simulation), indent=2))
     else:
-        table(simulation.story, outcomes)
+        table(simulation)
     if timeline is not None:
         _write_timeline(timeline, simulation, story)
     sys.exit(0 if all(each.served_at is not None for each in outcomes) else UNSERVED)

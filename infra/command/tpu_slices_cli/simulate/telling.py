@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,21 +17,24 @@ from tpu_slices_cli.screen import console, echo
 from tpu_slices_cli.text import plain
 from tpu_slices_cli.timeline.money import spent
 from tpu_slices_cli.timeline.story import chip_hours, useful_share
-from tpu_slices_simulator.outcome import Outcome
+from tpu_slices_simulator.outcome import CountedSimulation, Outcome
 from tpu_slices_simulator.story import Story
 
 _HOUR = timedelta(hours=1)
 UNKNOWN_TO_US = "not known to the provisioner"
 
 
-def as_json(story: Story, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def as_json(simulation: CountedSimulation) -> dict[str, Any]:
     """Return the outcome of every workload; times are minutes of the story."""
+    story, outcomes = simulation.story, tuple(simulation.outcomes.values())
+    tried, failed = simulation.creations
     return {
         "seed": story.seed,
         "minutes": story.minutes,
         "workloads": [_one(each) for each in outcomes],
         "chip_hours": _chip_hours(_courses(outcomes)),
         "usd": _usd(story, _courses(outcomes)),
+        "creations": {"tried": tried, "failed": failed},
     }
 
 
@@ -50,6 +53,7 @@ def _one(outcome: Outcome) -> dict[str, Any]:
         "waited": {reason.value if reason else UNKNOWN_TO_US: count for reason, count in outcome.waited.most_common()},
         "message": outcome.message,
         "chip_hours": _chip_hours(outcome.courses),
+        "where": dict(outcome.where.most_common()),
     }
 
 
@@ -57,8 +61,9 @@ def _courses(outcomes: Sequence[Outcome]) -> list[Course]:
     return [course for each in outcomes for course in each.courses]
 
 
-def table(story: Story, outcomes: Sequence[Outcome]) -> None:
-    """Print a row for each workload, why each waited, and the sums."""
+def table(simulation: CountedSimulation) -> None:
+    """Print a row for each workload, why each waited and where its slices were, and the sums."""
+    story, outcomes = simulation.story, tuple(simulation.outcomes.values())
     rows = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("WORKLOAD", "SLICES", "CREATED", "WAITED", "RAN", "CHIP-HOURS", "USEFUL", "END"):
         rows.add_column(title, justify="left" if title in {"WORKLOAD", "END"} else "right", overflow="fold")
@@ -67,14 +72,16 @@ def table(story: Story, outcomes: Sequence[Outcome]) -> None:
     screen = console()
     screen.print(rows)
     for each in outcomes:
-        if each.waited:
-            screen.print(plain(_why(each)), soft_wrap=True, markup=False, highlight=False)
+        for line in (*_why(each), *_where(each)):
+            screen.print(plain(line), soft_wrap=True, markup=False, highlight=False)
     courses = _courses(outcomes)
     sums = totals(courses)
     share = f", {useful_share(sums)} of them useful" if held(sums) else ""
     usd = _usd(story, courses)
     price = f", {usd:,.0f} USD ({note(_prices(story, courses))})" if usd is not None else ""
     echo(f"{chip_hours(held(sums))} chip-hours held{share}{price}.")
+    tried, failed = simulation.creations
+    echo(f"{tried} creations were tried, {failed} of them in vain.")
     echo(f"Simulated, with seed {story.seed}.")
 
 
@@ -100,10 +107,19 @@ def _end(outcome: Outcome) -> str:
     return "suspended" if outcome.state is WorkloadState.SUSPENDED else "not ended"
 
 
-def _why(outcome: Outcome) -> str:
+def _why(outcome: Outcome) -> Iterator[str]:
+    if not outcome.waited:
+        return
     reasons = (f"{reason.value if reason else UNKNOWN_TO_US} {_time(n)}" for reason, n in outcome.waited.most_common())
     last = f". Last: {outcome.message}" if outcome.served_at is None and outcome.message else ""
-    return f"{outcome.plot.id} waited: {', '.join(reasons)}{last}"
+    yield f"{outcome.plot.id} waited: {', '.join(reasons)}{last}"
+
+
+def _where(outcome: Outcome) -> Iterator[str]:
+    """Yield where the slices of a workload with a ladder were."""
+    specs = (each.record.made_as for each in outcome.courses)
+    if outcome.where and any(spec is not None and spec.ladder for spec in specs):
+        yield f"{outcome.plot.id} had: {', '.join(f'{count} x {how}' for how, count in outcome.where.most_common())}"
 
 
 def _chip_hours(courses: Sequence[Course]) -> dict[str, float]:
@@ -119,8 +135,7 @@ def _usd(story: Story, courses: Sequence[Course]) -> float | None:
 
 def _prices(story: Story, courses: Sequence[Course]) -> list[Price]:
     """Return what slices that were held cost."""
-    specs = {each.record.made_as for each in courses if held(totals([each]))}
-    return [price_of(spec, story.settings) for spec in specs if spec is not None]
+    return [price_of(spec, story.settings) for spec in {spec for each in courses for spec in each.held_as}]
 
 
 def _time(minutes: int) -> str:

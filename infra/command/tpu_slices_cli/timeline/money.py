@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import ClusterId, SliceSpec
 from tpu_slices.domain.planning.costs import price_of
-from tpu_slices.domain.reporting.timeline import Course, held, totals
+from tpu_slices.domain.reporting.timeline import Course
 
 SettingsOf = Callable[[ClusterId], ClusterSettings | None]
 _HOUR = timedelta(hours=1)
@@ -56,10 +56,14 @@ def spent(courses: Iterable[Course], settings_of: SettingsOf) -> Money:
 
 
 def _of(each: Course, settings_of: SettingsOf) -> Money:
-    spec, hours = each.record.made_as, held(totals([each])) / _HOUR
-    if not hours or spec is None or not spec.chips:
+    settings = settings_of(each.record.cluster)
+    return sum((_at(spec, time / _HOUR, settings) for spec, time in each.held_as.items()), Money())
+
+
+def _at(spec: SliceSpec, hours: float, settings: ClusterSettings | None) -> Money:
+    if not hours or not spec.chips:
         return Money()
-    price = price_of(spec, settings_of(each.record.cluster))
+    price = price_of(spec, settings)
     if price.reserved:
         return Money(reserved=hours)
     if price.usd_per_hour is None:

@@ -11,7 +11,7 @@ from tpu_slices.domain.records.reservations import BlockSeen, ReservationPlace, 
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.ports.clock import Clock
 from tpu_slices.ports.errors import Temporary
-from tpu_slices_simulator.fakes.backend import FakeBackend
+from tpu_slices_simulator.fakes.backend import FakeBackend, FakePool
 
 NOT_ALLOWED = "needs compute.reservations.get"
 
@@ -77,6 +77,11 @@ class FakeReservations:
             and not isinstance(pool.seen, Absent | Broken)
             and _name_of(pool.order) == name
         )
+
+    def has_ended(self, pool: FakePool) -> bool:
+        """Return whether Google took the hosts of a pool back at the end of its reservation."""
+        known = self.there.get(_name_of(pool.order) or "") if pool.order is not None else None
+        return known is not None and known.ends_at is not None and known.ends_at <= self.clock.now()
 
     def _why_short(self, order: PoolOrder) -> Failure | None:
         """Return why a creation is refused that its reservation does not have hosts for; None: it is not."""

@@ -130,9 +130,12 @@ def next_look(case: Case, at: OnLadder) -> datetime | None:
     """Return when the workload is decided on if nothing happens before; None: not by itself.
 
     It waits for nothing, or asks where nothing was refused yet: what is refused first is told by the claim that is.
+    Whoever comes to a place that was short may find that somebody else tries it, and is decided on again within a
+    minute.
     """
     times = [*case.avoided.values(), *(each.until for each in at.passed)]
-    in_line = any(each.reason is Reason.AWAITING_TURN for each in case.here(at))
+    came_back = at.rung != case.at.rung and at.rung in case.shortages
+    in_line = came_back or any(each.reason is Reason.AWAITING_TURN for each in case.here(at))
     if not case.waiting or not (times or at.tried or in_line):
         return None
     times += [case.now + DECIDED_WITHIN] if in_line else []

@@ -279,7 +279,7 @@ def with_current_desire(
     awaited_since = (
         record.claim.awaited_since if record.wanted else max(confirmed_at or own.state_since, own.state_since)
     )
-    placed = with_place(record, own)
+    placed = with_place(record, own) if active and has else record
     return placed.with_changes(
         desire=Desire.PRESENT if active and has else Desire.ABSENT,
         desire_message=message if has or not active else f"{message}, {elsewhere}",

@@ -394,5 +394,4 @@ class SliceRecord:
 
     def used(self, at: datetime) -> Self:
         """Return the record whose chips are used from a time on as it says now."""
-        chips = self.made_as.chips if self.made_as else 0
-        return self.with_changes(usages=used_on(self.usages, self.use, chips, at))
+        return self.with_changes(usages=used_on(self.usages, self.use, self.made_as, at))

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import UNUSED, Phase, Reason
+from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
 from tpu_slices.domain.records.attempts import Attempt
 from tpu_slices.domain.records.hosts import Hosts
 
@@ -35,6 +36,14 @@ HELD = frozenset({Use.STARTING, Use.IDLE, Use.WARM, Use.USEFUL})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BilledAs:
+    """By what hosts are billed: how they are had, and where."""
+
+    capacity: CapacityKind
+    zone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """A time in which the chips of a slice were used alike."""
 
@@ -43,6 +52,8 @@ class Usage:
     """None: they still are."""
     use: Use
     chips: int
+    billed_as: BilledAs | None = None
+    """Of chips that are held: a claim may have slices at one place after another. None: as its slice is made."""
 
 
 def use_of(phase: Phase, reason: Reason, current: Attempt) -> Use | None:
@@ -94,16 +105,15 @@ def _is_used(phase: Phase, reason: Reason, hosts: Hosts) -> bool:
     return bool(hosts.occupants) and reason not in UNUSED and not any(each.trouble for each in hosts.pods)
 
 
-def used_on(usages: Sequence[Usage], use: Use | None, chips: int, at: datetime) -> tuple[Usage, ...]:
+def used_on(usages: Sequence[Usage], use: Use | None, made_as: SliceSpec | None, at: datetime) -> tuple[Usage, ...]:
     """Return the usages of a slice whose chips are used so from a time on: as they are, if they were before."""
-    last = usages[-1] if usages else None
-    runs = last is not None and last.until is None
-    if last is not None and runs and (last.use, last.chips) == (use, chips):
+    if use is None or made_as is None or not made_as.chips:
+        return ended(usages, at)
+    billed_as = BilledAs(capacity=made_as.capacity.kind, zone=made_as.zone) if use in HELD else None
+    now = Usage(since=at, use=use, chips=made_as.chips, billed_as=billed_as)
+    if usages and replace(usages[-1], since=at) == now:
         return tuple(usages)
-    before = ended(usages, at)
-    if use is None or not chips:
-        return before
-    return (*before, Usage(since=at, use=use, chips=chips))[-MOST_USAGES:]
+    return (*ended(usages, at), now)[-MOST_USAGES:]
 
 
 def ended(usages: Sequence[Usage], at: datetime) -> tuple[Usage, ...]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import Capacity, SliceSpec
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.transitions import Transition
-from tpu_slices.domain.records.usage import HELD, MOST_USAGES, Use
+from tpu_slices.domain.records.usage import HELD, MOST_USAGES, BilledAs, Use
 
 Totals = Mapping[Use, timedelta]
 """Chips x time: a timedelta of one hour is one chip-hour."""
@@ -49,6 +50,7 @@ class Spent:
     end: datetime
     use: Use
     chips: int
+    billed_as: BilledAs | None = None
 
     def within(self, span: Span) -> timedelta:
         """Return the chips x time of the part that lies in a span."""
@@ -67,6 +69,16 @@ class Course:
     """The number of earlier transitions that are no longer on record; 0 if the record covers the window."""
     uncounted: bool
     """Whether earlier usages in the window are no longer on record."""
+
+    @property
+    def held_as(self) -> Mapping[SliceSpec, timedelta]:
+        """Return the chips x time that were held, by what the hosts were made as."""
+        spec, sums = self.record.made_as, dict[SliceSpec, timedelta]()
+        for each in self.spent if spec is not None else ():
+            if each.use in HELD and spec is not None:
+                made_as = _as_billed(spec, each.billed_as)
+                sums[made_as] = sums.get(made_as, timedelta()) + each.chips * (each.end - each.start)
+        return sums
 
     def totals(self, span: Span) -> Totals:
         """Return the sums of chips x time by use in a span."""
@@ -115,7 +127,7 @@ def _spent(record: SliceRecord, window: Window) -> Iterator[Spent]:
     for each in record.usages:
         start, end = max(each.since, window.since), min(each.until or window.until, window.until)
         if start < end:
-            yield Spent(start=start, end=end, use=each.use, chips=each.chips)
+            yield Spent(start=start, end=end, use=each.use, chips=each.chips, billed_as=each.billed_as)
 
 
 def _history(record: SliceRecord) -> tuple[Transition, ...]:
@@ -130,6 +142,13 @@ def _history(record: SliceRecord) -> tuple[Transition, ...]:
 
 def _transition(at: datetime, phase: Phase, reason: Reason, message: str) -> Transition:
     return Transition(at=at, phase=phase, reason=reason, message=message)
+
+
+def _as_billed(spec: SliceSpec, billed_as: BilledAs | None) -> SliceSpec:
+    """Return a spec as it was made at the place where it was billed."""
+    if billed_as is None or (spec.capacity.kind, spec.zone) == (billed_as.capacity, billed_as.zone):
+        return spec
+    return replace(spec, capacity=Capacity(billed_as.capacity), zone=billed_as.zone)
 
 
 def totals(courses: Iterable[Course]) -> Totals:
