@@ -26,12 +26,14 @@ from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import HostKey, WorkloadState
 from tpu_slices.domain.model.observations import Broken, Busy, Creating, Observation, Observed, Witness
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, OwnerKind, RungSpec, at_rung
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.taking import handed_over, is_offered, is_served_by
 from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.claims import Refusal
+from tpu_slices.domain.records.gangs import Gang, GangState
+from tpu_slices.domain.records.ladders import OnLadder, PassedOver
 from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
@@ -168,6 +170,69 @@ def test_a_claim_that_waits_for_chips_is_served_as_none_is_bought() -> None:
 )
 def test_another_claim_is_not_served(claim: SliceRecord) -> None:
     assert not served(claim)
+
+
+SPOT_HERE = RungSpec(place="spot", zone=KEYED.zone, capacity=Capacity(CapacityKind.SPOT))
+SPOT_THERE = replace(SPOT_HERE, zone="us-central2-c")
+LISTED = RungSpec(place="list", zone=KEYED.zone, capacity=Capacity())
+FORMING = Gang(
+    replicated_jobs=("slice",),
+    claims=2,
+    chips=32,
+    since=NOW,
+    state=GangState.FORMS,
+    state_since=NOW,
+    lacks_since=NOW,
+)
+PASSED = PassedOver(rung=0, message="it was not taken", until=NOW + MINUTE)
+
+
+def served_on_ladder(
+    first: RungSpec = SPOT_HERE,
+    jobset_chips: int = 32,
+    gang: Gang | None = None,
+    passed: tuple[PassedOver, ...] = (),
+    made_at: int = 0,
+) -> bool:
+    """Return whether a claim that asks at the second of three rungs gets what was made at one, the first by default."""
+    rungs = (first, LISTED, replace(SPOT_THERE, place="spot-there"))
+    asks = replace(KEYED, ladder="patient@1", rungs=rungs, rung=1, capacity=Capacity(), jobset_chips=jobset_chips)
+    made = at_rung(replace(asks, rungs=tuple(replace(each, against="") for each in rungs)), made_at)
+    claim, at = waiting(spec=asks), OnLadder(rung=1, since=NOW, passed=passed)
+    own = replace(
+        a_jobset(name="gemma", uid="uid-gemma"),
+        ladders={"patient@1": at},
+        gangs={"all": gang} if gang is not None else {},
+    )
+    return served(claim, ended(ordered=made), workloads={**ENDED, own.owner.uid: own})
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param({}, id="in the zone of its workload"),
+        pytest.param({"first": SPOT_THERE, "jobset_chips": 16}, id="in another zone, and its workload has no other"),
+        pytest.param({"made_at": 1}, id="at its own rung"),
+        pytest.param({"passed": (replace(PASSED, until=NOW),)}, id="passed over until now"),
+        pytest.param({"gang": replace(FORMING, ran=True)}, id="its gang has started"),
+    ],
+)
+def test_a_claim_on_a_ladder_is_served_by_what_was_made_at_a_better_rung(case: dict[str, Any]) -> None:
+    assert served_on_ladder(**case)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param({"first": SPOT_THERE}, id="in another zone than its workload"),
+        pytest.param({"first": replace(SPOT_HERE, against="no toleration")}, id="its pods cannot use it"),
+        pytest.param({"passed": (PASSED,)}, id="its workload passes it over"),
+        pytest.param({"gang": FORMING}, id="its gang has not started"),
+        pytest.param({"made_at": 2, "jobset_chips": 16}, id="further down than it asks"),
+    ],
+)
+def test_it_is_not_served_by_another(case: dict[str, Any]) -> None:
+    assert not served_on_ladder(**case)
 
 
 def test_a_claim_that_the_policy_does_not_allow_is_not_served() -> None:

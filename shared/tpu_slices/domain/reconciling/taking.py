@@ -13,16 +13,17 @@ once the relay has proven that nobody uses them (`changes_hands`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.capacity.warmth import may_get
+from tpu_slices.domain.model.capacity import ZonesOf
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import Occupant
 from tpu_slices.domain.model.observations import Broken, Busy, Creating, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClaimId, SliceSpec, same_request
+from tpu_slices.domain.model.slices import ClaimId, SliceSpec, at_rung, same_request
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, assess
@@ -255,7 +256,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     | is of another workload, and a setting keeps the slice for that which had it | no      |
     | has no leader that was lately seen to wait, or is of a gang that waits      | no      |
     | has no key for its hosts                                                    | no      |
-    | asks for other values of what its request names, or at another place        | no      |
+    | asks for other values of what its request names, or elsewhere (`_as_asked`) | no      |
     | is refused, or not allowed; limits of chips do not count, as none is bought | no      |
     | else                                                                        | yes     |
     """
@@ -264,11 +265,36 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
         return False
     if slice_.last_claim == claim.record.claimed_by or not may_get(claim.record, slice_, claim.settings):
         return False
-    if not claim.waiting or _values(spec) != _values(made_as) or not spec.key:
+    if not claim.waiting or not spec.key or not any(_values(each) == _values(made_as) for each in _as_asked(claim)):
         return False
     if claim.gang is not None and claim.gang.waits:
         return False
     return refusal_of(claim.record, claim.settings, None) is None
+
+
+def _as_asked(claim: Situation) -> Iterator[SliceSpec]:
+    """Yield what a claim is served by: what it asks for, and the same at the rungs before it that are open to it.
+
+    | an earlier rung                                                         | is open to it |
+    |-------------------------------------------------------------------------|---------------|
+    | is not for its pods, or is passed over by its workload                  | no            |
+    | any, of a gang that has not started: it is at one rung with all slices  | no            |
+    | is in another zone, of a workload of several slices that are in one     | no            |
+    | else                                                                    | yes           |
+    """
+    spec = claim.record.spec
+    if spec is None:
+        return
+    yield spec
+    own = claim.known.workloads.get(claim.record.owner.uid)
+    at = own.ladders.get(spec.ladder) if own is not None else None
+    ladder = claim.settings.ladders.get(spec.ladder.partition("@")[0])
+    if at is None or (claim.gang is not None and not claim.gang.ran):
+        return
+    anywhere = spec.jobset_chips <= spec.chips or (ladder is not None and ladder.zones is ZonesOf.ANY)
+    for number, rung in enumerate(spec.rungs[: spec.rung]):
+        if not (rung.against or at.passes(number, claim.now)) and (anywhere or rung.zone == spec.zone):
+            yield at_rung(spec, number)
 
 
 def _values(spec: SliceSpec) -> tuple[object, ...]:
