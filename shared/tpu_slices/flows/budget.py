@@ -131,7 +131,7 @@ def _line_of_others(cluster: ClusterId, waiting: Collection[WorkloadUid], deps: 
 
 def make_room(settings: ClusterSettings, short: Short, deps: IntakeDeps) -> list[SliceRecord]:
     """Let slices be kept warm no longer whose chips somebody waits for; return them: they are to be reconciled."""
-    if not settings.keeps_warm or not short:
+    if not settings.keeps_warm or settings.paused is not None or not short:
         return []
     cluster, now = settings.cluster, deps.clock.now()
     found = {each.value.id: each for each in deps.store.for_reasons(cluster, [Reason.WARM, *BEING_DELETED], MOST_WARM)}

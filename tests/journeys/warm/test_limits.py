@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import a_request, settings
+from tests.builders import CLUSTER, a_request, settings
 from tests.journeys.serving import STOCKOUT, reason, serving
 from tests.journeys.warm.test_kept_warm import QUARTER, orders, warm_world
 from tests.world import World
@@ -15,6 +15,7 @@ from tpu_slices.domain.model.capacity import NamespaceSettings, Warm
 from tpu_slices.domain.model.clusters import Allowed, CatalogueSettings, Policy
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices_simulator.fakes.backend import Verb
+from tpu_slices_simulator.fakes.settings import FakeSettings
 from tpu_slices_simulator.live import LiveWorkload
 
 SMALLER = a_request(topology="2x4")
@@ -111,6 +112,19 @@ def test_a_hoarder_in_another_namespace_keeps_nobody_from_the_limit_of_the_clust
     world.settle(minutes=15, until=lambda: all(each.bound == {0} for each in others))
     assert [each.bound for each in others] == [{0}] * 3
     assert len(world.pools) == 3
+
+
+def test_none_is_marked_to_go_while_the_cluster_is_paused() -> None:
+    world = World(of_cluster=settings(warm=Warm(lasts=timedelta(hours=2)), policy=Policy(chips_per_cluster=48)))
+    jobsets = several(world, "first", "second", "third")
+    FakeSettings(world.store).pause(CLUSTER, "maintenance")
+    gang = world.jobset_appears("gang", slices=2, request=a_request(replicas=2, gang="all"))
+    world.settle(minutes=10)
+    kept = [record.current.warm for record in map(world.record, jobsets)]
+    assert [warm is not None and warm.ended for warm in kept] == [""] * 3
+    FakeSettings(world.store).resume(CLUSTER)
+    world.settle(minutes=30, until=lambda: gang.served)
+    assert gang.served
 
 
 def test_none_goes_for_one_that_can_never_have_its_chips() -> None:
