@@ -72,7 +72,10 @@ ROUND_SECONDS = 10.0
 MOST_EVENTS = 1_000
 
 _REPLICA_SET = ("apps/v1", "ReplicaSet")
-_SERVED = {(kind.api_version, kind.value): kind for kind in set(OwnerKind) - {OwnerKind.TPU_NODE_GROUP, OwnerKind.POD}}
+_SERVED = {
+    (kind.api_version, kind.value): kind
+    for kind in set(OwnerKind) - {OwnerKind.TPU_NODE_GROUP, OwnerKind.POD, OwnerKind.SPARE}
+}
 """The kinds of which an object itself says whether it is served: a pod has said so when its owner is told."""
 _WHAT = {OwnerReason.NOT_SERVED: "gets no slice", OwnerReason.AWAITING_POD_GROUP: "waits"}
 _PATIENCE = {OwnerReason.AWAITING_POD_GROUP: UNTRIED_FOR, OwnerReason.NOT_IN_GANG: HELD_FOR}

@@ -66,7 +66,7 @@ def _reads(kind: OwnerKind) -> Callable[[Calls], object]:
 
 
 CALLS: Mapping[str, Callable[[Calls], object]] = {
-    **{f"a {kind} as workload": _reads(kind) for kind in OwnerKind if not kind.declares},
+    **{f"a {kind} as workload": _reads(kind) for kind in OwnerKind if not (kind.declares or kind.is_spare)},
     "volume_claim": lambda calls: calls.volume_claim("default", "data"),
     "volume": lambda calls: calls.volume("data"),
     "deployment": lambda calls: calls.deployment(*legacy_provisioner.TPU_PROVISIONER.place),

@@ -31,6 +31,7 @@ from tpu_slices_cli.examination import (
     records,
     report,
     schedule,
+    spares,
     topics,
     well,
     wrong,
@@ -73,6 +74,7 @@ def doctor_command(context: click.Context, cluster: str | None, patience: int) -
     for each, asked_at in asked.items():
         subject = f"cluster {each}"
         found[subject] = connected[each] + _examined(each, asked_at, until, session) + _reservations(each, deps)
+        found[subject] += spares(session.settings_of(each), deps.store)
         _print(subject, found[subject])
     if of_alerts := _alerts(until, session):
         found["alerts"] = of_alerts

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from tpu_slices.domain.capacity.warmth import BEING_DELETED, Short, in_the_way, short_of
+from tpu_slices.domain.capacity.warmth import BEING_DELETED, Short, in_the_way, kept_no_longer, short_of
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
@@ -130,15 +130,16 @@ def _line_of_others(cluster: ClusterId, waiting: Collection[WorkloadUid], deps: 
 
 
 def make_room(settings: ClusterSettings, short: Short, deps: IntakeDeps) -> list[SliceRecord]:
-    """Let slices be kept warm no longer whose chips somebody waits for; return them: they are to be reconciled."""
-    if not settings.keeps_warm or settings.paused is not None or not short:
+    """Let slices be kept no longer whose chips somebody waits for; return them: they are to be reconciled."""
+    keeps = settings.keeps_warm or bool(settings.spares)
+    if not keeps or settings.paused is not None or not short:
         return []
     cluster, now = settings.cluster, deps.clock.now()
-    found = {each.value.id: each for each in deps.store.for_reasons(cluster, [Reason.WARM, *BEING_DELETED], MOST_WARM)}
+    kept = [Reason.WARM, Reason.SPARE, *BEING_DELETED]
+    found = {each.value.id: each for each in deps.store.for_reasons(cluster, kept, MOST_WARM)}
     ended = []
     for each in in_the_way(short, (stored.value for stored in found.values())):
-        warm = each.current.warm and replace(each.current.warm, ended="its chips are needed")
-        after = replace(each.with_current(warm=warm), next_reconcile_at=now)
+        after = replace(kept_no_longer(each), next_reconcile_at=now)
         with suppress(StaleRecord):
             deps.store.commit(Change(found[each.id], after))
             ended.append(after)

@@ -151,16 +151,20 @@ def _demand_listed(fact: Listed, told_at: datetime, cluster: ClusterId, deps: In
     return recorded.keys() & set(unlike) <= set(forgotten)
 
 
-def ask_under_new_settings(settings: ClusterSettings, deps: ReconcileDeps) -> None:
-    """Ask for all demand again once the settings have changed: what was refused may be allowed now."""
+def ask_under_new_settings(settings: ClusterSettings, deps: ReconcileDeps) -> bool:
+    """Ask for all demand again once the settings have changed: what was refused may be allowed now.
+
+    Return whether they have.
+    """
     stored = deps.store.heartbeat(settings.cluster)
     if stored is None or stored.value.settings_version == settings.version:
-        return
+        return False
     known = stored.value.settings_version
     uids = [*deps.store.demand_digests(settings.cluster), *_declared(settings, deps)] if known else []
     parts = [uids[first : first + QUESTIONS_PER_LIST] for first in range(0, len(uids), QUESTIONS_PER_LIST)]
     deps.publisher.ask(settings.cluster, [RepeatQuestion(family=Family.DEMAND, keys=tuple(part)) for part in parts])
     deps.store.commit(Change(stored, replace(stored.value, settings_version=settings.version)))
+    return True
 
 
 def _declared(settings: ClusterSettings, deps: ReconcileDeps) -> Collection[WorkloadUid]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tpu_slices.domain.capacity.seats import as_wanted
+from tpu_slices.domain.capacity.spares import NOTHING_FIRST
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.observations import (
@@ -35,6 +37,7 @@ from tpu_slices.flows import slots
 from tpu_slices.flows.brakes import limited, stopped
 from tpu_slices.flows.budget import count
 from tpu_slices.flows.orders import observed
+from tpu_slices.flows.spares.making import first_of
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent
 from tpu_slices.ports.store import Change, Names, Stored, Together
@@ -108,13 +111,16 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
     workloads = {uid: each.value for uid, each in beside.workloads.items()}
     listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
     record = with_current_desire(counted, own.value if own else None, listed_at)
+    record = as_wanted(record, settings)
     record, why_stopped = stopped(record, workloads.get(record.owner.uid), deps)
-    chips, now = count(record, settings, deps), deps.clock.now()
+    spare = creates and record.wanted and record.owner.kind.is_spare
+    chips, now = count(record, settings, deps, always=spare), deps.clock.now()
     beside_it = Known(
         workloads=workloads,
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
         held=chips.held,
         stopped=why_stopped,
+        first=first_of(record, heartbeat, settings, deps) if spare else NOTHING_FIRST,
     )
     nothing = Observed(Absent())
     limits = slots.limiter_of(beside.limiter, settings, now) if creates else None

@@ -32,8 +32,8 @@ class Reconciled:
 
 
 def announce(record: SliceRecord, known: int, deps: IntakeDeps) -> None:
-    """Announce the transitions that came after so many; those of a slice that no claim has concern nobody's Job."""
-    if record.unclaimed:
+    """Announce the transitions that came after so many; those of a slice that no Job's claim has concern nobody."""
+    if record.unclaimed or record.owner.kind.is_spare:
         return
     transitions = record.transitions_after(known)
     first = record.transition_count - len(transitions) + 1

@@ -14,6 +14,7 @@ from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.decisions import Decision
+from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
@@ -241,7 +242,7 @@ def _with_reservation(looked: Looked, decision: Decision, deps: ReconcileDeps) -
 def _decide(looked: Looked, taking: slots.Taking) -> Decision:
     """Return the decision, and take its slots: while only a slot is missing for an operation, decide again.
 
-    Once more if it is not a slot that is missing, but its turn to try what ran out.
+    Once more if it is not a slot that is missing, but its turn to try what ran out. A spare stands in no line.
     """
     decision = looked.decide(taking.numbers)
     while (
@@ -250,7 +251,11 @@ def _decide(looked: Looked, taking: slots.Taking) -> Decision:
         and taking.take(decision.record, awaited)
     ):
         decision = looked.decide(taking.numbers)
-    return looked.decide(taking.numbers, taking.shortage) if taking.shortage else decision
+    decision = looked.decide(taking.numbers, taking.shortage) if taking.shortage else decision
+    awaited, is_spare = decision.record.slot_awaited, decision.record.owner.kind.is_spare
+    if awaited is not None and is_spare and (awaited.operation, awaited.number) == (PoolOperation.CREATE, None):
+        return replace(decision, record=replace(decision.record, slot_awaited=None))
+    return decision
 
 
 def _remember(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord]) -> _Remembered:

@@ -37,6 +37,7 @@ from tpu_slices.flows.mirror.listing import list_mirror
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.reservations.looking import look_when_due
 from tpu_slices.flows.retrying import retry_on_conflict
+from tpu_slices.flows.spares.making import ask_spares_under_new_settings, make_spares
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import READ_FIRST, Change, Stored, Together
@@ -115,6 +116,7 @@ def sweep(cluster: ClusterId, deps: ReconcileDeps) -> Swept:
     | notice that the relay fell silent, or is heard again           | settle slots                                 |
     | call for reports of workloads that tell so                     | tell who waits for chips and fits            |
     |                                                                | ask for all demand if the settings changed   |
+    |                                                                | make spares                                  |
     |                                                                | check the inventory, if that is due          |
     |                                                                | ask for lists, if records differ from what   |
     |                                                                | the relay sees                               |
@@ -176,8 +178,13 @@ def _tells_of_chips(of: SweptCluster) -> Did:
     return Did(requested=tell_waiting(of.settings, of.deps))
 
 
+def _makes_spares(of: SweptCluster) -> Did:
+    return Did(requested=make_spares(of.settings, of.deps))
+
+
 def _asks_for_demand(of: SweptCluster) -> Did:
-    ask_under_new_settings(of.settings, of.deps)
+    if ask_under_new_settings(of.settings, of.deps):
+        ask_spares_under_new_settings(of.settings, of.deps)
     return Did()
 
 
@@ -350,6 +357,7 @@ AFTER_REPORTS = (
     Duty("slots", _settles_slots, contended=True),
     Duty("chips", _tells_of_chips),
     Duty("demand under new settings", _asks_for_demand, contended=True),
+    Duty("spares", _makes_spares, contended=True),
     Duty("inventory check", _checks_inventory),
     Duty("lists", _asks_for_lists, contended=True),
     Duty("mirror", _lists_mirror, contended=True),

@@ -66,7 +66,7 @@ class _Match:
 
 
 def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
-    """Return who is to be reconciled once a claim that waits has a slice that was about to be deleted, or is warm.
+    """Return who is to be reconciled once a claim that waits has a slice that was about to be deleted, or is kept.
 
     The claim is the first.
 
@@ -74,8 +74,8 @@ def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
     """
     slice_ = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
     deletes = any(isinstance(action, DeletePool) for action in decision.actions)
-    warm = decision.reason is Reason.WARM and looked.settings.paused is None
-    if not (deletes or warm) or not is_offered(slice_):
+    kept = decision.reason in {Reason.WARM, Reason.SPARE} and looked.settings.paused is None
+    if not (deletes or kept) or not is_offered(slice_):
         return []
     for stored in deps.store.wanting(offers(looked.record) or "", MOST_ASKED):
         claim = _claim(stored.value, looked, deps)
@@ -87,10 +87,11 @@ def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
 def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
     """Return the same for a claim for which a slice was about to be created, and that one serves which goes.
 
-    Where slices are kept warm, for any that waits for one.
+    Where slices are kept warm, or spares are made, for any that waits for one.
     """
-    request, (warm, _) = needs(looked.record), looked.settings.warm_in(looked.record.owner.namespace)
-    looks = decision.creates or (warm is not None and decision.record.wanted and looked.settings.paused is None)
+    request, namespace, settings = needs(looked.record), looked.record.owner.namespace, looked.settings
+    kept = settings.warm_in(namespace)[0] is not None or settings.spares_in(namespace)
+    looks = decision.creates or (kept and decision.record.wanted and settings.paused is None)
     if request is None or not looks:
         return []
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
@@ -127,7 +128,7 @@ def _offered(record: SliceRecord, looked: Looked, deps: ReconcileDeps) -> Situat
     """
     workloads = {uid: it.value for uid, it in deps.store.workloads(record.cluster, users_of(record)).items()}
     own = workloads.get(record.owner.uid)
-    if own is None or own.state is WorkloadState.MISSING:
+    if (own is None and not record.owner.kind.is_spare) or (own is not None and own.state is WorkloadState.MISSING):
         return None
     current = with_current_desire(record, own, looked.listed_at)
     known = replace(looked.known, workloads=workloads, stopped=None)

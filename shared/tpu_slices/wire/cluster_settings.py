@@ -15,6 +15,8 @@
       research:
         ml-slack: {when: [waiting, ended], waiting_after: 20m}
     warm: {for: 15m, most_chips: 256}
+    spares:
+    - {accelerator: tpu-v6e-slice, topology: 4x4, place: booked, count: 2, for: [research]}
     namespaces:
       research: {warm: {for: 1h, across: workload}}
     catalogue:
@@ -56,6 +58,7 @@ from tpu_slices.ports.errors import Permanent
 from tpu_slices.wire.documents import SCHEMA, Fields, Key, native
 from tpu_slices.wire.forms.capacity import namespace_of, warm_of, written_namespace, written_warm
 from tpu_slices.wire.forms.ladders import impossible_ladders, ladders_of, places_of, written_ladders
+from tpu_slices.wire.forms.spares import impossible_spares, spares_of, written_spares
 from tpu_slices.wire.settings_form import (
     AllowedForm,
     CatalogueForm,
@@ -123,12 +126,15 @@ def decode_settings(cluster: ClusterId, document: Mapping[str, Any], version: st
             for namespace, rules in (written.notifications or {}).items()
         },
         warm=warm_of(written.warm),
+        spares=spares_of(written.spares),
         namespaces={name: namespace_of(own) for name, own in (written.namespaces or {}).items()},
         catalogue=_catalogue(written.catalogue or CatalogueForm()),
         places=places_of(written.places),
         ladders=ladders_of(written.ladders),
     )
-    impossible = "; ".join((*_wrong_rows(settings), *impossible_zones(settings), *impossible_ladders(settings)))
+    checks = (_wrong_rows, impossible_zones, impossible_ladders)
+    impossible = "; ".join(each for check in checks for each in check(settings))
+    impossible = impossible or "; ".join(impossible_spares(settings))
     if impossible:
         raise Permanent(f"clusters/{cluster}: {impossible}")
     return settings
@@ -152,6 +158,7 @@ def encode_settings(settings: ClusterSettings) -> Fields:
             "namespaces": {name: native(allowed) for name, allowed in policy.namespaces.items()},
         },
         "warm": written_warm(settings.warm),
+        "spares": written_spares(settings.spares),
         "namespaces": {name: written_namespace(own) for name, own in settings.namespaces.items()},
         "ladders": written_ladders(settings.ladders),
         "catalogue": {section: [dict(row) for row in rows] for section, rows in settings.catalogue.sections},
@@ -169,6 +176,7 @@ _AS_WRITTEN = frozenset(
         "max_run_duration",
         "gangs",
         "hosts_per_slice",
+        "spares_most_usd_an_hour",
     }
 )
 

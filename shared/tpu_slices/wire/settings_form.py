@@ -31,10 +31,12 @@ from tpu_slices.domain.planning.host_labels import may_be_a_node_label
 from tpu_slices.wire.documents import SCHEMA
 from tpu_slices.wire.forms.capacity import AdviceOf, NamespaceForm, WarmForm
 from tpu_slices.wire.forms.ladders import LadderForm, Name, PlaceForm, RungForm
+from tpu_slices.wire.forms.spares import SpareForm
 from tpu_slices.wire.forms.written import (
     Duration,
     WrittenForm,
     chips_setting,
+    dollars_setting,
     fields_of,
     setting,
     time_setting,
@@ -294,6 +296,8 @@ class SettingsForm(WrittenForm):
     ladder: Name | None = setting("the name of one of the ladders")
     advice: AdviceOf | None = setting(f"one of {', '.join(Advice)}")
     warm: WarmForm | None = setting(f"a map of {fields_of(WarmForm)}")
+    spares: list[SpareForm] | None = setting(f"a list of maps of {fields_of(SpareForm)}")
+    spares_most_usd_an_hour: float | None = dollars_setting()
     namespaces: dict[str, NamespaceForm] | None = setting(f"a map of {fields_of(NamespaceForm)} for each namespace")
     notifications: dict[str, _Rules] | None = setting(
         f"a map of namespaces, each with a map of {', '.join(NotificationForm.model_fields)} for at most 10 targets, "
@@ -323,6 +327,7 @@ _PLACES: Mapping[tuple[str, str], tuple[str, str]] = {
         ("ladders.NAME.rungs.", RungForm),
         ("ladders.NAME.", LadderForm),
         ("warm.", WarmForm),
+        ("spares.", SpareForm),
         ("namespaces.NAMESPACE.", NamespaceForm),
         ("namespaces.NAMESPACE.warm.", WarmForm),
         ("catalogue.", CatalogueForm),

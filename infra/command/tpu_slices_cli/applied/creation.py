@@ -54,7 +54,7 @@ def refused_on_creation(body: Json, kind: OwnerKind, name: str) -> Iterator[str]
             yield from _of_job(spec, own)
         case OwnerKind.LEADER_WORKER_SET:
             yield from _of_groups(spec, own)
-        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
+        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD | OwnerKind.SPARE:
             return
 
 

@@ -79,7 +79,7 @@ def templates_of(body: Json, kind: OwnerKind) -> Iterator[tuple[str, Any]]:
             for field in ("leaderTemplate", "workerTemplate"):
                 if template := spec["leaderWorkerTemplate"].get(field):
                     yield f"spec.leaderWorkerTemplate.{field}", template
-        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
+        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD | OwnerKind.SPARE:
             return
 
 

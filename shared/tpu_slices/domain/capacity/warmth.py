@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tpu_slices.domain.capacity.spares import not_needed
 from tpu_slices.domain.model.capacity import Across, Warm
 from tpu_slices.domain.model.clusters import ClusterSettings, Policy
 from tpu_slices.domain.model.facts import WorkloadState
@@ -152,6 +153,11 @@ def told(warmth: Warmth, record: SliceRecord, settings: ClusterSettings, now: da
     return f"Kept warm until {clock(warmth.until, now)} for the next {whom} ({_price(record, settings)})."
 
 
+def spare_told(record: SliceRecord, settings: ClusterSettings) -> str:
+    """Return what a spare says that stands."""
+    return f"A spare for the next slice of namespace {record.owner.namespace} ({_price(record, settings)})."
+
+
 def _price(record: SliceRecord, settings: ClusterSettings) -> str:
     price = price_of(record.made_as, settings) if record.made_as is not None else None
     if price is None or (price.usd_per_hour is None and not price.reserved):
@@ -160,9 +166,9 @@ def _price(record: SliceRecord, settings: ClusterSettings) -> str:
 
 
 def may_get(claim: SliceRecord, slice_: SliceRecord, settings: ClusterSettings) -> bool:
-    """Return whether a claim of another workload may get a slice that is let go, as the setting says."""
+    """Return whether a claim of another workload may get a slice that is let go, as the setting says, or a spare."""
     warm, _ = settings.warm_in(slice_.owner.namespace)
-    same = claim.owner.uid == slice_.owner.uid
+    same = claim.owner.uid == slice_.owner.uid or slice_.owner.kind.is_spare
     return same or warm is None or warm.across is not Across.WORKLOAD
 
 
@@ -190,28 +196,49 @@ def short_of(needed: Mapping[str, int], held: Mapping[str, int], in_cluster: int
 
 
 def in_the_way(short: Short, releasing: Iterable[SliceRecord]) -> tuple[SliceRecord, ...]:
-    """Return which slices are kept warm no longer, since their chips are needed: those that have been so longest first.
+    """Return which slices are kept no longer, since their chips are needed.
 
-    `releasing`: the slices of the cluster that go. The chips of those that are being deleted will be free without that.
+    Those that have been warm longest go first, then the oldest spares. `releasing`: the slices of the cluster that go,
+    and spares. The chips of those that are being deleted will be free without that.
     """
     every = [*releasing]
     lacks: Counter[str] = Counter(short.in_namespaces)
     in_cluster, ended = short.in_cluster, dict[SliceId, SliceRecord]()
     for each in every:
-        if each.current.delete_requested_at is not None or (each.current.warm is not None and each.current.warm.ended):
+        if each.current.delete_requested_at is not None or _is_ended(each):
             lacks[each.owner.namespace] -= each.chips_bought
             in_cluster -= each.chips_bought
-    warm = sorted(filter(is_warm, every), key=_order)
-    for each in warm:
+    spare = sorted(filter(_is_kept_spare, every), key=lambda each: (each.since, each.id))
+    kept = [*sorted(filter(is_warm, every), key=_order), *spare]
+    for each in kept:
         if lacks[each.owner.namespace] > 0:
             ended[each.id] = each
             lacks[each.owner.namespace] -= each.chips_bought
             in_cluster -= each.chips_bought
-    for each in warm:
+    for each in kept:
         if in_cluster > 0 and each.id not in ended:
             ended[each.id] = each
             in_cluster -= each.chips_bought
     return tuple(ended.values())
+
+
+def _is_kept_spare(record: SliceRecord) -> bool:
+    return record.reason is Reason.SPARE and record.wanted and not record.hold
+
+
+def _is_ended(record: SliceRecord) -> bool:
+    """Return whether a slice is kept no longer, since its chips are needed, or as a spare."""
+    if record.owner.kind.is_spare:
+        return not record.wanted
+    return record.current.warm is not None and bool(record.current.warm.ended)
+
+
+def kept_no_longer(record: SliceRecord) -> SliceRecord:
+    """Return a slice that is kept no longer, since its chips are needed."""
+    why = "its chips are needed"
+    if record.owner.kind.is_spare:
+        return not_needed(record, why)
+    return record.with_current(warm=record.current.warm and replace(record.current.warm, ended=why))
 
 
 def beyond_limits(

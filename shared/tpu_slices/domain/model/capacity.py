@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from tpu_slices.domain.model.slices import CapacityKind
+from tpu_slices.domain.model.slices import CapacityKind, Pairs
 
 LADDER = "tpu-provisioner.cloud.google.com/ladder"
 """The annotation of a workload, or of a pod template, that names its ladder."""
@@ -78,6 +78,21 @@ class Warm:
     most_usd_an_hour: float | None = None
     """The same of their price by list; None: no limit."""
     across: Across = Across.NAMESPACE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spare:
+    """Slices that are made before anybody needs them."""
+
+    accelerator: str
+    topology: str
+    place: str
+    """The name of the place where they are made, which has one zone."""
+    count: int
+    """How many are kept for each of the namespaces."""
+    namespaces: tuple[str, ...]
+    node_selector: Pairs = ()
+    """What the pods that are to get them select beside accelerator and topology."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import Accelerators, accelerators_with
 from tpu_slices.domain.catalogue.rows import Cells
-from tpu_slices.domain.model.capacity import Advice, Ladder, NamespaceSettings, Place, Warm
+from tpu_slices.domain.model.capacity import Advice, Ladder, NamespaceSettings, Place, Spare, Warm
 from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.notifications import Rules
 from tpu_slices.domain.model.observations import Cause, FailureKind
@@ -316,6 +316,10 @@ class ClusterSettings:
     """By namespace, whom its workloads may have notified outside the cluster; of others nothing is told there."""
     warm: Warm | None = None
     """Whether slices that are let go are kept for a time; None: they are deleted."""
+    spares: tuple[Spare, ...] = ()
+    """Which slices are made before anybody needs them."""
+    spares_most_usd_an_hour: float | None = None
+    """Of all spares together, by list price; None: no limit."""
     namespaces: Mapping[str, NamespaceSettings] = field(default_factory=dict)
     """What is otherwise for the workloads of these namespaces."""
     paused: str | None = None
@@ -338,6 +342,10 @@ class ClusterSettings:
         """Whether slices of any namespace are kept warm."""
         own = (each.warm for each in self.namespaces.values())
         return any(warm is not None for warm in (self.warm, *own))
+
+    def spares_in(self, namespace: str) -> bool:
+        """Return whether spares are made for a namespace."""
+        return any(namespace in each.namespaces for each in self.spares)
 
     @property
     def self_managed(self) -> bool:

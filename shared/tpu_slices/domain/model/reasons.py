@@ -42,6 +42,7 @@ class Reason(StrEnum):
     RESERVATION_NOT_OPEN = "ReservationNotOpen", Phase.QUEUED  # begins later, is full, missing or over: it was read
     DEMAND_STALE = "DemandStale", Phase.QUEUED  # the relay did not confirm the demand lately
     AWAITING_GANG = "AwaitingGang", Phase.QUEUED  # nothing is bought before all slices of its gang may be
+    SPARE_WAITS = "SpareWaits", Phase.QUEUED  # demand comes first, or a limit is in the way
 
     CREATION_STARTED = "CreationStarted", Phase.PROVISIONING
     CREATING = "Creating", Phase.PROVISIONING
@@ -63,6 +64,7 @@ class Reason(StrEnum):
     PODS_NOT_RUNNING = "PodsNotRunning", Phase.READY  # its Job is on it, and some of its pods do not run
     PODS_APART = "PodsApart", Phase.READY  # some pods of its Job run on other hosts
     IDLE = "Idle", Phase.READY  # every host is ready, and nobody uses it
+    SPARE = "Spare", Phase.READY  # nobody has it: it waits for the next claim that fits, as a setting says
     USED_BY_OTHERS = "UsedByOthers", Phase.READY  # Jobs of others are on it, and its claim is not theirs
     LABELS_REPLACED = "LabelsReplaced", Phase.READY  # somebody replaced those of its pool: they are put back
 

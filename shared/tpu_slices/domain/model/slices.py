@@ -97,11 +97,17 @@ class OwnerKind(StrEnum):
     LEADER_WORKER_SET = "LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"
     POD = "Pod", "v1"  # by itself, where the setting `serve` says so
     TPU_NODE_GROUP = "TPUNodeGroup", "tpu.google.com/v1alpha1"
+    SPARE = "Spare", ""  # no object: the settings ask for it, until a claim gets it
 
     @property
     def declares(self) -> bool:
         """Whether its object itself is the demand for a slice, until it is deleted: no pod waits for one."""
         return self is OwnerKind.TPU_NODE_GROUP
+
+    @property
+    def is_spare(self) -> bool:
+        """Whether its slice is made beside demand: for whoever needs such next."""
+        return self is OwnerKind.SPARE
 
 
 OF_OTHERS = "a workload of another namespace"
@@ -133,7 +139,7 @@ class Owner:
                 return f"{self.name}-{replicated_job}-{job_index}"
             case OwnerKind.JOB | OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
                 return self.name
-            case OwnerKind.LEADER_WORKER_SET:
+            case OwnerKind.LEADER_WORKER_SET | OwnerKind.SPARE:
                 return f"{self.name}-{job_index}"
 
 

@@ -11,6 +11,7 @@ Pure. Except a group's, a key is an identity: it fits nothing once its workload 
 | a pod that a controller made  | the controller's UID     | the reference to what controls it                    |
 | a pod that nothing controls   | `NAME.pod`               | generateName, or else the name                       |
 | a TPUNodeGroup                | none                     | a pod selects the group itself                       |
+| nobody yet: a spare           | its own name             | no pod                                               |
 
 A pod of a JobSet does not say whether its Job shares a slice: it has the first two keys, and hosts have one of them. A
 group has no UID of its own, and its pods do not carry that of their LeaderWorkerSet: its key is made of namespace and
@@ -53,5 +54,5 @@ def _key(job: WorkloadJob, first_job: int | None, *, shared: bool) -> str:
             return owner.uid
         case OwnerKind.LEADER_WORKER_SET:
             return hashlib.sha1(f"{owner.namespace}/{job.job_name}".encode(), usedforsecurity=False).hexdigest()
-        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
+        case OwnerKind.TPU_NODE_GROUP | OwnerKind.POD | OwnerKind.SPARE:
             return ""

@@ -79,7 +79,7 @@ def _parent(job: WorkloadJob) -> dict[str, str]:
                 NAMESPACE_LABEL: namespace,
                 REPLICATED_JOB_LABEL: label_value(job.replicated_job),
             }
-        case OwnerKind.JOB | OwnerKind.LEADER_WORKER_SET | OwnerKind.TPU_NODE_GROUP | OwnerKind.POD:
+        case OwnerKind.JOB | OwnerKind.LEADER_WORKER_SET | OwnerKind.TPU_NODE_GROUP | OwnerKind.POD | OwnerKind.SPARE:
             return {
                 PARENT_KIND_LABEL: job.owner.kind.lower(),
                 PARENT_NAME_LABEL: label_value(job.owner.name),

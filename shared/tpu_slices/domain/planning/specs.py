@@ -88,12 +88,12 @@ def spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refu
     named = dict(asked.request.requested_annotations).get(LADDER)
     chosen = ladder_of(named, asked.job.owner.namespace, settings)
     if chosen is None or isinstance(chosen, Refusal):
-        return _spec_for(asked, settings) if chosen is None else chosen
-    return laddered(chosen, lambda rung: _spec_for(replace(asked, at=rung), settings), settings)
+        return spec_at(asked, settings) if chosen is None else chosen
+    return laddered(chosen, lambda rung: spec_at(replace(asked, at=rung), settings), settings)
 
 
-def _spec_for(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refusal:
-    """Return the spec at one place, or a Refusal.
+def spec_at(asked: SliceRequest, settings: ClusterSettings) -> SliceSpec | Refusal:
+    """Return the spec at one place, that of `asked.at` if there is one, or a Refusal.
 
     Shape, capacity and count come from the template. A pod, to which admission may have added selectors and labels,
     only adds node labels, and is refused if it selects labels that the hosts would not have.

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from tpu_slices.domain.capacity.places import with_place
+from tpu_slices.domain.capacity.spares import why_not_now
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -72,6 +73,8 @@ def bind(case: Situation) -> Bound:
     | its slice has just failed, or was not used though ready   | none: why, and when the next is tried               |
     | another's pool has the name of its slice                  | none, says so; the next has another name            |
     | is refused, or not allowed                                | none: why                                           |
+    | is the seat of a spare, and claims come first, or a limit | none: SPARE_WAITS                                   |
+    | is in the way                                             |                                                     |
     | is of a gang that waits                                   | none: AWAITING_GANG, LET_GO_WITH_GANG or            |
     |                                                           | GANG_TOO_LARGE                                      |
     | exceeds a limit of chips, and its leader waits            | none: CHIP_LIMIT_REACHED                            |
@@ -182,6 +185,8 @@ def _made(case: Situation) -> Arm:
     """Return what a claim without a slice says, however its last one ended: why it waits, or that a slice is made."""
     record = case.record
     refusal = refusal_of(record, case.settings, case.known.held, case.known.limited)
+    if record.owner.kind.is_spare and (why := _not_yet(case, refusal)):
+        return Arm(Reason.SPARE_WAITS, why, {"retry_at": None, "blocked_settings_version": None})
     gang = case.gang if refusal is None or refusal.reason in LIMITED else None
     if gang is not None and gang.waits and not case.run_given_up:
         return Arm(gang.reason, gang.message, {"retry_at": gang.back_at, "blocked_settings_version": None})
@@ -198,6 +203,15 @@ def _made(case: Situation) -> Arm:
         return Arm(Reason.ATTEMPTS_EXHAUSTED, message)
     slot = record.current.slot if record.current.slot is not None else case.slot_for(record.attempt)
     return _without_slot(case) if slot is None else _create(case, slot)
+
+
+def _not_yet(case: Situation, refusal: Refusal | None) -> str:
+    """Return why a spare is not made now; empty: it may be, unless it failed lately or lacks a slot."""
+    if refusal is not None:
+        return refusal.message
+    if _has_to_wait(case) or case.record.spec is None:
+        return ""
+    return why_not_now(case.record.spec, case.known.first, case.settings)
 
 
 def _has_to_wait(case: Situation) -> bool:

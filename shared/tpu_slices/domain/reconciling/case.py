@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
+from tpu_slices.domain.capacity.spares import NOTHING_FIRST, First
 from tpu_slices.domain.capacity.warmth import NOTHING_KEPT, Kept
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.facts import WorkloadState
@@ -47,6 +48,8 @@ class Known:
     """Why it is not bought while releases are stopped."""
     shortage: Shortage | None = None
     """The shortage for which its creation waits its turn."""
+    first: First = NOTHING_FIRST
+    """What comes before a spare that would be made."""
     beside: Kept = NOTHING_KEPT
     """What is kept warm that became so after it; only needed if a setting limits that."""
     slots: Mapping[int, int] = field(default_factory=dict)
@@ -76,7 +79,9 @@ class Situation:
 
     @property
     def waiting(self) -> bool:
-        """Whether a leader needs the slice, as was confirmed lately."""
+        """Whether a leader needs the slice, as was confirmed lately; of a spare: whether the settings ask for it."""
+        if self.record.owner.kind.is_spare and not self.record.unclaimed:
+            return self.record.wanted
         confirmed = self.record.claim.demand_confirmed_at
         return self.record.wanted and confirmed is not None and self.now - confirmed <= self.limits.demand_ttl
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
+from tpu_slices.domain.capacity.warmth import spare_told
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
     Absent,
@@ -71,6 +72,7 @@ def decide(
     | - others are on   | USED_BY_OTHERS                                                                          |
     |   it alone        |                                                                                         |
     | - other request   | SPEC_DRIFTED                                                                            |
+    | - it is a spare   | SPARE                                                                                   |
     | - held for its    | READY                                                                                   |
     |   gang            |                                                                                         |
     | - vacant, and its | LEADER_STILL_WAITING                                                                    |
@@ -190,7 +192,9 @@ class Case(Situation):
         return Arm(Reason.READY, messages.ready(record, spec, self.now), served)
 
     def _vacant(self) -> tuple[Reason, str] | None:
-        """Return what a slice says that its leader should be on, or may not come to yet; None: neither is so."""
+        """Return what a spare says, or a slice that its leader should be on, or may not come to yet; None: neither."""
+        if self.record.owner.kind.is_spare:
+            return Reason.SPARE, spare_told(self.record, self.settings)
         if not self.may_be_used and not self.record.occupied:
             return Reason.READY, messages.HELD_FOR_ITS_GANG
         if self.leader_should_be_here:

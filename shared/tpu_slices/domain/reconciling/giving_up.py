@@ -87,6 +87,7 @@ def giving_up(case: Situation) -> GivingUp | None:
     | changing hands for `restart_grace`, or pods of others there | yes                                               |
     | have more than a minute to end                              |                                                   |
     | held for its gang                                           | no                                                |
+    | a spare                                                     | no                                                |
     | ready and unused for `idle_after`                           | unneeded; while its leader waits: refused, or     |
     |                                                             | yes, if its gang waits                            |
     """
@@ -241,7 +242,7 @@ def _hosts_missing(case: Situation) -> GivingUp | None:
 
 def _idle(case: Situation) -> GivingUp | None:
     record = case.record
-    if record.phase is not Phase.READY or case.held_until is not None:
+    if record.phase is not Phase.READY or case.held_until is not None or record.owner.kind.is_spare:
         return None
     since = case.vacant_since
     if case.now - since < case.limits.idle_after:

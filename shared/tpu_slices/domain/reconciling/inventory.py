@@ -315,7 +315,7 @@ def _placeholders(slices: Iterable[SliceRecord], records: Records, now: datetime
     for record in slices:
         uid = record.owner.uid
         known = uid in records.workloads or uid in records.active or uid in records.unreadable
-        if record.phase is not Phase.GONE and not known:
+        if record.phase is not Phase.GONE and not (known or record.owner.kind.is_spare):
             found.setdefault(uid, []).append(record)
     return tuple(
         WorkloadRecord.of(

@@ -63,7 +63,7 @@ def candidate_of(record: SliceRecord, awaited: SlotAwaited) -> Candidate:
         capacity_pool=_capacity_pool(record, awaited.operation),
         since=awaited.since,
         hosts=record.spec.hosts if record.spec and awaited.operation is PoolOperation.CREATE else 0,
-        laddered=record.spec is not None and bool(record.spec.ladder),
+        laddered=record.owner.kind.is_spare or (record.spec is not None and bool(record.spec.ladder)),
     )
 
 

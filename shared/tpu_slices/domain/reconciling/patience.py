@@ -130,7 +130,9 @@ def due(
 
     | slice                           | reconciled again                                                         |
     |---------------------------------|--------------------------------------------------------------------------|
-    | READY, of a TPUNodeGroup        | after `resync_after`                                                     |
+    | READY, of a TPUNodeGroup, or a  | after `resync_after`                                                     |
+    | spare; REFUSED, of a spare      |                                                                          |
+    | QUEUED, of a spare              | after `requeue_after`: nobody tells it                                   |
     | READY, in use                   | not by itself                                                            |
     | - some pods do not run          | after `not_running_after`, if that is set                                |
     | READY, unused                   | after UNUSED_FOR, and after `idle_after`; held: when that may end        |
@@ -155,7 +157,7 @@ def due(
     | without a host yet, for which   | `restart_grace` after that began, but not before `requeue_after`         |
     | no leader waits                 |                                                                          |
     """
-    times = [_due_by_phase(record, now, limits, held_until)]
+    times = [_due_by_itself(record, now, limits, held_until)]
     if not record.goes and record.current.hosts.closed:
         times.append(now + limits.requeue_after)
     if (since := record.claim.unawaited_since) is not None:
@@ -178,10 +180,20 @@ def is_forgotten(record: SliceRecord, limits: Limits) -> bool:
 
 def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | None:
     """Return the next reconcile time after an action or an announcement: what `due` said, or sooner."""
-    times = [_due_by_phase(record, now, limits)]
+    times = [_due_by_itself(record, now, limits)]
     if record.goes and record.current.create_requested_at is not None:
         times.append(now + limits.delete_retry_after)
     return min((time for time in times if time is not None), default=None)
+
+
+def _due_by_itself(
+    record: SliceRecord, now: datetime, limits: Limits, held_until: datetime | None = None
+) -> datetime | None:
+    if record.owner.kind.is_spare and record.phase in {Phase.READY, Phase.REFUSED}:
+        return now + limits.resync_after
+    if record.owner.kind.is_spare and record.phase is Phase.QUEUED:
+        return now + limits.requeue_after
+    return _due_by_phase(record, now, limits, held_until)
 
 
 def _due_by_phase(

@@ -30,7 +30,7 @@ from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, assess
 from tpu_slices.domain.reconciling.occupancy import NewCount, Workloads, may_use, with_hosts
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.records.hosts import job_of
-from tpu_slices.domain.records.matching import needs, offers
+from tpu_slices.domain.records.matching import needs, offers, values_of
 from tpu_slices.domain.records.slices import SliceRecord
 
 
@@ -119,7 +119,7 @@ def _is_as_good(own: SliceRecord, slice_: SliceRecord) -> bool:
     if spec is None or made_as is None or own.spec is None or not spec.key or own.spec.key != spec.key:
         return False
     serves = own.phase in {Phase.PROVISIONING, Phase.READY} and not own.current.hosts.occupants
-    same = same_request(own.current.made_for or made_as.fingerprint, spec) and _values(made_as) == _values(spec)
+    same = same_request(own.current.made_for or made_as.fingerprint, spec) and values_of(made_as) == values_of(spec)
     return serves and same and own.reason is not Reason.POOL_BROKEN
 
 
@@ -211,7 +211,7 @@ def _is_where_it_asks(spec: SliceSpec, made_as: SliceSpec, *, whole: bool) -> bo
 
 
 def is_offered(slice_: Situation) -> bool:
-    """Return whether a slice that goes may be given to a claim that waits for such.
+    """Return whether a slice that goes, or a spare, may be given to a claim that waits for such.
 
     | the slice                                                              | may be given |
     |------------------------------------------------------------------------|--------------|
@@ -219,7 +219,7 @@ def is_offered(slice_: Situation) -> bool:
     | neither stands nor is being made; its labels were replaced             | no           |
     | has a host that is not sound, or hosts of which no key is known        | no           |
     | lacks hosts, and stands for longer than these may take to join, or was | no           |
-    | kept warm; was so, and the machine of a host is maintained             | no           |
+    | kept warm; was so, or is a spare, and a host's machine is maintained   | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else                                                                   | yes          |
     """
@@ -234,6 +234,8 @@ def is_offered(slice_: Situation) -> bool:
     if hosts.sound < hosts.joined or (hosts.joined and not hosts.keys):
         return False
     if record.current.warm is not None and (hosts.joined < made_as.hosts or hosts.maintained):
+        return False
+    if record.owner.kind.is_spare and hosts.maintained:
         return False
     return hosts.joined >= made_as.hosts or _hosts_may_join(slice_)
 
@@ -265,7 +267,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
         return False
     if slice_.last_claim == claim.record.claimed_by or not may_get(claim.record, slice_, claim.settings):
         return False
-    if not claim.waiting or not spec.key or not any(_values(each) == _values(made_as) for each in _as_asked(claim)):
+    if not claim.waiting or not spec.key or not any(values_of(each) == values_of(made_as) for each in _as_asked(claim)):
         return False
     if claim.gang is not None and claim.gang.waits:
         return False
@@ -297,18 +299,12 @@ def _as_asked(claim: Situation) -> Iterator[SliceSpec]:
             yield at_rung(spec, number)
 
 
-def _values(spec: SliceSpec) -> tuple[object, ...]:
-    """Return what a pool is made as, beside what a fingerprint says."""
-    where = (spec.machine_type, spec.zone, spec.capacity)
-    return *where, spec.node_labels, spec.taints, spec.service_account, spec.networks
-
-
 def handed_over(claim: SliceRecord, slice_: SliceRecord, last: SliceRecord | None, now: datetime) -> Taken:
     """Return what each claim has once the one that waits has the slice; `last`: see `taking.given`."""
-    why = (
-        f"Got the slice that {slice_.owner.kind} {slice_.owner.name} gave back at {clock(slice_.since, now)}: "
-        "nothing was created."
-    )
+    whose = f"the slice that {slice_.owner.kind} {slice_.owner.name} gave back at {clock(slice_.since, now)}"
+    if slice_.owner.kind.is_spare:
+        whose = f"a spare of namespace {slice_.owner.namespace}"
+    why = f"Got {whose}: nothing was created."
     has = claim.with_slice_of(slice_, now, left=None, why=why)
     return given(slice_, has, last, f"{claim.owner.full_name} has its slice.", now)
 

@@ -28,7 +28,8 @@ class Candidate:
     hosts: int = 0
     """Of a creation: that many are needed."""
     laddered: bool = False
-    """Whether its workload has other places: it does not ask where capacity ran out before that is due."""
+    """Whether its workload has other places, or it is a spare: it asks not where capacity ran out before that is due.
+    """
 
     @property
     def id(self) -> SliceId:

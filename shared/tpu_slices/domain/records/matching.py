@@ -23,11 +23,12 @@ def needs(record: SliceRecord) -> str | None:
     | the claim                                                            | needs                |
     |----------------------------------------------------------------------|----------------------|
     | is not needed, or not known to be possible; is held; is a node group | nothing              |
+    | is the place of a spare: nobody needs that                           | nothing              |
     | has a slice, or one was requested for it                             | nothing              |
     | else                                                                 | one for its request  |
     """
     claim, spec = record.claim, record.spec
-    if record.unclaimed or not record.wanted or record.hold or record.owner.kind.declares:
+    if record.unclaimed or not record.wanted or record.hold or record.owner.kind.declares or record.owner.kind.is_spare:
         return None
     if record.current.create_requested_at is not None or spec is None or claim.refusal is not None:
         return None
@@ -35,18 +36,21 @@ def needs(record: SliceRecord) -> str | None:
 
 
 def offers(record: SliceRecord) -> str | None:
-    """Return for what a slice that goes could serve; None: for nothing.
+    """Return for what a slice that goes, or a spare, could serve; None: for nothing.
 
     | the slice                                                                      | could serve          |
     |--------------------------------------------------------------------------------|----------------------|
-    | stays; does not stand any more, or its deletion was requested                  | nobody               |
+    | stays, and is no spare                                                         | nobody               |
+    | does not stand any more, or its deletion was requested                         | nobody               |
     | is held, or released by an operator; is that of a node group, or was adopted   | nobody               |
     | has hosts that leave by themselves, or that are labelled for one Job           | nobody               |
     | was let go since something is wrong with it, or releases are stopped           | nobody               |
     | else                                                                           | for what it was made |
     """
     current, made_as = record.current, record.made_as
-    if not record.goes or record.phase is Phase.GONE or current.create_requested_at is None or made_as is None:
+    if not (record.goes or record.owner.kind.is_spare):
+        return None
+    if record.phase is Phase.GONE or current.create_requested_at is None or made_as is None:
         return None
     if current.delete_requested_at is not None or record.hold or record.release_requested or current.number == 0:
         return None
@@ -123,3 +127,9 @@ def told_of_all(cluster: ClusterId, workload: WorkloadUid) -> tuple[str, str]:
 
 def _request(cluster: ClusterId, namespace: str, spec: SliceSpec) -> str:
     return f"{cluster} {namespace} {spec.fingerprint}"
+
+
+def values_of(spec: SliceSpec) -> tuple[object, ...]:
+    """Return what a pool is made as, beside what a fingerprint says."""
+    where = (spec.machine_type, spec.zone, spec.capacity)
+    return *where, spec.node_labels, spec.taints, spec.service_account, spec.networks

@@ -192,7 +192,7 @@ class SliceRecord:
         """
         earlier = (*(each for each in self.claim.earlier if each != other.id), *(() if left is None else (left,)))
         unlike = self.spec is not None and not same_request(other.current.made_for, self.spec)
-        serves = other.phase in {Phase.PROVISIONING, Phase.READY}
+        serves = other.phase in {Phase.PROVISIONING, Phase.READY} and not other.owner.kind.is_spare
         told = (other.reason, other.message) if serves else (Reason.HOSTS_JOINING, why or "It was to go, and stays.")
         after = replace(
             self,
@@ -241,7 +241,7 @@ class SliceRecord:
         """The key that its hosts ought to carry: its claim's, or its own name, which no pod has; empty: any will do."""
         if self.owner.kind.declares:
             return ""
-        if self.unclaimed:
+        if self.unclaimed or self.owner.kind.is_spare:
             return self.id
         return self.spec.key if self.spec else ""
 

@@ -62,7 +62,7 @@ def use_of(phase: Phase, reason: Reason, current: Attempt) -> Use | None:
     | its hosts | and                                                                    | use      |
     |-----------|------------------------------------------------------------------------|----------|
     | stand     | a Job is on them, and nothing says that it does not run                | USEFUL   |
-    | stand     | they are kept for the next claim, as a setting says                    | WARM     |
+    | stand     | they are kept, or were made, for the next claim, as a setting says     | WARM     |
     | stand     | they join, or come back (PROVISIONING), and no Job is known to run     | STARTING |
     | stand     | anything else: nobody is on them, or its Job does not train on them    | IDLE     |
     | do not    | it is GONE, or goes                                                    | None     |
@@ -72,7 +72,7 @@ def use_of(phase: Phase, reason: Reason, current: Attempt) -> Use | None:
     if phase is Phase.GONE:
         return None
     if hosts_stand(current):
-        if reason is Reason.WARM:
+        if reason in {Reason.WARM, Reason.SPARE}:
             return Use.WARM
         if _is_used(phase, reason, current.hosts):
             return Use.USEFUL

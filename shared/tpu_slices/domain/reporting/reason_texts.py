@@ -55,6 +55,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
             "No action needed if its Job is running; otherwise ask the operator of the cluster whether the relay runs.",
         ),
         Reason.AWAITING_GANG: ReasonText("{detail}", _NO_ACTION),
+        Reason.SPARE_WAITS: ReasonText(
+            "{detail}", "Change what the message names, if it is not demand that comes first."
+        ),
         Reason.CREATION_STARTED: ReasonText("requested from {vendor}", _NO_ACTION),
         Reason.CREATING: ReasonText(
             "{vendor} is creating {hosts} hosts in {zone}",
@@ -105,6 +108,9 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         Reason.IDLE: ReasonText(
             "{detail}",
             "Delete or suspend the {kind} if you do not need it; if no Job uses the slice, it is released by itself.",
+        ),
+        Reason.SPARE: ReasonText(
+            "{detail}", "No action needed: the settings say so; to have fewer, lower a count there."
         ),
         Reason.STOCKOUT: ReasonText(
             "{zone} is out of {what}",

@@ -53,7 +53,7 @@ def follow(looked: Looked, before: SliceRecord, after: SliceRecord, deps: Reconc
     | the first time                                   |                                                            |
     """
     settings = looked.settings
-    if not settings.keeps_warm:
+    if not (settings.keeps_warm or settings.spares) or after.owner.kind.is_spare:
         return []
     if after.reason is Reason.WARM is not before.reason:
         return _beyond_limits(after, settings, deps)

@@ -11,7 +11,7 @@ from tpu_slices.domain.model.capacity import Across, Advice, NamespaceSettings, 
 from tpu_slices.domain.model.texts import as_duration
 from tpu_slices.wire.documents import Fields, native
 from tpu_slices.wire.forms.ladders import Name
-from tpu_slices.wire.forms.written import WrittenForm, chips_setting, fields_of, setting
+from tpu_slices.wire.forms.written import WrittenForm, chips_setting, dollars_setting, fields_of, setting
 
 _Lasts = Annotated[timedelta, BeforeValidator(as_duration), Field(ge=timedelta(0), le=timedelta(days=7))]
 _Across = Annotated[Across, BeforeValidator(lambda value: Across(str(value)))]
@@ -23,12 +23,7 @@ AdviceOf = Annotated[Advice, BeforeValidator(lambda value: Advice.OFF if value i
 class WarmForm(WrittenForm):
     for_: _Lasts = Field(alias="for", description="seconds, or text such as 15m or 2h, at most 7d; 0 keeps none")
     most_chips: int | None = chips_setting()
-    most_usd_an_hour: float | None = setting(
-        "US dollars an hour, such as 300, or omitted for no limit",
-        gt=0,
-        le=1_000_000,
-        strict=False,
-    )
+    most_usd_an_hour: float | None = dollars_setting()
     across: _Across | None = setting(f"one of {', '.join(Across)}")
 
 

@@ -22,6 +22,10 @@ def chips_setting() -> Any:
     return setting("a whole number of chips, at most a billion, or omitted for no limit", ge=1, le=1_000_000_000)
 
 
+def dollars_setting() -> Any:
+    return setting("US dollars an hour, such as 300, or omitted for no limit", gt=0, le=1_000_000, strict=False)
+
+
 def zone_setting() -> Any:
     return setting("the name of a zone, such as us-central2-b")
 

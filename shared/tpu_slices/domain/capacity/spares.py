@@ -1,0 +1,132 @@
+"""Spares: slices that are made beside demand, as the settings ask for. Pure.
+
+Each spare has a seat: a claim without pods, which makes its slice as any claim does. A claim that waits gets that slice
+at once, and the seat has its next one. Here: which seats there are, and whether a spare may be made now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from tpu_slices.domain.model.capacity import Spare
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.slices import ClaimId, Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
+from tpu_slices.domain.model.texts import digest
+from tpu_slices.domain.planning.costs import Price, price_of
+from tpu_slices.domain.records.slices import Desire, SliceRecord
+
+MOST_SPARES = 60
+"""The most spares of a cluster: their records are read each minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """The place of one spare."""
+
+    job: WorkloadJob
+    """By which its slices are named."""
+    spare: Spare
+
+    @property
+    def namespace(self) -> str:
+        return self.job.owner.namespace
+
+
+def seats_of(settings: ClusterSettings) -> Mapping[ClaimId, Seat]:
+    """Return the seats of all spares that the settings ask for, by their claims."""
+    if settings.retired is not None:
+        return {}
+    seats = (
+        Seat(_job(spare, namespace, index, settings), spare)
+        for spare in settings.spares
+        for namespace in spare.namespaces
+        for index in range(spare.count)
+    )
+    return {claim_id(seat.job): seat for seat in seats}
+
+
+def _job(spare: Spare, namespace: str, index: int, settings: ClusterSettings) -> WorkloadJob:
+    what = (spare.accelerator, spare.topology, spare.place, spare.node_selector, namespace)
+    owner = Owner(
+        kind=OwnerKind.SPARE,
+        namespace=namespace,
+        name=f"spare-{spare.place}-{spare.topology}",
+        uid=WorkloadUid(f"spare-{digest(repr(what)):x}"),
+    )
+    return WorkloadJob(cluster=settings.cluster, owner=owner, replicated_job="", job_index=index)
+
+
+def not_needed(record: SliceRecord, why: str) -> SliceRecord:
+    return replace(record, desire=Desire.ABSENT, desire_message=why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class First:
+    """What comes before a spare that would be made."""
+
+    slots: bool = False
+    """Somebody waits for one of the cluster's operations."""
+    chips: bool = False
+    """Somebody waits for chips."""
+    gangs: bool = False
+    """Gangs wait for slices."""
+    capacity: bool = False
+    """A claim waits for such capacity."""
+    making: int = 0
+    """How many other spares are being made."""
+    unpinned: bool = False
+    """Nothing keeps pods on the hosts that are meant for them, so that any might come to a spare."""
+    usd_an_hour: float = 0.0
+    """What all other spares cost."""
+
+
+NOTHING_FIRST = First()
+
+
+def why_not_now(spec: SliceSpec, first: First, settings: ClusterSettings) -> str:
+    """Return why a spare is not made now, whatever capacity is free; empty: it may be. The first row counts.
+
+    | beside it                                                        | it waits                                 |
+    |------------------------------------------------------------------|------------------------------------------|
+    | an operation waits for a slot; a claim waits for chips; a gang   | until none does                          |
+    | waits; a claim waits for capacity of the same kind               |                                          |
+    | others are being made, with half of the cluster's operations     | until one is made                        |
+    | neither the admission policy nor the webhook pins pods           | until one does                           |
+    | all spares would cost more than they may, or its price is not    | until others cost less, or the settings  |
+    | known where there is such a limit                                | say otherwise                            |
+    """
+    if first.slots:
+        return "Operations of others wait for a slot, and come first."
+    if first.chips:
+        return "Claims that wait for chips come first."
+    if first.gangs:
+        return "Gangs that wait for their slices come first."
+    if first.capacity:
+        return f"Claims that wait for {spec.accelerator} as {spec.how} come first."
+    if first.making >= max(1, settings.limits.operations // 2):
+        return "Other spares are being made, which have at most half of the cluster's operations."
+    if first.unpinned:
+        return "Nothing pins pods to slices: apply the admission policy or the webhook, or any pod may come to a spare."
+    return _too_dear(price_of(spec, settings), first, settings.spares_most_usd_an_hour)
+
+
+def _too_dear(price: Price, first: First, most: float | None) -> str:
+    if most is None or price.reserved:
+        return ""
+    if price.usd_per_hour is None:
+        return "spares_most_usd_an_hour: its price is not known: add it to catalogue.prices."
+    dollars = first.usd_an_hour + price.usd_per_hour
+    if dollars <= most:
+        return ""
+    return (
+        f"spares_most_usd_an_hour: with it all spares cost {dollars:,.2f} dollars an hour, and at most {most:,.2f} are "
+        "allowed."
+    )
+
+
+def usd_an_hour(record: SliceRecord, others: Iterable[SliceRecord], settings: ClusterSettings) -> float:
+    """Return what the slices of other seats cost that stand, or may still come; of a reservation nothing."""
+    bought = (each for each in others if each.last_claim != record.last_claim and each.chips_bought and each.made_as)
+    prices = (price_of(each.made_as, settings).usd_per_hour for each in bought if each.made_as is not None)
+    return sum(price or 0.0 for price in prices)

@@ -1,0 +1,111 @@
+"""Makes spares, as the settings ask for them, and sees what comes before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from tpu_slices.domain.capacity.seats import is_settled, needed_again
+from tpu_slices.domain.capacity.spares import First, Seat, seats_of, usd_an_hour
+from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import Pinning
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.slices import ClaimId
+from tpu_slices.domain.reconciling.limiter import RAN_OUT
+from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.heartbeats import RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget
+from tpu_slices.domain.records.queues import capacity_pool_of
+from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.flows.hosts import with_free_name
+from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
+from tpu_slices.ports.errors import StaleRecord
+from tpu_slices.ports.store import Change, Found, Stored
+
+MOST_WAITING = 100
+"""How many claims that wait for capacity are looked at."""
+MOST_SEEN = 500
+"""How many spares are told that the settings changed: more than there may be."""
+
+
+def first_of(
+    record: SliceRecord, heartbeat: Stored[RelayHeartbeat] | None, settings: ClusterSettings, deps: ReconcileDeps
+) -> First:
+    """Return what comes before a spare that would be made."""
+    cluster, budget, now = settings.cluster, deps.store.budget(settings.cluster), deps.clock.now()
+    seats = seats_of(settings)
+    others = deps.store.having(cluster, seats.keys()) if settings.spares_most_usd_an_hour else {}
+    creations = (each.value for each in deps.store.slots(cluster) if each.value.operation is PoolOperation.CREATE)
+    return First(
+        making=sum(each.slice_id in seats and each.slice_id != record.maker for each in creations),
+        unpinned=heartbeat is not None and heartbeat.value.pinning_at(now) is Pinning.NOTHING,
+        slots=deps.store.awaits_slot(cluster),
+        chips=bool(deps.store.awaiting_chips(cluster, "", 1)),
+        gangs=budget is not None and bool(budget.value.gangs),
+        capacity=_others_wait_for_it(record, deps),
+        usd_an_hour=usd_an_hour(record, (each.value for each in others.values()), settings),
+    )
+
+
+def _others_wait_for_it(record: SliceRecord, deps: ReconcileDeps) -> bool:
+    """Return whether a claim waits for capacity of the same kind, which ran out when it was last tried."""
+    if record.spec is None:
+        return False
+    waiting = (each.value for each in deps.store.for_reasons(record.cluster, sorted(RAN_OUT), MOST_WAITING))
+    claims = (each for each in waiting if each.wanted and not each.owner.kind.is_spare and each.spec is not None)
+    pool = capacity_pool_of(record.spec)
+    return any(capacity_pool_of(each.spec) == pool for each in claims if each.spec is not None)
+
+
+def make_spares(settings: ClusterSettings, deps: ReconcileDeps) -> int:
+    """See that each spare that the settings ask for has a record; return how many are to be reconciled for it.
+
+    | the seat                                                 | then                                                 |
+    |----------------------------------------------------------|------------------------------------------------------|
+    | has a record                                             | nothing: it is looked at by its own time             |
+    | is settled, as it was not needed, or its chips were      | it is needed again, unless somebody waits for chips  |
+    | has none                                                 | it gets one                                          |
+    """
+    seats = seats_of(settings)
+    if not seats or settings.paused is not None:
+        return 0
+    having = deps.store.having(settings.cluster, seats.keys())
+    settled = [stored for stored in having.values() if is_settled(stored.value)]
+    if settled and deps.store.awaiting_chips(settings.cluster, "", 1):
+        settled = []
+    made = _made(seats, having, settings, deps)
+    for stored in settled:
+        after = needed_again(stored.value)
+        with suppress(StaleRecord):
+            deps.store.commit(Change(stored, replace(after, next_reconcile_at=deps.clock.now())))
+            made.append(after)
+    deps.publisher.request_reconcile(settings.cluster, [each.name for each in made])
+    return len(made)
+
+
+def _made(
+    seats: Mapping[ClaimId, Seat], having: Found[ClaimId, SliceRecord], settings: ClusterSettings, deps: ReconcileDeps
+) -> list[SliceRecord]:
+    """Write a record for each seat that has none; two sweeps at the same time make one.
+
+    The budget orders them: it is read before it is known that a seat has nothing.
+    """
+    missing = seats.keys() - having.keys() - having.unreadable.keys()
+    if not missing:
+        return []
+    now, budget = deps.clock.now(), deps.store.budget(settings.cluster)
+    before = budget.value if budget else Budget.of(settings.cluster, now)
+    having = deps.store.having(settings.cluster, missing)
+    missing -= having.keys() | having.unreadable.keys()
+    made = [with_free_name(SliceRecord.of(seats[claim].job, now), deps) for claim in sorted(missing)]
+    if made:
+        guard = Change(budget, replace(before, creations=before.creations + 1, changed_at=now))
+        deps.store.commit(guard, *(Change(None, each) for each in made))
+    return made
+
+
+def ask_spares_under_new_settings(settings: ClusterSettings, deps: IntakeDeps) -> None:
+    """Have each spare that stands looked at: the settings may not ask for it any more."""
+    found = deps.store.for_reasons(settings.cluster, [Reason.SPARE, Reason.SPARE_WAITS], MOST_SEEN)
+    deps.publisher.request_reconcile(settings.cluster, [each.value.name for each in found])
