@@ -1,0 +1,242 @@
+"""Many gangs that want the same capacity, which comes and goes: decided on as in production, and nothing else is real.
+
+Each minute capacity changes, slices come, stand and go, and each gang is decided on, in any order. Who may ask for
+slices takes what is there, whoever is meant to have it: only what `deciding` says keeps gangs from each other's way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from itertools import pairwise
+from random import Random
+
+from tests.builders import NOW, a_job, a_record, a_spec, some_hosts
+from tpu_slices.domain.gangs import deciding
+from tpu_slices.domain.gangs.members import Members
+from tpu_slices.domain.model.clusters import Limits, Policy
+from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.records.gangs import Gang, GangKey, InLine, gang_key, reserved
+from tpu_slices.domain.records.slices import SliceRecord
+
+MINUTE = timedelta(minutes=1)
+CHIPS = 16
+"""Of a slice."""
+LIMITS = Limits()
+SHORT_UNTIL = 12 * 60
+"""The minute from which on all capacity is there."""
+LONGEST_RUN = 60
+"""Minutes."""
+
+
+@cache
+def _slice(state: str, zone: str, index: int) -> SliceRecord:
+    spec, job = a_spec(zone=zone), a_job(job_index=index)
+    if state == "stuck":
+        return a_record(job=job, spec=spec, phase=Phase.WAITING, reason=Reason.STOCKOUT, message="There is none.")
+    made = {"job": job, "spec": spec, "ordered": spec, "create_requested_at": NOW}
+    if state == "made":
+        return a_record(**made, phase=Phase.PROVISIONING, reason=Reason.CREATING)
+    return a_record(**made, phase=Phase.READY, hosts=some_hosts())
+
+
+@cache
+def _members(zone: str, size: int, standing: int, has: int, *, asks: bool) -> Members:
+    """Return so many slices of a gang; `asks`: those that it has not were asked for, and there was no capacity."""
+    lacks = "stuck" if asks else "made"
+    states = ["standing"] * standing + ["made"] * (has - standing) + [lacks] * (size - has)
+    every = [(state, _slice(state, zone, index)) for index, state in enumerate(states)]
+    found = {each: [record for state, record in every if state == each] for each in ("standing", "stuck", "made")}
+    return Members(standing=found["standing"], stuck=found["stuck"], made=found["made"])
+
+
+@dataclass(slots=True)
+class Contender:
+    """A gang, and the slices that it has: all of one zone."""
+
+    name: str
+    zone: str
+    size: int
+    arrives: int
+    """In which minute."""
+    runs_for: int
+    """For how many minutes, once all of its slices stand."""
+    gang: Gang
+    coming: list[int] = field(default_factory=list)
+    """In which minute each slice stands that is being made."""
+    standing: int = 0
+    started: int | None = None
+    """In which minute; None: it has not."""
+    lacked_since: int | None = None
+    """Since which minute some of its slices have stood without the others."""
+    asks: bool = False
+    """Whether it asked for more slices than there were."""
+    gave_back: int = 0
+    """How often it let slices go that stood."""
+
+    @property
+    def key(self) -> GangKey:
+        return gang_key(WorkloadUid(self.name), "all")
+
+    @property
+    def has(self) -> int:
+        return self.standing + len(self.coming)
+
+    @property
+    def never_fits(self) -> bool:
+        return self.gang.reason is Reason.GANG_TOO_LARGE
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether some of its slices stand, and the others are not being made."""
+        return self.lacked_since is not None and not self.coming
+
+    @property
+    def members(self) -> Members:
+        """Its slices as `deciding` sees them."""
+        return _members(self.zone, self.size, self.standing, self.has, asks=self.asks)
+
+
+@dataclass(slots=True)
+class Contention:
+    """Gangs and the capacity that they contend for, drawn by a seed."""
+
+    chance: Random
+    gangs: Sequence[Contender]
+    capacity: Mapping[str, Sequence[int]]
+    """By zone, how many slices it has in each hour; the last number counts from then on."""
+    policy: Policy
+    minute: int = 0
+    going: list[tuple[int, str]] = field(default_factory=list)
+    """When slices are gone that were let go, and of which zone."""
+    line: dict[GangKey, InLine] = field(default_factory=dict)
+    starts: list[str] = field(default_factory=list)
+    idle: int = 0
+    """Minutes of slices that stood while their gang lacked others."""
+
+    @property
+    def now(self) -> datetime:
+        return NOW + self.minute * MINUTE
+
+    @property
+    def over(self) -> bool:
+        """Whether each gang has started, or never fits."""
+        return all(each.started is not None or each.never_fits for each in self.gangs)
+
+    def free(self, zone: str) -> int:
+        """Return how many slices a zone has beyond those that stand, are made, or are not gone yet."""
+        hours = self.capacity[zone]
+        there = hours[min(self.minute // 60, len(hours) - 1)]
+        return there - sum(each.has for each in self.gangs if each.zone == zone) - self._going(zone)
+
+    def _going(self, zone: str) -> int:
+        return sum(each == zone for _, each in self.going)
+
+    def plays_a_minute(self) -> None:
+        """Have slices come and go, and decide on each gang that is there, in any order."""
+        self.minute += 1
+        self.going = [(at, zone) for at, zone in self.going if at > self.minute]
+        there = [each for each in self.gangs if each.arrives <= self.minute]
+        self.chance.shuffle(there)
+        for each in there:
+            each.standing += sum(at <= self.minute for at in each.coming)
+            each.coming = [at for at in each.coming if at > self.minute]
+            if each.started is not None and self.minute >= each.started + each.runs_for:
+                self._lets_go(each)
+            elif each.started is None and not each.never_fits:
+                self._decides(each)
+
+    def _decides(self, each: Contender) -> None:
+        self.line.pop(each.key, None)
+        case = self._case(each)
+        each.gang = deciding.decided(case)
+        if (place := deciding.in_line(case, each.gang)) is not None:
+            self.line[each.key] = place
+        if each.gang.waits:
+            each.gave_back += bool(each.standing)
+            self._lets_go(each)
+        elif each.gang.forms:
+            self._asks(each)
+        else:
+            each.started = self.minute
+            self.line.pop(each.key, None)
+            self.starts.append(each.name)
+        held = each.started is None and bool(each.standing)
+        each.lacked_since = (each.lacked_since or self.minute) if held else None
+        self.idle += each.standing if held else 0
+
+    def _case(self, each: Contender) -> deciding.Case:
+        held = None
+        if self.policy.chips_per_cluster is not None:
+            taken = self._bought() - CHIPS * each.has + reserved(self.line)
+            held = Held(in_namespace=taken, in_cluster=taken)
+        return deciding.Case(
+            workload=WorkloadUid(each.name),
+            name=each.name,
+            namespace="research",
+            key=each.key,
+            gang=each.gang,
+            members=each.members,
+            line=self.line,
+            now=self.now,
+            limits=LIMITS,
+            policy=self.policy,
+            held=held,
+        )
+
+    def _bought(self) -> int:
+        return CHIPS * (sum(it.has for it in self.gangs) + len(self.going))
+
+    def _allowed(self) -> int:
+        """Return how many slices the limit of chips allows, as each creation is held against it, too."""
+        limit = self.policy.chips_per_cluster
+        return len(self.gangs) if limit is None else (limit - self._bought()) // CHIPS
+
+    def _asks(self, each: Contender) -> None:
+        """Begin to make what it lacks, as far as there is capacity, and the limit of chips allows it."""
+        got = max(0, min(each.size - each.has, self.free(each.zone), self._allowed()))
+        each.coming += [self.minute + self.chance.randint(3, 8) for _ in range(got)]
+        each.asks = each.has < each.size
+
+    def _lets_go(self, each: Contender) -> None:
+        gone = [self.minute + self.chance.randint(2, 6) for _ in range(each.has)]
+        self.going += [(at, each.zone) for at in gone]
+        each.standing, each.coming, each.asks = 0, [], False
+
+    def halves(self) -> Iterator[tuple[str, str, int]]:
+        """Yield two gangs that each hold slices of a zone and lack others there, and for how many minutes both have."""
+        for zone in self.capacity:
+            stuck = [each for each in self.gangs if each.zone == zone and each.is_stuck]
+            for first, second in pairwise(stuck):
+                since = max(first.lacked_since or 0, second.lacked_since or 0)
+                yield first.name, second.name, self.minute - since
+
+
+def a_contention(seed: int) -> Contention:
+    """Return fifty gangs of one to eight slices in two zones that are short for twelve hours, and then are not.
+
+    In half of them a limit of chips holds, which some gangs exceed by themselves.
+    """
+    chance = Random(seed)
+    zones = {zone: chance.randint(8, 16) for zone in ("us-central2-b", "us-central2-c")}
+    limit = CHIPS * chance.randint(6, 30) if chance.random() < 0.5 else None
+    return Contention(
+        chance=chance,
+        gangs=tuple(_drawn(number, chance, [*zones]) for number in range(50)),
+        capacity={
+            zone: (*(chance.randint(0, most) for _ in range(SHORT_UNTIL // 60)), most) for zone, most in zones.items()
+        },
+        policy=Policy(chips_per_cluster=limit),
+    )
+
+
+def _drawn(number: int, chance: Random, zones: Sequence[str]) -> Contender:
+    size, arrives = chance.randint(1, 8), chance.randint(1, SHORT_UNTIL // 2)
+    at = NOW + arrives * MINUTE
+    gang = Gang(replicated_jobs=("slice",), claims=size, chips=CHIPS * size, since=at, state_since=at, lacks_since=at)
+    runs_for = chance.randint(5, LONGEST_RUN)
+    return Contender(f"gang-{number:02}", chance.choice(zones), size, arrives, runs_for, gang)
