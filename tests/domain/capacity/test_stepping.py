@@ -226,6 +226,13 @@ def test_who_comes_back_to_a_place_that_was_short_is_decided_on_again_soon_as_ot
     assert (after.rung, next_look(case, after)) == (0, NOW + MINUTE)
 
 
+def test_a_creation_that_runs_is_no_refusal_so_that_the_first_refusal_is_decided_on() -> None:
+    runs = a_claim(0, THREE, 0, Reason.CREATING, create_requested_at=NOW - MINUTE)
+    after = stepped(a_case(runs.with_current(ordered=runs.spec), short=(0,)))
+    assert not after.tried
+    assert may_step(STOCKOUT, after, NOW)
+
+
 REFUSED = Rejection(
     reason=Reason.IMPOSSIBLE_SHAPE, message="No such hosts in this zone.", settings_version="settings-1"
 )

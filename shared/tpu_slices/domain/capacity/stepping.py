@@ -113,11 +113,12 @@ def stepped(case: Case) -> OnLadder:
     named = next(_named(case, at, free), None)
     if named is not None:
         return _to(named, case, at, sent=True)
-    stays = (at.sent and not at.tried) or (case.whole and bool(case.made(at)))
+    asked = at.tried or any(each.phase is Phase.PROVISIONING for each in case.made(case.at))
+    stays = (at.sent and not asked) or (case.whole and bool(case.made(at)))
     better = [] if stays else [number for number in free if number < at.rung]
     if better:
         return _to(better[0], case, at)
-    if at.rung in open_ and (at.rung in free or (at.tried and not _over(case, at))):
+    if at.rung in open_ and (at.rung in free or (asked and not _over(case, at))):
         return at
     later = [number for number in free if number > at.rung]
     if later:
@@ -216,12 +217,15 @@ def _stands(record: SliceRecord, at: OnLadder, now: datetime) -> bool:
 
 
 def _judged(case: Case) -> OnLadder:
-    """Return where it is, with what is known by now: whether it asked there, and what it passes over."""
+    """Return where it is, with what is known by now: whether it was refused there, and what it passes over.
+
+    Who was refused is decided on when the time of the rung is over (`next_look`). So a creation that runs is none: if
+    it fails, that is the first refusal.
+    """
     at, here = case.at, case.here(case.at)
     in_line = any(each.reason is Reason.RESERVATION_NOT_OPEN for each in here)
     refused = any(each.phase is Phase.WAITING and each.reason in RAN_OUT for each in here)
-    under_way = any(each.phase is Phase.PROVISIONING for each in case.made(at))
-    tried = at.tried or under_way or refused or in_line
+    tried = at.tried or refused or in_line
     passed = {each.rung: each for each in (*at.passed, *_passed(case)) if case.now < each.until}
     return replace(at, tried=tried, passed=tuple(passed[number] for number in sorted(passed)))
 

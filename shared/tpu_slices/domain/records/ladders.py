@@ -22,7 +22,7 @@ class OnLadder:
     rung: int = 0
     since: datetime
     tried: bool = False
-    """Whether a slice of it was asked for there since."""
+    """Whether a slice of it was refused there since, or waits for its reservation."""
     whole: bool = False
     """Whether it came there as a gang that has not started: what it has elsewhere goes."""
     sent: bool = False
