@@ -104,6 +104,7 @@ def _slice(shown: SliceShown, price: str) -> Json:
         "topology": shown.topology,
         "zone": shown.zone,
         "capacity": shown.capacity,
+        "place": shown.place,
         "nodePool": shown.pool,
         "held": shown.held,
         "usdPerHour": price,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.model.vendors import GKE, Vendor
 from tpu_slices.domain.planning.host_labels import ZONE
+from tpu_slices.domain.records.limiters import CapacityPool
+from tpu_slices.domain.records.reservations import Reservation
 from tpu_slices_cli.manifests import NotAManifest
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.settings_file import read_settings
@@ -49,6 +51,9 @@ class PlannedCluster:
     pinning: Pinning | None = None
     """By what its pods are pinned to slices, as its relay says; None: it is not known."""
 
+    reservations: Mapping[CapacityPool, Reservation] = field(default_factory=dict)
+    """Those of a configured cluster that were looked at, by capacity pool."""
+
     def as_json(self) -> dict[str, Any]:
         settings = "default" if self.cluster is None else "configured" if self.file is None else "file"
         message = BY_DEFAULT if self.cluster is None else None
@@ -72,7 +77,14 @@ def cluster_of(named: str | None, session: Session) -> PlannedCluster:
         )
     heartbeat = session.deps.store.heartbeat(configured.cluster)
     pinning = heartbeat.value.pinning_at(session.deps.clock.now()) if heartbeat else None
-    return PlannedCluster(lambda _: configured, configured.cluster, vendor=configured.vendor, pinning=pinning)
+    limiter = session.deps.store.limiter(configured.cluster)
+    return PlannedCluster(
+        lambda _: configured,
+        configured.cluster,
+        vendor=configured.vendor,
+        pinning=pinning,
+        reservations=limiter.value.reservations if limiter else {},
+    )
 
 
 def default_settings(request: TemplateRequest | NodeGroup) -> ClusterSettings:

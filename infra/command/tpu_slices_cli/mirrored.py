@@ -23,7 +23,7 @@ GROUP = "tpu-provisioner.cloud.google.com"
 OLD = timedelta(minutes=3)
 """Without a confirmation for longer than that the relay, or the functions, are not heard."""
 _TITLES = ("NAMESPACE", "JOB", "SLICE", "PHASE", "HOSTS", "REASON", "USD/H", "SINCE")
-_WIDE = ("POOL", "SPEC")
+_WIDE = ("POOL", "SPEC", "PLACE")
 _DENIED = ("PERMISSION_DENIED", "403", "credentials were not found", "Reauthentication", "401")
 
 
@@ -107,7 +107,8 @@ def _table(found: Sequence[Json], now: datetime, *, wide: bool) -> Table:
         status, metadata = each["status"], each["metadata"]
         since = _time(status.get("since"))
         spec = f"{status.get('accelerator', '')} {status.get('topology', '')}: {status.get('zone', '')}"
-        more = (status.get("nodePool", ""), f"{spec}, {status.get('capacity', '')}") if wide else ()
+        made = status.get("nodePool", ""), f"{spec}, {status.get('capacity', '')}", status.get("place", "")
+        more = made if wide else ()
         table.add_row(
             metadata["namespace"],
             status.get("job", ""),

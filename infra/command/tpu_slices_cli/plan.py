@@ -24,6 +24,8 @@ from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices_cli.applied import bookings as booked
 from tpu_slices_cli.applied.ladders import ladders_in, lines_of
+from tpu_slices_cli.applied.reservations import lines_of as lines_of_reservations
+from tpu_slices_cli.applied.reservations import reservations_in
 from tpu_slices_cli.clusters import BY_DEFAULT, PlannedCluster, cluster_of
 from tpu_slices_cli.manifests import NotAManifest, read
 from tpu_slices_cli.notified import told
@@ -126,7 +128,13 @@ def plan_command(  # noqa: PLR0913 - one for each option
     planned = replace(planned, warnings=(*planned.warnings, *notified.warnings))
     outcomes = [(each.job, each.outcome, each.settings) for each in planned.slices]
     ladders, bookings = ladders_in(outcomes), _bookings(outcomes, session, lasts, advice=advice)
-    beside = {"notifications": [*notified.lines], "ladders": [*ladders], "bookings": [*bookings]}
+    reservations = reservations_in(outcomes, planned_for.reservations, session.clock.now())
+    beside = {
+        "notifications": [*notified.lines],
+        "ladders": [*ladders],
+        "reservations": [*reservations],
+        "bookings": [*bookings],
+    }
     whole = {"cluster": planned_for.as_json(), **planned.as_json(), **beside}
     match output:
         case "json":
@@ -134,7 +142,8 @@ def plan_command(  # noqa: PLR0913 - one for each option
         case "yaml":
             click.echo(yaml.safe_dump(whole, sort_keys=False), nl=False)
         case _:
-            _show(planned, planned_for, [*lines_of(ladders), *booked.lines_of(bookings), *notified.lines])
+            rungs, rooms = lines_of(ladders), lines_of_reservations(reservations)
+            _show(planned, planned_for, [*rungs, *rooms, *booked.lines_of(bookings), *notified.lines])
     for invalid in planned.invalid:
         echo(f"invalid: {' '.join(str(invalid).split())}", err=True)
     sys.exit(INVALID if planned.invalid else REFUSED if planned.refused else 0)

@@ -124,8 +124,7 @@ def shape(record: SliceRecord) -> str:
         return "unknown" if record.claim.refusal is None else "none: refused"
     how = spec.capacity.reservation or spec.capacity.kind.lower().replace("_", " ")
     hosts = f"{spec.hosts} x {spec.machine_type}"
-    name, at = spec.ladder.partition("@")[0], f"{spec.rung + 1} of {len(spec.rungs)}"
-    rung = f", rung {at} of ladder {name} ({spec.place})" if name else ""
+    rung = f", {spec.standing} of ladder {spec.ladder.partition('@')[0]}" if spec.ladder else ""
     return f"{spec.accelerator} {spec.topology}: {hosts}, {spec.chips} chips, {spec.zone}, {how}{rung}"
 
 

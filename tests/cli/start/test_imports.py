@@ -39,7 +39,7 @@ def test_help_imports_no_command_and_little_else() -> None:
 @pytest.mark.parametrize(
     ("command", "most"),
     [
-        ("plan", 146),
+        ("plan", 150),
         ("list", 91),
         ("explain", 179),
         ("timeline", 101),

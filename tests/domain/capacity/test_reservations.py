@@ -25,6 +25,7 @@ from tpu_slices.domain.capacity.reservations import (
     nearest,
     next_look,
     place_of,
+    room_for,
     state_at,
     told,
     unseen,
@@ -61,6 +62,21 @@ def in_flight(count: int, hosts: int = 4, at: timedelta = MINUTE) -> list[Any]:
         a_slot(number=each, capacity_pool=POOL, hosts=hosts, taken_at=NOW + at, attempt=each + 1)
         for each in range(count)
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "slices", "says"),
+    [
+        ({"in_use": 16}, 2, "The reservation r has 48 free hosts of 64; 2 slices need 32."),
+        ({"in_use": 16}, 1, "The reservation r has 48 free hosts of 64; the slice needs 16."),
+        ({"in_use": 60}, 1, "The reservation r has 4 free hosts for what is being created and 16 more: 60 of 64 used,"),
+        ({"count": None}, 1, "The reservation r is there, its hosts not counted; the slice needs 16."),
+        ({"state": STATES.ENDED}, 1, "The reservation r ended: nothing is asked for in it."),
+        ({"state": STATES.UNREADABLE, "detail": "needs a right"}, 1, "cannot be read: needs a right."),
+    ],
+)
+def test_a_plan_is_told_what_a_reservation_has_for_its_slices(changes: dict[str, Any], slices: int, says: str) -> None:
+    assert says in room_for(known(**changes), 16, slices, NOW)
 
 
 @pytest.mark.parametrize(

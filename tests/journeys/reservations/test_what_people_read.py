@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+import yaml
 
 from tests.builders import NOW
 from tests.cli.stage import Stage
@@ -29,6 +33,42 @@ def test_explain_says_in_how_long_a_booking_begins() -> None:
     world.settle(minutes=3)
     text = Stage(world).output_of("explain", "research/job-0-slice-0")
     assert "PENDING, begins at 01:00 UTC on 2 March (in 13 h), ends at 04:00 UTC on 3 March" in text
+
+
+def planned(world: World, *more: str) -> str:
+    manifest = yaml.safe_load(Path("examples/v6e-spot.yaml").read_text(encoding="utf-8"))
+    pods = manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    del pods["nodeSelector"]["cloud.google.com/gke-spot"]
+    pods["nodeSelector"]["cloud.google.com/reservation-name"] = HALL
+    result = Stage(world).slices(
+        "plan", "-f", "-", "--cluster", "demo", "-n", "research", *more, input=yaml.safe_dump(manifest)
+    )
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_plan_for_a_cluster_says_what_its_reservation_has() -> None:
+    world = a_world(FakeReservation(name=HALL, hosts=16, others=4, ends_at=NOW + 40 * HOUR))
+    assert "hall-7 has" not in planned(world)
+    appear(world, 1)
+    world.settle(minutes=3)
+    assert (
+        "JobSet v6e-spot, replicatedJob workers: The reservation hall-7 has 8 free hosts of 16; 2 slices need 8. "
+        "It ends at 04:00 UTC on 3 March. Seen at "
+    ) in planned(world)
+    (told,) = json.loads(planned(world, "-o", "json"))["reservations"]
+    assert (told["state"], told["hosts"], told["free_hosts"], told["needed_hosts"]) == ("READY", 16, 8, 8)
+    assert told["rung"] is None
+
+
+def test_a_plan_says_that_a_reservation_is_full_or_begins_later() -> None:
+    full = a_world(FakeReservation(name=HALL, hosts=16, others=16))
+    later = a_world(FakeReservation(name=HALL, hosts=16, starts_at=NOW + 13 * HOUR, ends_at=NOW + 40 * HOUR))
+    for world in (full, later):
+        appear(world, 1)
+        world.settle(minutes=3)
+    assert "workers: The reservation hall-7 has no free hosts: 16 of 16 used, 16 of them outside" in planned(full)
+    assert "workers: Waits for reservation hall-7, which begins at 01:00 UTC on 2 March. Seen at" in planned(later)
 
 
 def test_the_list_and_the_report_have_the_reason() -> None:

@@ -250,6 +250,17 @@ def beyond_reservation(known: Reservation | None, hosts: int, now: datetime) -> 
     return f"The {known.place.shown} has {has} in all, and the slices of the gang need {hosts} of them at once"
 
 
+def room_for(known: Reservation, hosts: int, slices: int, now: datetime) -> str:
+    """Return whether so many slices, of so many hosts each, could be made in a reservation now, as a sentence."""
+    seen = known.seen
+    if state_at(known, now) is not ReservationState.READY or (seen.free is not None and seen.free < hosts):
+        return f"{told(known, hosts, now)}."
+    needs = f"{slices} slices need {slices * hosts}" if slices > 1 else f"the slice needs {hosts}"
+    free = f"has {seen.free} free hosts of {seen.count}" if seen.free is not None else "is there, its hosts not counted"
+    ends = f". It ends at {moment(seen.ends_at)}" if seen.ends_at is not None else ""
+    return f"The {known.place.shown} {free}; {needs}{ends}."
+
+
 def described(known: Reservation, now: datetime) -> str:
     """Return what is known of a reservation, and when it is looked at next."""
     seen = known.seen

@@ -262,7 +262,12 @@ class SliceSpec:
     @property
     def place(self) -> str:
         """The name of its place in the settings; empty: it has none."""
-        return self.rungs[self.rung].place if self.rungs else ""
+        return self.rungs[self.rung].place if self.rung < len(self.rungs) else ""
+
+    @property
+    def standing(self) -> str:
+        """Its place and rung, as in `spot-east (rung 2 of 4)`; empty: it has no ladder."""
+        return f"{self.place} (rung {self.rung + 1} of {len(self.rungs)})" if self.place else ""
 
     @property
     def how(self) -> str:

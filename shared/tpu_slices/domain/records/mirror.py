@@ -59,6 +59,8 @@ class SliceShown:
     topology: str
     zone: str
     capacity: str
+    place: str = ""
+    """Of its ladder, and which rung that is."""
     pool: str
     held: str
     """Who holds it since when."""
@@ -159,6 +161,7 @@ def slice_shown(record: SliceRecord) -> SliceShown | None:
         topology=str(spec.topology) if spec else "",
         zone=spec.zone if spec else "",
         capacity=(capacity.reservation or capacity.kind.lower().replace("_", "-")) if capacity else "",
+        place=spec.standing if spec else "",
         pool=_pool(record),
         held=record.held if record.hold else "",
         retry_at=record.claim.retry_at,
