@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.case import Known
@@ -16,6 +17,7 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import is_news, report
 from tpu_slices.domain.reporting.unread import NotRead
+from tpu_slices.flows.gangs.settling import settled_with
 from tpu_slices.flows.report import QueueStates, Reported, with_announced
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.store import Change, Names, Stored
@@ -77,9 +79,12 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
         return None
     after = replace(decision.record, announced_count=before.transition_count)
     states = QueueStates(deps, {counted.cluster: read})
-    reported = _reported(own, after, states, deps) if uid in told and decision.reason is Reason.READY else None
-    others = [replace(each, after=reported.workload) if reported and each.after is own else each for each in others]
-    return Counted(before, replace(decision, record=after), (Change(stored, after), *others), reported)
+    whole = _Whole(own)
+    if uid in told and decision.reason is Reason.READY:
+        whole = _whole(own, after, read.settings, states, deps)
+    others = [replace(each, after=whole.workload) if each.after is own else each for each in others]
+    changes = [Change(stored, after), *others, *whole.line]
+    return Counted(before, replace(decision, record=after), tuple(changes), whole.reported)
 
 
 def _before(counted: SliceRecord, changes: Sequence[Change]) -> SliceRecord | None:
@@ -105,12 +110,35 @@ def _stands(record: SliceRecord) -> bool:
     return settled and record.spec is not None and record.reason in _STANDING
 
 
-def _reported(workload: WorkloadRecord, last: SliceRecord, states: QueueStates, deps: IntakeDeps) -> Reported | None:
-    """Return a workload with its report, if with this slice all are ready and that was not told; None: the sweep's."""
-    if any(told_at is not None for told_at in workload.demand.values()):
-        return None
-    slices = deps.store.having(workload.cluster, workload.demand.keys() - {last.last_claim})
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What is to be written of a workload."""
+
+    workload: WorkloadRecord
+    line: tuple[Change, ...] = ()
+    """Of the gangs, as it is from now on."""
+    reported: Reported | None = None
+
+
+def _whole(
+    own: WorkloadRecord, last: SliceRecord, settings: ClusterSettings, states: QueueStates, deps: IntakeDeps
+) -> _Whole:
+    """Return a workload with its report, if with this slice all are ready and that was not told, else the sweep's.
+
+    Its gangs are settled first: so it is told once, that they stand, and is written once.
+    """
+    if any(told_at is not None for told_at in own.demand.values()):
+        return _Whole(own)
+    slices = deps.store.having(own.cluster, own.demand.keys() - {last.last_claim})
     records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
-    made = report(workload, records, states.apart_from_line(workload.cluster), now, NotRead(slices.unreadable))
-    is_due = made.reason.serves and is_news(made, workload, now)
-    return Reported(with_announced(workload, made, now), made) if is_due else None
+    workload, line = own, tuple[Change, ...]()
+    if own.gangs and not slices.unreadable:
+        settled = settled_with(own, records, settings, deps)
+        if settled.told:  # some gang does not stand: the sweep's
+            return _Whole(own)
+        workload, line = settled.workload, settled.line
+    made = report(workload, records, states.apart_from_line(own.cluster), now, NotRead(slices.unreadable))
+    if not (made.reason.serves and is_news(made, workload, now)):
+        return _Whole(workload, line)
+    announced = with_announced(workload, made, now)
+    return _Whole(announced, line, Reported(announced, made))

@@ -6,7 +6,7 @@ Slices that are new are not requested again within half a minute: who reconciles
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -29,7 +29,7 @@ from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.capacity.ladders import step
-from tpu_slices.flows.gangs.settling import settle
+from tpu_slices.flows.gangs.settling import Settled, saved, settled_with
 from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
@@ -142,12 +142,24 @@ def _slices_wanted(
     now = deps.clock.now()
     news = {claim for claim, record in records.items() if _is_news(record, now)}
     change = replace(change, workload=with_change_told(workload, change.workload, deps))
-    _save(change, known, slices, deps)
-    settled = settle(cluster, owner.uid, deps) if change.workload.gangs else ()
+    settled = _with_gangs(change, settings, deps)
+    _save(replace(change, workload=settled.workload), known, slices, settled.line, deps)
     laddered = any(each.spec is not None and each.spec.ladder for each in change.slices.values())
     moved = step(cluster, owner.uid, deps) if laddered else ()
-    told = sorted({*change.slices, *slices.unreadable, *news, *settled, *moved})
+    told = sorted({*change.slices, *slices.unreadable, *news, *saved(settled, settings, deps), *moved})
     deps.publisher.request_reconcile(cluster, told, owner.uid)
+
+
+def _with_gangs(change: demand.Demand, settings: ClusterSettings, deps: IntakeDeps) -> Settled:
+    """Return how the gangs of a workload are with what is changed of it; those stay of which some cannot be read."""
+    workload = change.workload
+    if not workload.gangs:
+        return Settled(workload, (), ())
+    others = deps.store.having(settings.cluster, workload.demand.keys() - change.slices.keys())
+    if others.unreadable:
+        return Settled(workload, (), ())
+    slices = [*change.slices.values(), *(each.value for each in others.values())]
+    return settled_with(workload, slices, settings, deps)
 
 
 def _hearing(
@@ -170,16 +182,17 @@ def _save(
     change: demand.Demand,
     known: Stored[WorkloadRecord] | None,
     slices: Found[ClaimId, SliceRecord],
+    line: Sequence[Change],
     deps: IntakeDeps,
 ) -> None:
-    """Write the workload and its slices; new ones under names that nothing has.
+    """Write the workload, its slices and the line of the gangs; new slices under names that nothing has.
 
     A slice that was made for a claim without a record may still be on record: another claim has it, or this one was
     forgotten.
     """
     changed = {claim: record for claim, record in change.slices.items() if claim not in slices.unreadable}
     planned = {claim: it for claim, it in change.workload.asked.items() if claim not in slices.unreadable}
-    rest = [Change(known, replace(change.workload, asked=planned))]
+    rest = [Change(known, replace(change.workload, asked=planned)), *line]
     rest += [Change(slices[claim], record) for claim, record in changed.items() if claim in slices]
     new = [record for claim, record in changed.items() if claim not in slices]
     try:

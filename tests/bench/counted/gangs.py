@@ -5,6 +5,7 @@ The clock is advanced by the count alone, as in `usage`.
 
 from __future__ import annotations
 
+from relay.agenda import Timing
 from tests.bench.counted.counters import Counts
 from tests.bench.counted.meter import MeteredWorld
 from tests.bench.counted.usage import WARM_UP
@@ -18,6 +19,8 @@ def start(slices: int, gang: str = "") -> Counts:
     world.minutes(WARM_UP)
     with world.used() as counts:
         world.jobset_appears("llama", slices, a_request(gang=gang))
+        world.look(tick=False)
+        world.clock.advance(Timing().gather)  # that the relay waits for more leaders of a gang
         world.minutes(5)
         world.operations_end()
         world.minutes(5)

@@ -31,6 +31,15 @@ def test_a_gang_that_waits_and_starts_says_so_by_reasons_of_its_own() -> None:
     assert "its pods were released together after 1" in message
 
 
+def test_a_gang_that_starts_is_told_so_at_once_and_not_that_its_slices_are_ready() -> None:
+    world = World()
+    gang = a_gang(world)
+    world.settle(minutes=15, until=lambda: gang.served)
+    told = [update.report.reason for _, update in world.publisher.reports]
+    assert ReportReason.READY not in told
+    assert told[-1] is ReportReason.GANG_STARTED
+
+
 def test_a_gang_that_is_held_says_what_that_costs_and_one_that_is_let_go_what_did_not_come() -> None:
     world = World()
     gang = held(world)

@@ -11,19 +11,21 @@ from tpu_slices.domain.gangs.deciding import Case, decided, in_line, lacks_chips
 from tpu_slices.domain.gangs.members import members_of
 from tpu_slices.domain.gangs.told import scaled
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.policy import Held
-from tpu_slices.domain.records.gangs import Gang, GangKey, InLine, gang_key, reserved
-from tpu_slices.domain.records.heartbeats import NEVER_HEARD
-from tpu_slices.domain.records.limiters import Budget
+from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine, gang_key, reserved
+from tpu_slices.domain.records.heartbeats import NEVER_HEARD, RelayHeartbeat
+from tpu_slices.domain.records.limiters import Budget, CapacityPool
+from tpu_slices.domain.records.reservations import Reservation
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.budget import make_room
 from tpu_slices.flows.failures import Failures
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.ports.deps import IntakeDeps
-from tpu_slices.ports.store import Change, Names, Stored, Together
+from tpu_slices.ports.store import Change, Names, Stored
 
 MOST_SETTLED = 100
 """The most workloads that one sweep settles: others each time, so that those that never fit keep none from it."""
@@ -65,55 +67,78 @@ def settle(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[C
 
 
 @dataclass(frozen=True, slots=True)
-class _Settled:
-    """The gangs of a workload, and the line of its cluster, as they are from now on."""
+class Settled:
+    """A workload and the line of its cluster, as they are from now on: both are to be saved, or neither."""
 
-    gangs: Mapping[str, Gang]
-    line: Mapping[GangKey, InLine]
+    workload: WorkloadRecord
+    """With its gangs; a report is due if they say something else."""
+    line: tuple[Change, ...]
+    """Empty: it is as it was."""
+    told: Collection[ClaimId]
+    """The claims that are to be reconciled for it."""
     short: Sequence[Short] = ()
     """What they lack who wait for chips alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known beside a workload."""
+
+    settings: ClusterSettings
+    relay: RelayHeartbeat | None
+    budget: Stored[Budget] | None
+
+
+def settled_with(
+    workload: WorkloadRecord, slices: Collection[SliceRecord], settings: ClusterSettings, deps: IntakeDeps
+) -> Settled:
+    """Return how the gangs of a workload are from now on that is about to be saved; `slices`: those of its claims."""
+    budget, relay = deps.store.budget(workload.cluster), deps.store.heartbeat(workload.cluster)
+    return _settled(workload, slices, _Known(settings, relay.value if relay is not None else None, budget), deps)
+
+
+def saved(settled: Settled, settings: ClusterSettings, deps: IntakeDeps) -> Sequence[ClaimId]:
+    """Let warm slices go for those who wait for chips, and return the claims that are to be reconciled."""
+    for short in settled.short:
+        if ended := make_room(settings, short, deps):
+            deps.publisher.request_reconcile(settings.cluster, [each.name for each in ended])
+    return sorted(settled.told)
 
 
 def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[ClaimId]:
     budget = deps.store.budget(cluster)
     read = deps.store.together(cluster, Names(settings=True, workloads=[uid], heartbeat=True))
-    stored = read.workloads.get(uid)
-    before = budget.value.gangs if budget is not None else {}
-    if read.settings is None:
+    stored, settings = read.workloads.get(uid), read.settings
+    if settings is None:
         return ()
     if stored is None or not stored.value.gangs:
-        settled = _Settled({}, {key: each for key, each in before.items() if each.workload != uid})
-        _save(cluster, stored, budget, settled, deps)
+        before = budget.value.gangs if budget is not None else {}
+        left = _line(cluster, budget, {key: each for key, each in before.items() if each.workload != uid}, deps)
+        if left:
+            deps.store.commit(*left)
         return ()
     slices = deps.store.having(cluster, stored.value.demand)
     if slices.unreadable:
         return ()
-    reserves = any(each.value.spec is not None and each.value.spec.capacity.reservation for each in slices.values())
-    known = replace(read, limiter=deps.store.limiter(cluster) if reserves else None)
-    settled = _settled(stored.value, [each.value for each in slices.values()], before, known, deps)
-    _save(cluster, stored, budget, settled, deps)
-    for short in settled.short:
-        if ended := make_room(read.settings, short, deps):
-            deps.publisher.request_reconcile(cluster, [each.name for each in ended])
-    told = _told(stored.value.gangs, settled.gangs)
-    jobs = {job for name in told for job in settled.gangs[name].replicated_jobs}
-    return [claim for claim, each in slices.items() if each.value.replicated_job in jobs]
+    known = _Known(settings, read.heartbeat.value if read.heartbeat is not None else None, budget)
+    settled = _settled(stored.value, [each.value for each in slices.values()], known, deps)
+    changes = [*settled.line]
+    if settled.workload != stored.value:
+        changes.append(Change(stored, settled.workload))
+    if changes:
+        deps.store.commit(*changes)
+    return saved(settled, settings, deps)
 
 
-def _settled(
-    workload: WorkloadRecord,
-    slices: Sequence[SliceRecord],
-    line: Mapping[GangKey, InLine],
-    read: Together,
-    deps: IntakeDeps,
-) -> _Settled:
-    settings, uid = read.settings, workload.owner.uid
-    assert settings is not None
-    relay, now = read.heartbeat.value.relay if read.heartbeat else NEVER_HEARD, deps.clock.now()
+def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _Known, deps: IntakeDeps) -> Settled:
+    settings, uid, now = known.settings, workload.owner.uid, deps.clock.now()
+    line = known.budget.value.gangs if known.budget is not None else {}
+    relay = known.relay.relay if known.relay is not None else NEVER_HEARD
     held = _held(workload, slices, line, settings, deps)
     places = {key: each for key, each in line.items() if each.workload != uid}
     own = {key: line[key] for name in workload.gangs if (key := gang_key(uid, name)) in line}
     members = {name: members_of(workload, name, slices) for name in workload.gangs}
+    reservations = _reservations(workload.cluster, slices, deps)
     gangs: dict[str, Gang] = {}
     short: list[Short] = []
     for name, gang in sorted(workload.gangs.items()):
@@ -132,14 +157,38 @@ def _settled(
             policy=settings.policy,
             held=held.plus(beside) if held is not None else None,
             silent=relay.silent(now) or settings.paused is not None,
-            reservations=read.limiter.value.reservations if read.limiter is not None else {},
+            reservations=reservations,
         )
         gangs[name] = decided(case)
         own.pop(case.key, None)
         short += _short(case, gangs[name])
         if (place := in_line(case, gangs[name])) is not None:
             own[case.key] = place
-    return _Settled(gangs, {**places, **own}, short)
+    told = _told(workload.gangs, gangs)
+    after = replace(workload, gangs=gangs, next_report_at=now if told else workload.next_report_at)
+    return Settled(
+        workload=after if gangs != workload.gangs else workload,
+        line=_line(workload.cluster, known.budget, {**places, **own}, deps),
+        told=[claim for name in told for claim in _concerned(gangs[name], slices)],
+        short=short,
+    )
+
+
+def _reservations(
+    cluster: ClusterId, slices: Iterable[SliceRecord], deps: IntakeDeps
+) -> Mapping[CapacityPool, Reservation]:
+    """Return what is known of reservations, if slices are of some."""
+    if not any(each.spec is not None and each.spec.capacity.reservation for each in slices):
+        return {}
+    limiter = deps.store.limiter(cluster)
+    return limiter.value.reservations if limiter is not None else {}
+
+
+def _concerned(gang: Gang, slices: Iterable[SliceRecord]) -> Iterable[ClaimId]:
+    """Return the claims of a gang that says something else: of one that stands, those that are not ready."""
+    stands = gang.state is GangState.STANDS
+    of_gang = (each for each in slices if each.replicated_job in gang.replicated_jobs)
+    return [each.last_claim for each in of_gang if not (stands and each.phase is Phase.READY)]
 
 
 def _short(case: Case, gang: Gang) -> list[Short]:
@@ -152,7 +201,7 @@ def _short(case: Case, gang: Gang) -> list[Short]:
 
 def _held(
     workload: WorkloadRecord,
-    slices: Sequence[SliceRecord],
+    slices: Iterable[SliceRecord],
     line: Mapping[GangKey, InLine],
     settings: ClusterSettings,
     deps: IntakeDeps,
@@ -168,24 +217,13 @@ def _held(
     )
 
 
-def _save(
-    cluster: ClusterId,
-    stored: Stored[WorkloadRecord] | None,
-    budget: Stored[Budget] | None,
-    settled: _Settled,
-    deps: IntakeDeps,
-) -> None:
-    """Save what was decided of a workload and of the line, both or neither; a report is due of what is told."""
+def _line(
+    cluster: ClusterId, budget: Stored[Budget] | None, line: Mapping[GangKey, InLine], deps: IntakeDeps
+) -> tuple[Change, ...]:
+    """Return the change of the line of a cluster; none: it is as it was."""
     now = deps.clock.now()
     known = budget.value if budget is not None else Budget.of(cluster, now)
-    changes = []
-    if settled.line != known.gangs:
-        changes.append(Change(budget, replace(known, gangs=settled.line, changed_at=now)))
-    if stored is not None and settled.gangs != stored.value.gangs:
-        due = now if _told(stored.value.gangs, settled.gangs) else stored.value.next_report_at
-        changes.append(Change(stored, replace(stored.value, gangs=settled.gangs, next_report_at=due)))
-    if changes:
-        deps.store.commit(*changes)
+    return (Change(budget, replace(known, gangs=line, changed_at=now)),) if line != known.gangs else ()
 
 
 def _told(before: Mapping[str, Gang], after: Mapping[str, Gang]) -> Collection[str]:
