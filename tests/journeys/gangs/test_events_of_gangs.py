@@ -51,6 +51,10 @@ def test_a_gang_that_is_held_says_what_that_costs_and_one_that_is_let_go_what_di
     world.settle(minutes=80, until=lambda: gang_of(world, gang).reason is Reason.LET_GO_WITH_GANG)
     world.settle(minutes=2)
     assert report(world, gang)[0] is ReportReason.GANG_LET_GO
+    told = [update.report for _, update in world.publisher.reports]
+    first = next(each for each in told if each.reason is ReportReason.GANG_LET_GO)
+    assert "3 of 4 slices stood for 60 min" in first.message
+    assert first.message.count("slices stood for") == 1
 
 
 @pytest.mark.parametrize(

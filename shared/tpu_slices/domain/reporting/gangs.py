@@ -82,15 +82,19 @@ def let_go_after(workload: WorkloadRecord) -> str:
 def gangs_told(
     workload: WorkloadRecord, records: Iterable[SliceRecord], settings: ClusterSettings | None, now: datetime
 ) -> str:
-    """Return, as sentences, what the gangs that form wait for, until when, and what that costs; empty: none forms."""
+    """Return, as sentences, what the gangs that form wait for, until when, and what that costs, and why slices went.
+
+    Empty: none forms, and what let its slices go is said by these already.
+    """
     read = [*records]
     limits = settings.limits if settings is not None else Limits()
-    return " ".join(
-        text
-        for name, gang in sorted(workload.gangs.items())
-        if gang.forms
-        for text in _told(gang, members_of(workload, name, read), settings, limits, now)
-    )
+    texts: list[str] = []
+    for name, gang in sorted(workload.gangs.items()):
+        if gang.forms:
+            texts += _told(gang, members_of(workload, name, read), settings, limits, now)
+        elif gang.waits and gang.let_go and not any(gang.message in each.message for each in read):
+            texts.append(f"{gang.message}.")
+    return " ".join(texts)
 
 
 def _told(

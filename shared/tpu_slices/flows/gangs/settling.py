@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 from tpu_slices.domain.capacity.warmth import Short, short_of
@@ -88,6 +89,15 @@ class _Known:
     relay: RelayHeartbeat | None
     budget: Stored[Budget] | None
 
+    @property
+    def line(self) -> Mapping[GangKey, InLine]:
+        return self.budget.value.gangs if self.budget is not None else {}
+
+    def silent(self, now: datetime) -> bool:
+        """Return whether the relay is not heard, or the cluster is paused."""
+        relay = self.relay.relay if self.relay is not None else NEVER_HEARD
+        return relay.silent(now) or self.settings.paused is not None
+
 
 def settled_with(
     workload: WorkloadRecord, slices: Collection[SliceRecord], settings: ClusterSettings, deps: IntakeDeps
@@ -132,8 +142,7 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
 
 def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _Known, deps: IntakeDeps) -> Settled:
     settings, uid, now = known.settings, workload.owner.uid, deps.clock.now()
-    line = known.budget.value.gangs if known.budget is not None else {}
-    relay = known.relay.relay if known.relay is not None else NEVER_HEARD
+    line, silent = known.line, known.silent(now)
     held = _held(workload, slices, line, settings, deps)
     places = {key: each for key, each in line.items() if each.workload != uid}
     own = {key: line[key] for name in workload.gangs if (key := gang_key(uid, name)) in line}
@@ -156,7 +165,7 @@ def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _
             limits=settings.limits,
             policy=settings.policy,
             held=held.plus(beside) if held is not None else None,
-            silent=relay.silent(now) or settings.paused is not None,
+            silent=silent,
             reservations=reservations,
         )
         gangs[name] = decided(case)
