@@ -44,10 +44,10 @@ def rows() -> Iterator[Measure]:
     for percent in (50, 90, 99):
         share = percent / 100
         name = f"pod unschedulable to CreateNodePool, p{percent}"
-        yield measure(name, "ms", [_quantile(found, share)], [_quantile(floor, share)])
+        yield measure(name, "ms", [quantile(found, share)], [quantile(floor, share)])
 
 
-def _quantile(found: Sequence[float], share: float) -> float:
+def quantile(found: Sequence[float], share: float) -> float:
     return sorted(found)[min(len(found) - 1, int(share * len(found)))]
 
 
