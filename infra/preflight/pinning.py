@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from infra.preflight.answers import Answer, Denied, Found, Unreachable, unknown
-from infra.preflight.findings import Finding, error, unread, warning
+from infra.preflight.findings import Finding, error, note, unread, warning
 from relay.notices.gating import gating_of
 from relay.notices.pinning import WEBHOOK, is_judged
 from tpu_slices.domain.model.gangs import Gangs
@@ -31,6 +31,17 @@ def pinning_findings(minor: int, tried: Answer) -> Iterator[Finding]:
             "Pods are not pinned to slices: Jobs of several hosts are refused unless their pods are kept together by "
             "exclusive topology, and any pod with chips may take hosts that are meant for others.",
             _BY_POLICY if minor >= WITH_POLICIES else _BY_WEBHOOK,
+        )
+
+
+def gating_not_tried(gangs: Gangs) -> Iterator[Finding]:
+    """Yield that JobSets of several slices are to be held, where no pod can be tried from outside of the cluster."""
+    if gangs is Gangs.MULTISLICE:
+        yield note(
+            "The setting `gangs` is multislice. Whether the cluster holds the pods of JobSets of several slices is not "
+            "known from here: the roll-out applies policies or webhook with that setting, and slices doctor says after "
+            "it what they make of a JobSet.",
+            "slices doctor",
         )
 
 

@@ -199,6 +199,7 @@ class Questions:
             for version in kubernetes.admission_versions(applied)
         }
         yield from kubernetes.api_findings(self._api.kubernetes(endpoint, kubernetes.JOBSET), served, applied)
+        yield from pinning.gating_not_tried(settings.gangs)
         yield from _of_kueue(partial(self._api.kubernetes, endpoint), settings.limits.gang_hold_for)
 
     def _services(self, name: str, apis: Sequence[str]) -> Answer:

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 from google.iam.v1 import iam_policy_pb2 as iam
@@ -46,6 +47,17 @@ def test_more_instances_than_the_region_has_cpus_for_are_told_with_what_fits(
     told = report(preflight.check(api, ASKED, folder))
     assert "ERROR    Cloud Run's quota of us-central1 has 8 CPUs" in told
     assert "max_instances = 2 # in infra/terraform/terraform.tfvars" in told
+
+
+def test_that_gangs_are_held_as_is_set_is_not_known_from_outside_and_the_command_is_told(
+    api: Api, folder: Path
+) -> None:
+    file = folder / "blue.yaml"
+    file.write_text(json.dumps({**yaml.safe_load(file.read_text()), "gangs": "multislice"}))
+    told = report(preflight.check(api, ASKED, folder))
+    assert "NOTE     The setting `gangs` is multislice. Whether the cluster holds the pods" in told
+    assert "is not known from here" in " ".join(told.split())
+    assert "slices doctor" in told
 
 
 def test_what_clusters_share_is_asked_once(api: Api, cloud: Cloud, folder: Path) -> None:
