@@ -59,6 +59,20 @@ def test_creations_in_one_that_others_use_never_exceed_what_is_free() -> None:
     assert len(creations(world)) <= 32 // HOSTS + 1
 
 
+def test_one_that_was_looked_at_while_nobody_waited_is_looked_at_as_soon_as_somebody_does() -> None:
+    hall = FakeReservation(name=HALL, hosts=HOSTS)
+    world = a_world(hall)
+    (first,) = appear(world, 1)
+    world.settle(minutes=10, until=lambda: first.bound == {0})
+    world.settle(minutes=4)
+    hall.hosts = 2 * HOSTS
+    (second,) = appear(world, 1, prefix="later")
+    world.settle(minutes=2)
+    assert len(creations(world)) == 2
+    world.settle(minutes=5, until=lambda: second.bound == {0})
+    assert second.bound == {0}
+
+
 def test_hosts_that_are_broken_are_not_asked_for() -> None:
     world = a_world(FakeReservation(name=HALL, hosts=8, degraded=1))
     jobs = appear(world, 2)

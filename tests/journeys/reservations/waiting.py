@@ -30,13 +30,13 @@ def a_world(*reservations: FakeReservation, operations: int = 5) -> World:
 
 
 def appear(
-    world: World, count: int, name: str = HALL, namespaces: tuple[str, ...] = ("research",)
+    world: World, count: int, name: str = HALL, namespaces: tuple[str, ...] = ("research",), prefix: str = "job"
 ) -> list[LiveWorkload]:
     """Let JobSets of one slice of HOSTS hosts in a reservation appear, their namespaces in turn."""
     named = ("cloud.google.com/reservation-name", name)
     request = a_request(replicas=1, node_selector=(*a_request().node_selector, named))
     return [
-        world.jobset_appears(f"job-{number}", request=request, namespace=namespaces[number % len(namespaces)])
+        world.jobset_appears(f"{prefix}-{number}", request=request, namespace=namespaces[number % len(namespaces)])
         for number in range(count)
     ]
 

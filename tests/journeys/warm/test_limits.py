@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.world import World
 from tpu_slices.domain.model.capacity import NamespaceSettings, Warm
 from tpu_slices.domain.model.clusters import Allowed, CatalogueSettings, Policy
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.ports.backend import PoolOrder
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.fakes.settings import FakeSettings
 from tpu_slices_simulator.live import LiveWorkload
@@ -38,6 +41,29 @@ def test_over_the_most_chips_the_one_goes_first_that_has_been_warm_longest() -> 
     assert [reason(world, each) for each in (second, third)] == [Reason.WARM] * 2
     assert world.record(first).phase is Phase.GONE
     assert orders(world) == [*[Verb.CREATE] * 3, Verb.DELETE]
+
+
+def test_one_that_exceeds_a_limit_is_looked_at_before_it_is_deleted() -> None:
+    """Another than ours may have come under its name since: what is kept warm is seldom looked at."""
+    world = warm_world(Warm(lasts=timedelta(hours=1), most_chips=16))
+    asked: list[tuple[str, str]] = []
+    for verb in ("look", "delete"):
+        setattr(world.backend, verb, noting(asked, verb, getattr(world.backend, verb)))
+    first, second = several(world, "first", "second")
+    world.settle(minutes=3)
+    assert (world.record(first).phase, reason(world, second)) == (Phase.GONE, Reason.WARM)
+    pool = world.record(first).pool
+    assert asked[asked.index(("delete", pool)) - 1] == ("look", pool)
+
+
+def noting(asked: list[tuple[str, str]], verb: str, call: Callable[[PoolOrder], Any]) -> Callable[[PoolOrder], Any]:
+    """Return a call of the backend that is noted, with the pool that it is about."""
+
+    def noted(order: PoolOrder) -> Any:
+        asked.append((verb, order.name))
+        return call(order)
+
+    return noted
 
 
 def test_one_that_is_larger_than_the_most_chips_is_not_kept() -> None:

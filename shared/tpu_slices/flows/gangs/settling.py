@@ -142,14 +142,12 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
 
 def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _Known, deps: IntakeDeps) -> Settled:
     settings, uid, now = known.settings, workload.owner.uid, deps.clock.now()
-    line, silent = known.line, known.silent(now)
-    held = _held(workload, slices, line, settings, deps)
+    line, held = known.line, _held(workload, slices, known.line, settings, deps)
     places = {key: each for key, each in line.items() if each.workload != uid}
     own = {key: line[key] for name in workload.gangs if (key := gang_key(uid, name)) in line}
     members = {name: members_of(workload, name, slices) for name in workload.gangs}
     reservations = _reservations(workload.cluster, slices, deps)
-    gangs: dict[str, Gang] = {}
-    short: list[Short] = []
+    gangs, short = dict[str, Gang](), list[Short]()
     for name, gang in sorted(workload.gangs.items()):
         beside = sum(each.chips for other, each in members.items() if other != name)
         beside += sum(each.chips for key, each in own.items() if key != gang_key(uid, name))
@@ -165,7 +163,7 @@ def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _
             limits=settings.limits,
             policy=settings.policy,
             held=held.plus(beside) if held is not None else None,
-            silent=silent,
+            silent=known.silent(now),
             reservations=reservations,
         )
         gangs[name] = decided(case)
