@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -34,6 +35,8 @@ from tpu_slices.ports.store import Change, Stored
 
 MOST_ASKED = 5
 """How many of those that wait, or of the slices that go, are looked at: most of them are alike."""
+MOST_OFFERED = 50
+"""How many of the slices that go are read, if some of the first ones do not serve a claim."""
 
 
 def regain(looked: Looked, deps: ReconcileDeps) -> list[SliceRecord]:
@@ -95,11 +98,25 @@ def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
     if request is None or not looks:
         return []
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
-    for stored in sorted(deps.store.offered(request, MOST_ASKED), key=lambda it: _ends_at(it.value, looked.at)):
-        slice_ = _offered(stored.value, looked, deps) if is_served_by(claim, stored.value) else None
+    for stored in _serving(claim, request, deps):
+        slice_ = _offered(stored.value, looked, deps)
         if slice_ is not None:
             return _give(_Match(stored, slice_.record, looked.stored, looked.record), looked, deps)
     return []
+
+
+def _serving(claim: Situation, request: str, deps: ReconcileDeps) -> Sequence[Stored[SliceRecord]]:
+    """Return some slices that may serve a claim, those first that end first.
+
+    Many are read only if some of the first ones do not serve it: they were made otherwise, or are kept for others.
+    """
+    serving: list[Stored[SliceRecord]] = []
+    for most in (MOST_ASKED, MOST_OFFERED):
+        found = deps.store.offered(request, most)
+        serving = [each for each in found if is_served_by(claim, each.value)]
+        if len(found) < most or len(serving) >= MOST_ASKED:
+            break
+    return sorted(serving[:MOST_ASKED], key=lambda it: _ends_at(it.value, claim.now))
 
 
 def _ends_at(slice_: SliceRecord, now: datetime) -> datetime:

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import MINUTE, NOW, a_jobset, heard, settings, some_hosts
+from tests.builders import MINUTE, NOW, a_jobset, an_occupant, heard, settings, some_hosts
 from tests.domain.cases import OURS, ready, seen
-from tests.domain.gangs.test_deciding import a_gang
+from tests.domain.gangs.test_deciding import a_case, a_gang, standing
+from tpu_slices.domain.gangs.deciding import decided as settled
+from tpu_slices.domain.gangs.members import Members
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.records.gangs import GangState
+from tpu_slices.domain.records.hosts import Departure
 from tpu_slices.domain.records.slices import SliceRecord
 
 STOOD_FOR = settings().limits.gang_hold_at_most
@@ -40,6 +43,16 @@ def test_it_waits_for_its_job_while_others_run(
     runs: bool, vacant_for: timedelta | None, stands_for: timedelta, goes: bool
 ) -> None:
     assert decided(stands_for, vacant_for, runs=runs).goes is goes
+
+
+@pytest.mark.parametrize(
+    ("left", "runs"), [(MINUTE, True), (settings().limits.restart_grace, False), (None, False)], ids=str
+)
+def test_others_run_while_they_may_restart_where_they_left(left: timedelta | None, *, runs: bool) -> None:
+    gone = () if left is None else (Departure(user=an_occupant(), at=NOW - left),)
+    first, later = standing(1, hosts=some_hosts(departures=gone)), standing(1, 1)
+    case = a_case(a_gang(claims=2, state=GangState.STANDS, ran=True, runs=True), Members(standing=(*first, *later)))
+    assert settled(case).runs is runs
 
 
 def test_it_is_looked_at_again_once_it_may_go() -> None:

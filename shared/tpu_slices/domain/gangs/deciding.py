@@ -78,7 +78,7 @@ def decided(case: Case) -> Gang:
     """
     gang, now = case.gang, case.now
     if case.members.satisfied >= gang.claims:
-        return replace(gang if gang.state is GangState.STANDS else _stands(gang, now), runs=bool(case.members.used))
+        return replace(gang if gang.state is GangState.STANDS else _stands(gang, now), runs=_runs(case))
     if gang.waits:
         if (why := next(_whys(case), None)) is not None:
             return replace(gang, reason=why[0], message=why[1])
@@ -97,6 +97,13 @@ def decided(case: Case) -> Gang:
     if (before := _yields_to(gang, case)) is not None:
         return _yielded(gang, before, case)
     return _let_go(gang, case) if _is_held_too_long(gang, case) else gang
+
+
+def _runs(case: Case) -> bool:
+    """Return whether some of its Jobs run, or left slices of it so lately that they may restart there."""
+    restarting = case.now - case.limits.restart_grace
+    left = ((each, it) for each in case.members.standing for it in each.current.hosts.departures)
+    return bool(case.members.used) or any(it.at > restarting and each.is_of(it.user) for each, it in left)
 
 
 def lacks_chips(case: Case, gang: Gang) -> bool:
