@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from tpu_slices.domain.capacity.warmth import BEING_DELETED, Short, in_the_way, kept_no_longer, short_of
+from tpu_slices.domain.capacity.warmth import BEING_DELETED, Needed, Short, in_the_way, kept_no_longer, short_of
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import IN_LINE, LIMITED, Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
@@ -113,13 +113,18 @@ def tell_waiting(settings: ClusterSettings, deps: IntakeDeps, released_in: str |
     for each in deps.store.queued_slices(cluster, MOST_TOLD):
         if each.reason in IN_LINE and each.spec is not None:  # perhaps told before: nothing is bought for it yet
             room.takes(each.spec.chips, each.owner.namespace)
-    needed = {each: sum(it.value.chips_awaited or 0 for it in waiting[each]) for each in behind}
-    ended = make_room(settings, short_of(needed, held, in_cluster, settings.policy), deps)
+    needed = {each: _needed(waiting[each], held[each]) for each in behind}
+    ended = make_room(settings, short_of(needed, in_cluster, settings.policy), deps)
     fits = who_fits([[stored.value for stored in waiting[namespace]] for namespace in behind], room)
     told: list[ClaimId | SliceId] = [claim for uid, most in fits.items() for claim in _slices(known[uid], most, deps)]
     told += [each.name for each in ended]
     deps.publisher.request_reconcile(cluster, told)
     return len(told)
+
+
+def _needed(waiting: Sequence[Stored[WorkloadRecord]], held: int) -> Needed:
+    chips = [each.value.chips_awaited or 0 for each in waiting]
+    return Needed(sum(chips), min(chips), held)
 
 
 def _line_of_others(cluster: ClusterId, waiting: Collection[WorkloadUid], deps: IntakeDeps) -> Mapping[GangKey, InLine]:

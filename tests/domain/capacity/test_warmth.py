@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec, an_owner, settings, some_hosts
 from tests.domain.cases import BARE, FLEX, OURS, situations
 from tests.domain.gangs.test_deciding import a_gang
-from tpu_slices.domain.capacity.warmth import Around, Kept, Short, in_the_way, kept_after, kept_warm, short_of
+from tpu_slices.domain.capacity.warmth import Around, Kept, Needed, Short, in_the_way, kept_after, kept_warm, short_of
 from tpu_slices.domain.model.capacity import Warm
 from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.facts import HostKey, WorkloadState
@@ -150,30 +150,60 @@ def test_a_limit_in_dollars_counts_known_prices_alone() -> None:
     assert kept(let_go(), warm=replace(QUARTER, most_usd_an_hour=1_000.0)) is None
 
 
+def short(namespace: str, lacks: int, in_cluster: int = 0) -> Short:
+    """Return that so many chips lack for those who wait in a namespace, each of whom one chip serves."""
+    return Short(needed={namespace: Needed(100, 1, 0)}, in_namespaces={namespace: lacks}, in_cluster=in_cluster)
+
+
 def test_as_many_go_as_chips_are_needed_the_longest_warm_first() -> None:
     every = warm_slices(1, 9, 5)
-    found = in_the_way(Short(in_namespaces={"research": 17}), every)
-    assert found == (every[1], every[2])
-    assert in_the_way(Short(in_namespaces={"research": 0}), every) == ()
-    assert in_the_way(Short(in_namespaces={"vision": 17}), every) == ()
-    assert in_the_way(Short(in_namespaces={"vision": 0}, in_cluster=1), every) == (every[1],)
+    assert in_the_way(short("research", 17), every) == (every[1], every[2])
+    assert in_the_way(short("research", 0), every) == ()
+    assert in_the_way(short("vision", 17), every) == ()
+    assert in_the_way(short("vision", 0, in_cluster=1), every) == (every[1],)
+
+
+@pytest.mark.parametrize(
+    ("needed", "least", "held", "in_cluster", "goes"),
+    [
+        pytest.param(16, 16, 48, 80, 0, id="its namespace's limit keeps it out whatever goes in others"),
+        pytest.param(16, 16, 0, 80, 1, id="the cluster's alone"),
+        pytest.param(48, 48, 0, 80, 0, id="more than all that is warm has"),
+        pytest.param(48, 16, 0, 80, 2, id="some of those who wait are served by it"),
+        pytest.param(64, 16, 32, 80, 1, id="one of them is, as the namespace has room for no more"),
+    ],
+)
+def test_none_goes_for_those_who_are_not_served_by_it(
+    needed: int, least: int, held: int, in_cluster: int, goes: int
+) -> None:
+    policy = Policy(everyone=Allowed(chips_per_namespace=48), chips_per_cluster=80)
+    lacks = short_of({"vision": Needed(needed, least, held)}, in_cluster, policy)
+    assert len(in_the_way(lacks, warm_slices(5, 9))) == goes
+
+
+def test_none_goes_for_one_whose_namespace_has_too_few_warm_chips() -> None:
+    policy = Policy(everyone=Allowed(chips_per_namespace=64))
+    lacks = short_of({"research": Needed(48, 48, 64)}, 64, policy)
+    assert in_the_way(lacks, warm_slices(5, 9)) == ()
+    assert len(in_the_way(lacks, warm_slices(5, 9, 1))) == 3
 
 
 def test_chips_of_slices_that_are_being_deleted_will_be_free_without_that() -> None:
     closing = let_go(job=a_job(job_index=7), reason=Reason.CLOSING_HOSTS)
     every = [*warm_slices(1, 9), closing.with_current(delete_requested_at=NOW)]
-    assert in_the_way(Short(in_namespaces={"research": 16}), every) == ()
+    assert in_the_way(short("research", 16), every) == ()
     ended = let_go(job=a_job(job_index=8), reason=Reason.WARM, warm=since(2, ended="its chips are needed"))
-    assert in_the_way(Short(in_namespaces={"research": 33}), [*every, ended]) == (every[1],)
+    assert in_the_way(short("research", 33), [*every, ended]) == (every[1],)
 
 
 def test_chips_of_a_slice_whose_hosts_cannot_be_closed_will_not() -> None:
     every = [*warm_slices(1), let_go(job=a_job(job_index=7), reason=Reason.CLOSING_HOSTS)]
-    assert in_the_way(Short(in_namespaces={"research": 16}), every) == (every[0],)
+    assert in_the_way(short("research", 16), every) == (every[0],)
 
 
 def test_what_lacks_is_what_lies_beyond_the_limits() -> None:
     policy = Policy(everyone=Allowed(chips_per_namespace=64), chips_per_cluster=100)
-    found = short_of({"research": 32, "vision": 16}, {"research": 64, "vision": 16}, 90, policy)
-    assert found == Short(in_namespaces={"research": 32, "vision": -32}, in_cluster=38)
-    assert not short_of({"research": 1}, {"research": 1}, 1, Policy())
+    needed = {"research": Needed(32, 16, 64), "vision": Needed(16, 16, 16)}
+    found = short_of(needed, 90, policy)
+    assert found == Short(needed=needed, in_namespaces={"research": 32, "vision": -32}, in_cluster=38)
+    assert not short_of({"research": Needed(1, 1, 1)}, 1, Policy())

@@ -172,10 +172,24 @@ def may_get(claim: SliceRecord, slice_: SliceRecord, settings: ClusterSettings) 
     return same or warm is None or warm.across is not Across.WORKLOAD
 
 
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The chips for which somebody waits in a namespace."""
+
+    chips: int
+    """Of all who wait."""
+    least: int
+    """Of the one who needs the fewest: with fewer nobody is served."""
+    held: int
+    """Those that the namespace holds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Short:
     """How many chips lack for those who wait for them: so many lie beyond limits."""
 
+    needed: Mapping[str, Needed]
+    """By namespace."""
     in_namespaces: Mapping[str, int]
     """None are missing where the number is not above zero."""
     in_cluster: int = 0
@@ -184,32 +198,33 @@ class Short:
         return any(chips > 0 for chips in (self.in_cluster, *self.in_namespaces.values()))
 
 
-def short_of(needed: Mapping[str, int], held: Mapping[str, int], in_cluster: int, policy: Policy) -> Short:
+def short_of(needed: Mapping[str, Needed], in_cluster: int, policy: Policy) -> Short:
     """Return how many chips lack in namespaces that need so many more than they hold, and in the cluster in all."""
     lacks = {}
-    for namespace, chips in needed.items():
+    for namespace, each in needed.items():
         most = policy.allowed(namespace).chips_per_namespace
-        lacks[namespace] = 0 if most is None else held[namespace] + chips - most
+        lacks[namespace] = 0 if most is None else each.held + each.chips - most
     most = policy.chips_per_cluster
-    total = sum(needed.values())
-    return Short(in_namespaces=lacks, in_cluster=0 if most is None else in_cluster + total - most)
+    total = sum(each.chips for each in needed.values())
+    return Short(needed=needed, in_namespaces=lacks, in_cluster=0 if most is None else in_cluster + total - most)
 
 
 def in_the_way(short: Short, releasing: Iterable[SliceRecord]) -> tuple[SliceRecord, ...]:
-    """Return which slices are kept no longer, since their chips are needed.
+    """Return which slices are kept no longer, since their chips are needed, and serve somebody who waits.
 
     Those that have been warm longest go first, then the oldest spares. `releasing`: the slices of the cluster that go,
     and spares. The chips of those that are being deleted will be free without that.
     """
     every = [*releasing]
-    lacks: Counter[str] = Counter(short.in_namespaces)
-    in_cluster, ended = short.in_cluster, dict[SliceId, SliceRecord]()
-    for each in every:
-        if each.current.delete_requested_at is not None or _is_ended(each):
-            lacks[each.owner.namespace] -= each.chips_bought
-            in_cluster -= each.chips_bought
+    freed = [each for each in every if each.current.delete_requested_at is not None or _is_ended(each)]
     spare = sorted(filter(_is_kept_spare, every), key=lambda each: (each.since, each.id))
     kept = [*sorted(filter(is_warm, every), key=_order), *spare]
+    served = _served(short, {each.id: each for each in (*freed, *kept)}.values())
+    lacks, in_cluster = Counter[str](served.in_namespaces), served.in_cluster
+    ended = dict[SliceId, SliceRecord]()
+    for each in freed:
+        lacks[each.owner.namespace] -= each.chips_bought
+        in_cluster -= each.chips_bought
     for each in kept:
         if lacks[each.owner.namespace] > 0:
             ended[each.id] = each
@@ -220,6 +235,24 @@ def in_the_way(short: Short, releasing: Iterable[SliceRecord]) -> tuple[SliceRec
             ended[each.id] = each
             in_cluster -= each.chips_bought
     return tuple(ended.values())
+
+
+def _served(short: Short, free: Iterable[SliceRecord]) -> Short:
+    """Return what lacks for those who would be served if the chips of all of these slices were free."""
+    chips = Counter[str]()
+    for each in free:
+        chips[each.owner.namespace] += each.chips_bought
+    needed = {}
+    for namespace, waiting in short.needed.items():
+        room = waiting.chips - max(0, short.in_namespaces[namespace] - chips[namespace])
+        if room >= waiting.least:
+            needed[namespace] = room
+    in_cluster = short.in_cluster - sum(it.chips - needed.get(name, 0) for name, it in short.needed.items())
+    room = sum(needed.values()) - max(0, in_cluster - chips.total())
+    if not needed or room < min(short.needed[namespace].least for namespace in needed):
+        needed, in_cluster = {}, 0
+    lacks = {namespace: lacks for namespace, lacks in short.in_namespaces.items() if namespace in needed}
+    return Short(needed=short.needed, in_namespaces=lacks, in_cluster=in_cluster)
 
 
 def _is_kept_spare(record: SliceRecord) -> bool:

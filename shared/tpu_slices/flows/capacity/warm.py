@@ -8,6 +8,7 @@ from tpu_slices.domain.capacity.warmth import (
     NOTHING_KEPT,
     TOO_MANY,
     Kept,
+    Needed,
     beyond_limits,
     is_limited,
     kept_after,
@@ -61,8 +62,8 @@ def follow(looked: Looked, before: SliceRecord, after: SliceRecord, deps: Reconc
         held, namespace = looked.known.held, after.owner.namespace
         if held is None:
             return []
-        needed, of_namespace = {namespace: after.spec.chips}, {namespace: held.in_namespace}
-        return make_room(settings, short_of(needed, of_namespace, held.in_cluster, settings.policy), deps)
+        needed = Needed(after.spec.chips, after.spec.chips, held.in_namespace)
+        return make_room(settings, short_of({namespace: needed}, held.in_cluster, settings.policy), deps)
     request, own = wants(after), before.current.create_requested_at is not None
     if own and request is not None and deps.store.offered(request, 1):
         return [after]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from tpu_slices.domain.capacity.warmth import Short, short_of
+from tpu_slices.domain.capacity.warmth import Needed, Short, short_of
 from tpu_slices.domain.gangs.deciding import Case, decided, in_line, lacks_chips
 from tpu_slices.domain.gangs.members import members_of
 from tpu_slices.domain.gangs.told import scaled
@@ -202,8 +202,8 @@ def _short(case: Case, gang: Gang) -> list[Short]:
     """Return what a gang lacks that was decided on so, if it waits for chips alone."""
     if case.held is None or not lacks_chips(case, gang):
         return []
-    needed, held = {case.namespace: gang.chips}, {case.namespace: case.held.in_namespace}
-    return [short_of(needed, held, case.held.in_cluster, case.policy)]
+    needed = Needed(gang.chips, gang.chips, case.held.in_namespace)
+    return [short_of({case.namespace: needed}, case.held.in_cluster, case.policy)]
 
 
 def _held(
