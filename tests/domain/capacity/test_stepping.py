@@ -284,3 +284,12 @@ def test_a_spec_at_a_rung_is_the_next_that_its_pods_can_use_else_the_last_before
     assert [at_rung(spec, number).rung for number in range(3)] == [1, 1, 1]
     assert at_rung(spec, 0).zone == ZONES[1]
     assert at_rung(a_spec(), 7) == a_spec()
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["claims by themselves", "a gang"])
+def test_what_it_has_by_an_earlier_form_of_its_ladder_keeps_it_in_its_zone(*, whole: bool) -> None:
+    has = a_claim(1, THREE, 1, Reason.READY, create_requested_at=NOW - timedelta(hours=1))
+    earlier = has.with_current(ordered=at_rung(replace(a_spec(), ladder="patient@0", rungs=tuple(THREE)), 1))
+    case = a_case(IN_TURN, earlier=[earlier], whole=whole)
+    assert stepped(case).rung == 1
+    assert stepped(replace(case, anywhere=True)).rung == 0

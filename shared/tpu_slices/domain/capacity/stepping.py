@@ -44,6 +44,8 @@ class Case:
     """`against`: of each claim that waits, so that none can use it."""
     claims: Sequence[SliceRecord]
     """Those that need a slice, with what they have."""
+    earlier: Sequence[SliceRecord] = ()
+    """The claims of the workload that have slices by an earlier form of the ladder, before that was edited."""
     what: str
     """What they ask for, as in `v6e 4x4`."""
     avoided: Mapping[int, datetime]
@@ -74,8 +76,12 @@ class Case:
         return [each for each in self.claims if is_empty(each) and is_over(each, at, self.now)]
 
     def open(self, at: OnLadder) -> Sequence[int]:
-        """Return the rungs at which the workload may ask: not against its pods, not passed over, in its zone."""
-        kept = [] if self.anywhere or self.whole else [each for each in self.claims if _stands(each, at, self.now)]
+        """Return the rungs at which the workload may ask: not against its pods, not passed over, in its zone.
+
+        What it has by an earlier form of the ladder keeps a gang in its zone, too: it is at no rung, and does not move.
+        """
+        kept = [] if self.whole else [each for each in self.claims if _stands(each, at, self.now)]
+        kept = [] if self.anywhere else [*kept, *self.earlier]
         zones = {each.made_as.zone for each in kept if each.made_as is not None}
         return [
             number

@@ -133,6 +133,7 @@ def _cases(
                 at=at if at.rung < len(specs[0].rungs) else OnLadder(since=now),
                 rungs=_possible(_merged(specs), specs, together, limiter, now),
                 claims=claims,
+                earlier=[each for each in needed if _is_earlier(each, name)],
                 what=_what(specs[0], settings),
                 avoided=dict(_avoided(known, specs, {each.maker for each in claims}, read, now))
                 | {number: _has_room_at(specs[0], number, limiter, now) for number in reserved},
@@ -143,6 +144,14 @@ def _cases(
                 mended_after=settings.limits.blocked_retry_after,
             ),
         )
+
+
+def _is_earlier(record: SliceRecord, name: str) -> bool:
+    """Return whether a claim has a slice by an earlier form of a ladder, of the same name and with other rungs."""
+    made_as, has = record.made_as, record.current.create_requested_at is not None
+    if made_as is None or not has or record.goes or is_empty(record):
+        return False
+    return made_as.ladder != name and made_as.ladder.partition("@")[0] == name.partition("@")[0]
 
 
 def _merged(specs: Sequence[SliceSpec]) -> tuple[RungSpec, ...]:
