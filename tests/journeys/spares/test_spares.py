@@ -337,3 +337,40 @@ def test_they_take_no_more_than_half_of_the_operations_at_a_time() -> None:
     assert len(world.store.slots(CLUSTER)) == 2
     world.settle(minutes=15)
     assert reasons(world) == [Reason.SPARE] * 6
+
+
+def test_what_waits_elsewhere_for_long_keeps_none_from_being_made() -> None:
+    """Claims of another namespace at its own limit, and claims that wait for their turn in another zone."""
+    policy = Policy(namespaces={"vision": Allowed(chips_per_namespace=16)})
+    world = World(of_cluster=with_spares(policy=policy))
+    zone = ("topology.kubernetes.io/zone", "us-central2-c")
+    away = a_request(node_selector=tuple(sorted((*a_request().node_selector, zone))))
+    for each in range(3):
+        world.jobset_appears(f"limited-{each}", namespace="vision")
+        world.jobset_appears(f"away-{each}", request=away)
+    for minute in range(40):
+        if minute == 10:
+            changed(world, ONE)
+        for pool in [pool for pool in world.backend.pools.values() if isinstance(pool.seen, Creating)]:
+            if pool.order is not None and pool.order.spec is not None and pool.order.spec.zone.endswith("c"):
+                world.backend.fail(pool.name, STOCKOUT)
+        world.operations_end()
+        world.steps()
+        world.clock.advance(MINUTE)
+        world.sweeps()
+    assert reasons(world) == [Reason.SPARE]
+
+
+def test_a_gang_that_waits_for_chips_gets_them_and_no_spare_is_made_meanwhile() -> None:
+    world = stocked(TWO, policy=Policy(everyone=Allowed(chips_per_namespace=64)))
+    gang = world.jobset_appears("gang", slices=4, request=a_request(topology="2x4", gang="all"))
+    world.settle(minutes=30, until=lambda: len(gang.bound) == 4)
+    assert len(gang.bound) == 4
+    large = world.jobset_appears("large", slices=4, request=a_request(topology="2x4", gang="all"))
+    world.settle(minutes=40, until=lambda: len(large.bound) == 4)
+    assert len(large.bound) == 4
+    world.settle(minutes=30)
+    assert reasons(world) == [Reason.SPARE_WAITS] * 2
+    world.ends(gang)
+    world.settle(minutes=30)
+    assert reasons(world) == [Reason.SPARE] * 2

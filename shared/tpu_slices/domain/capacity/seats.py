@@ -34,7 +34,10 @@ def planned(seat: Seat, settings: ClusterSettings) -> SliceSpec | Refusal:
         jobset_chips=0,
         at=_place(seat.spare, settings),
     )
-    return spec_at(asked, settings)
+    spec = spec_at(asked, settings)
+    if isinstance(spec, Refusal):
+        return replace(spec, message=spec.message.removeprefix("pod template: "))
+    return spec
 
 
 def _request(spare: Spare, settings: ClusterSettings) -> TemplateRequest:

@@ -14,6 +14,9 @@ from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import ClaimId, Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.costs import Price, price_of
+from tpu_slices.domain.planning.policy import Held
+from tpu_slices.domain.records.gangs import InLine
+from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 MOST_SPARES = 60
@@ -66,11 +69,13 @@ class First:
     """What comes before a spare that would be made."""
 
     slots: bool = False
-    """Somebody waits for one of the cluster's operations."""
+    """Somebody waits for one of the cluster's operations alone, or for such capacity."""
     chips: bool = False
-    """Somebody waits for chips."""
+    """Somebody of its namespace waits for chips."""
+    chips_elsewhere: int = 0
+    """The most chips that a claim of another namespace waits for; 0: none waits for any."""
     gangs: bool = False
-    """Gangs wait for slices."""
+    """A gang waits for such capacity, or for chips that may be the same (`waits_for_such`)."""
     capacity: bool = False
     """A claim waits for such capacity."""
     making: int = 0
@@ -84,13 +89,30 @@ class First:
 NOTHING_FIRST = First()
 
 
-def why_not_now(spec: SliceSpec, first: First, settings: ClusterSettings) -> str:
+def waits_for_such(line: Iterable[InLine], record: SliceRecord, settings: ClusterSettings) -> bool:
+    """Return whether a gang that does not stand comes before a spare.
+
+    | the gang                                                                         | comes first |
+    |----------------------------------------------------------------------------------|-------------|
+    | lacks capacity of the same kind                                                  | yes         |
+    | waits for chips, as none are reserved for it: in its namespace, or in another    | yes         |
+    | one where the cluster has a limit, too                                           |             |
+    | else: what is reserved for it counts as held                                     | no          |
+    """
+    pool = capacity_pool_of(record.spec) if record.spec is not None else None
+    shared = settings.policy.chips_per_cluster is not None
+    return any(
+        pool in each.lacks or (not each.chips and (shared or each.namespace == record.owner.namespace)) for each in line
+    )
+
+
+def why_not_now(spec: SliceSpec, first: First, held: Held | None, settings: ClusterSettings) -> str:
     """Return why a spare is not made now, whatever capacity is free; empty: it may be. The first row counts.
 
     | beside it                                                        | it waits                                 |
     |------------------------------------------------------------------|------------------------------------------|
-    | an operation waits for a slot; a claim waits for chips; a gang   | until none does                          |
-    | waits; a claim waits for capacity of the same kind               |                                          |
+    | an operation waits for a slot alone; a claim or a gang waits for | until none does                          |
+    | such capacity, or for chips that may be the same                 |                                          |
     | others are being made, with half of the cluster's operations     | until one is made                        |
     | neither the admission policy nor the webhook pins pods           | until one does                           |
     | all spares would cost more than they may, or its price is not    | until others cost less, or the settings  |
@@ -98,7 +120,9 @@ def why_not_now(spec: SliceSpec, first: First, settings: ClusterSettings) -> str
     """
     if first.slots:
         return "Operations of others wait for a slot, and come first."
-    if first.chips:
+    most = settings.policy.chips_per_cluster
+    left = None if most is None or held is None else most - held.in_cluster - spec.chips
+    if first.chips or (first.chips_elsewhere and left is not None and left < first.chips_elsewhere):
         return "Claims that wait for chips come first."
     if first.gangs:
         return "Gangs that wait for their slices come first."

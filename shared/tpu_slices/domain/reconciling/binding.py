@@ -211,7 +211,7 @@ def _not_yet(case: Situation, refusal: Refusal | None) -> str:
         return refusal.message
     if _has_to_wait(case) or case.record.spec is None:
         return ""
-    return why_not_now(case.record.spec, case.known.first, case.settings)
+    return why_not_now(case.record.spec, case.known.first, case.known.held, case.settings)
 
 
 def _has_to_wait(case: Situation) -> bool:

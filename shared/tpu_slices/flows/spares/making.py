@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tpu_slices.domain.capacity.seats import is_settled, needed_again
-from tpu_slices.domain.capacity.spares import First, Seat, seats_of, usd_an_hour
+from tpu_slices.domain.capacity.spares import First, Seat, seats_of, usd_an_hour, waits_for_such
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import ClaimId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId
 from tpu_slices.domain.reconciling.limiter import RAN_OUT
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget
-from tpu_slices.domain.records.queues import capacity_pool_of
+from tpu_slices.domain.records.queues import FIRST_QUEUES, capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.hosts import with_free_name
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
@@ -34,18 +34,48 @@ def first_of(
 ) -> First:
     """Return what comes before a spare that would be made."""
     cluster, budget, now = settings.cluster, deps.store.budget(settings.cluster), deps.clock.now()
-    seats = seats_of(settings)
+    seats, waiting = seats_of(settings), _waiting_for_chips(record.owner.namespace, cluster, deps)
     others = deps.store.having(cluster, seats.keys()) if settings.spares_most_usd_an_hour else {}
     creations = (each.value for each in deps.store.slots(cluster) if each.value.operation is PoolOperation.CREATE)
     return First(
         making=sum(each.slice_id in seats and each.slice_id != record.maker for each in creations),
         unpinned=heartbeat is not None and heartbeat.value.pinning_at(now) is Pinning.NOTHING,
-        slots=deps.store.awaits_slot(cluster),
-        chips=bool(deps.store.awaiting_chips(cluster, "", 1)),
-        gangs=budget is not None and bool(budget.value.gangs),
+        slots=_others_wait_for_slots(record, deps),
+        chips=any(each.namespace == record.owner.namespace for each in waiting),
+        chips_elsewhere=max((each.chips for each in waiting if each.namespace != record.owner.namespace), default=0),
+        gangs=budget is not None and waits_for_such(budget.value.gangs.values(), record, settings),
         capacity=_others_wait_for_it(record, deps),
         usd_an_hour=usd_an_hour(record, (each.value for each in others.values()), settings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """A workload that waits for chips."""
+
+    namespace: str
+    chips: int
+
+
+def _waiting_for_chips(namespace: str, cluster: ClusterId, deps: IntakeDeps) -> list[_Waiting]:
+    """Return workloads that wait for chips: those of all namespaces, and of this one, if there are many."""
+    every = deps.store.awaiting_chips(cluster, "", MOST_WAITING)
+    own = deps.store.awaiting_chips(cluster, namespace, 1) if len(every) == MOST_WAITING else ()
+    found = (each.value for each in (*every, *own))
+    return [_Waiting(each.owner.namespace, each.chips_awaited or 0) for each in found]
+
+
+def _others_wait_for_slots(record: SliceRecord, deps: ReconcileDeps) -> bool:
+    """Return whether an operation waits for a slot that this one would take, or for its turn in the same place.
+
+    Those that wait for capacity elsewhere wait for long.
+    """
+    cluster, store = record.cluster, deps.store
+    if not store.awaits_slot(cluster):
+        return False
+    if store.deletions_awaiting_slot(cluster, 1) or store.creations_awaiting_slot(cluster, *FIRST_QUEUES, 1):
+        return True
+    return record.spec is not None and bool(store.creations_in_pool(cluster, capacity_pool_of(record.spec), 1))
 
 
 def _others_wait_for_it(record: SliceRecord, deps: ReconcileDeps) -> bool:
@@ -64,7 +94,7 @@ def make_spares(settings: ClusterSettings, deps: ReconcileDeps) -> int:
     | the seat                                                 | then                                                 |
     |----------------------------------------------------------|------------------------------------------------------|
     | has a record                                             | nothing: it is looked at by its own time             |
-    | is settled, as it was not needed, or its chips were      | it is needed again, unless somebody waits for chips  |
+    | is settled, as it was not needed, or its chips were      | it is needed again: it waits for whoever comes first |
     | has none                                                 | it gets one                                          |
     """
     seats = seats_of(settings)
@@ -72,8 +102,6 @@ def make_spares(settings: ClusterSettings, deps: ReconcileDeps) -> int:
         return 0
     having = deps.store.having(settings.cluster, seats.keys())
     settled = [stored for stored in having.values() if is_settled(stored.value)]
-    if settled and deps.store.awaiting_chips(settings.cluster, "", 1):
-        settled = []
     made = _made(seats, having, settings, deps)
     for stored in settled:
         after = needed_again(stored.value)

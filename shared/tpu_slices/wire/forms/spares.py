@@ -85,4 +85,4 @@ def _wrong(spare: Spare, settings: ClusterSettings) -> Iterator[str]:
         return
     seats = seats_of(replace(settings, spares=(replace(spare, count=1),), retired=None)).values()
     for why in dict.fromkeys(spec.message for seat in seats if isinstance(spec := planned(seat, settings), Refusal)):
-        yield f": {why.removeprefix('pod template: ').rstrip('.')}"
+        yield f": {why.rstrip('.')}"
