@@ -19,6 +19,13 @@ locals {
       }
     },
     {
+      title = "Slices that are kept warm, and spares, by cluster"
+      plot  = "LINE"
+      lines = { for number in ["warm", "spares"] : number => merge(local.counted, {
+        filter = "${local.log_metrics}/cluster.counted/${number}\""
+      }) }
+    },
+    {
       title = "Seconds from request to READY, by cluster"
       plot  = "LINE"
       lines = { for percentile in ["50", "95"] : "${percentile} %" => merge(local.counted, {

@@ -31,6 +31,8 @@ locals {
       "refused",
       "blocked",
       "on_hold",
+      "warm",
+      "spares",
       "chips_bought",
       "chips_held",
       "chips_idle",

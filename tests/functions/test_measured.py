@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +11,10 @@ from tests.builders import CLUSTER, MINUTE, NOW, a_job, a_record, an_occupant, s
 from tests.conftest import Lines
 from tests.flows.swept import serving
 from tests.functions.test_handlers import an_event
+from tests.journeys.spares.test_spares import ONE, with_spares
 from tests.world import World
 from tpu_slices.app.handlers import handle_receive, handle_reconcile, handle_sweep
+from tpu_slices.domain.model.capacity import Warm
 from tpu_slices.domain.model.facts import Fact, WorkloadState
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, claim_id, slice_id
@@ -165,6 +167,8 @@ def test_what_is_counted(world: World, lines: Lines) -> None:
         "refused": 1,
         "blocked": 1,
         "on_hold": 2,
+        "warm": 0,
+        "spares": 0,
         "chips_bought": 32,
         "chips_held": 32,
         "chips_idle": 16,
@@ -173,6 +177,15 @@ def test_what_is_counted(world: World, lines: Lines) -> None:
         "held_seconds": 3 * 60 + (world.clock.now() - NOW).total_seconds(),
         "paid_seconds": 0,
     }
+
+
+def test_what_is_kept_for_the_next_claim_is_counted(world: World, lines: Lines) -> None:
+    world.store.put_settings(with_spares(ONE, warm=Warm(lasts=timedelta(hours=1))))
+    for index, reason in enumerate((Reason.WARM, Reason.SPARE, Reason.SPARE)):
+        kept = a_record(job=a_job(job_index=index), phase=reason.phase, reason=reason, next_reconcile_at=None)
+        world.store.commit(Change(None, kept))
+    (line,) = swept(world, lines, LogEvent.CLUSTER_COUNTED)
+    assert (numbers(line)["warm"], numbers(line)["spares"]) == (1, 2)
 
 
 def test_a_cluster_whose_count_fails_is_told_and_the_others_are_counted(

@@ -10,6 +10,7 @@ from relay.objects import Pool, PoolKey
 from tests.builders import a_spec
 from tests.simulation.promises import Promise, broken
 from tests.simulation.standing import by_id, claim_of, operations, ours, slice_of
+from tests.simulation.stocked import is_asked_for
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Busy
@@ -75,7 +76,8 @@ class Calm:
         own = self._world.workloads.get(record.owner.uid)
         needed = own is not None and own.state is WorkloadState.ACTIVE and not record.unclaimed
         users = self._world.cluster.users_of(record.maker, record.attempt)
-        return needed or any(pod.jobset.state is WorkloadState.ACTIVE for pod in users)
+        spare = is_asked_for(record, self._world.settings)
+        return needed or spare or any(pod.jobset.state is WorkloadState.ACTIVE for pod in users)
 
     def in_calm(self) -> None:
         """Check what must hold when nothing has gone wrong for a while."""
@@ -84,7 +86,8 @@ class Calm:
         unserved = [each.ref.owner.name for each in active if self._has_room(each, active) and not each.served]
         used = {name.rpartition("-")[0] for name in world.cluster.used_nodes()}
         known = by_id(world.records.values())
-        warm = {pool.name for pool in ours(world) if (it := known.get(slice_of(pool))) and it.reason is Reason.WARM}
+        kept = {Reason.WARM, Reason.SPARE}
+        warm = {pool.name for pool in ours(world) if (it := known.get(slice_of(pool))) and it.reason in kept}
         idle = sorted({*world.backend.pools} - used - warm)
         if unserved or idle:
             broken(Promise.CONVERGES, f"without slices: {unserved}; used by nobody: {idle}", self._world)

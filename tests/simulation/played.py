@@ -71,6 +71,7 @@ class Watched(Simulation):
         self.calm.costs_little()
         self.calm.in_calm()
         self.calm.reports()
+        self.puts_settings(replace(self.settings, spares=()))
         self.users.end_all()
         end = self.minute + minutes_to_go(self.story)
         while self.minute < end:

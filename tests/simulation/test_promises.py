@@ -15,6 +15,7 @@ from hypothesis import settings as profile
 from tests.infra.sources import ROOT
 from tests.simulation.drawn import FIRST_OF_GANGS, a_plot, a_story, from_yaml, in_gangs, level, story_of, to_yaml
 from tests.simulation.played import played, shrunk
+from tests.simulation.stocked import with_spares
 from tests.simulation.warm import in_warm, queued
 from tpu_slices_simulator.chance import Chance
 from tpu_slices_simulator.simulation import Simulation
@@ -48,6 +49,12 @@ def test_gangs_keep_every_promise(seed: int) -> None:
 @pytest.mark.parametrize("seed", proven(SEEDS[: max(1, len(SEEDS) // 5)], GATE_OF_THE_SWEEP))
 def test_slices_that_are_kept_warm_keep_every_promise(seed: int) -> None:
     done = played(in_warm(story_of(seed)))
+    assert done.promise is None, done.seen
+
+
+@pytest.mark.parametrize("seed", proven(SEEDS[: max(1, len(SEEDS) // 5)], GATE_OF_THE_SWEEP))
+def test_spares_keep_every_promise(seed: int) -> None:
+    done = played(with_spares(story_of(seed)))
     assert done.promise is None, done.seen
 
 

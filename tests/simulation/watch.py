@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from relay.objects import PoolKey
 from tests.simulation.promises import Promise, broken
 from tests.simulation.standing import by_id, operations, ours, slice_of
+from tests.simulation.stocked import is_asked_for
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Begun, Busy, Failure, Outcome, Running, Started
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
@@ -127,6 +128,8 @@ class Watch:
         for pool in () if repeated else self._serving(record):
             broken(Promise.NO_DOUBLE, f"{order.name} is created, and {pool.name} could serve", self._world)
         confirmed, ttl = record.claim.demand_confirmed_at, limits.demand_ttl
+        if record.owner.kind.is_spare:
+            confirmed = self._world.clock.now() if is_asked_for(record, self._world.settings) else None
         if confirmed is None or self._world.clock.now() - confirmed > ttl + limits.act_window:
             broken(Promise.NO_STALE_BUYING, f"{order.name}: demand confirmed at {confirmed}", self._world)
         self._counts_operations(order)

@@ -67,17 +67,21 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, *
     return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))
 
 
-def counted(cluster: ClusterId, deps: ReconcileDeps) -> ClusterCount:
+def counted(settings: ClusterSettings, deps: ReconcileDeps) -> ClusterCount:
     """Return the count of a cluster; Firestore adds it up, so no record is read.
 
+    What is kept for the next claim is counted where the settings say that it is.
     Its calls are made one after another: the parts may be of different moments.
     """
-    now, paid = deps.clock.now(), deps.store.paid_longest(cluster)
+    cluster, now = settings.cluster, deps.clock.now()
+    paid = deps.store.paid_longest(cluster)
     held, idle = deps.store.chips_held(cluster)
     return ClusterCount(
         cluster=cluster,
         phases={phase: deps.store.phase_count(cluster, phase) for phase in COUNTED_PHASES},
         on_hold=deps.store.reason_count(cluster, ON_HOLD),
+        warm=deps.store.reason_count(cluster, [Reason.WARM]) if settings.keeps_warm else 0,
+        spares=deps.store.reason_count(cluster, [Reason.SPARE]) if settings.spares else 0,
         chips_bought=deps.store.chips_bought(cluster),
         chips_held=held,
         chips_idle=idle,

@@ -37,7 +37,7 @@ from tpu_slices.flows.mirror.listing import list_mirror
 from tpu_slices.flows.report import Reported, report_due
 from tpu_slices.flows.reservations.looking import look_when_due
 from tpu_slices.flows.retrying import retry_on_conflict
-from tpu_slices.flows.spares.making import ask_spares_under_new_settings, make_spares
+from tpu_slices.flows.spares.making import ask_spares, make_spares
 from tpu_slices.ports.deps import IntakeDeps, ReconcileDeps
 from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import READ_FIRST, Change, Stored, Together
@@ -171,7 +171,7 @@ def _calls_for_reports(of: SweptCluster) -> Did:
 
 
 def _counts(of: SweptCluster) -> Did:
-    return Did(count=counted(of.cluster, of.deps))
+    return Did(count=counted(of.settings, of.deps))
 
 
 def _tells_of_chips(of: SweptCluster) -> Did:
@@ -184,7 +184,7 @@ def _makes_spares(of: SweptCluster) -> Did:
 
 def _asks_for_demand(of: SweptCluster) -> Did:
     if ask_under_new_settings(of.settings, of.deps):
-        ask_spares_under_new_settings(of.settings, of.deps)
+        ask_spares(of.settings, of.deps)
     return Did()
 
 
@@ -240,6 +240,7 @@ def _checks_inventory(of: SweptCluster) -> Did:
         return Did()
     active = {uid for uid, each in deps.store.live_standings(settings.cluster) if each.active}
     findings = _compare(of, active)
+    ask_spares(settings, deps)
     repeated = ((Family.HOSTS, findings.unplaced), (Family.DEMAND, findings.unserved))
     questions = [
         RepeatQuestion(family=family, keys=tuple(keys[:QUESTIONS_PER_LIST])) for family, keys in repeated if keys

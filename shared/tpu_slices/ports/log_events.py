@@ -107,6 +107,8 @@ MEASURED: Mapping[LogEvent, tuple[str, ...]] = {
         "refused",
         "blocked",
         "on_hold",
+        "warm",
+        "spares",
         "chips_bought",
         "chips_held",
         "chips_idle",

@@ -290,7 +290,7 @@ def test_a_cluster_that_is_paused_makes_none_and_gives_none() -> None:
 def test_a_cluster_that_is_retired_lets_them_go() -> None:
     world = stocked(TWO)
     FakeSettings(world.store).retire(CLUSTER, "it moves")
-    world.settle(minutes=5)
+    world.settle(minutes=20)
     assert world.pools == []
 
 
@@ -306,7 +306,7 @@ def test_the_chips_of_spares_are_warm_in_the_books() -> None:
     world.settle(minutes=60)
     (seat,) = spares(world)
     assert (seat.usages[-1].use, seat.usages[-1].chips) == (Use.WARM, 16)
-    assert counted(CLUSTER, world.deps).chips_idle == 0
+    assert counted(world.settings, world.deps).chips_idle == 0
 
 
 def test_in_a_reservation_without_room_none_is_asked_for_and_one_is_made_once_it_has_some() -> None:

@@ -68,14 +68,14 @@ def test_how_long_a_slice_is_held_without_a_workload_is_counted_and_one_in_use_i
     world = World()
     jobset = held(world)
     world.settle(minutes=DAY)
-    assert counted(CLUSTER, world.deps).held_for == 0 * MINUTE
+    assert counted(world.settings, world.deps).held_for == 0 * MINUTE
     world.ends(jobset)
     world.settle(minutes=DAY + 10)
-    assert counted(CLUSTER, world.deps).held_for > DAY * MINUTE
+    assert counted(world.settings, world.deps).held_for > DAY * MINUTE
     edits.edit(CLUSTER, world.record(jobset).name, edits.resume, world.deps)
     world.settle(minutes=10)
     assert world.pools == []
-    assert counted(CLUSTER, world.deps).held_for == 0 * MINUTE
+    assert counted(world.settings, world.deps).held_for == 0 * MINUTE
 
 
 def test_a_slice_that_was_held_while_its_jobset_was_suspended_and_edited_is_made_anew_once_it_is_held_no_more() -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.builders import CLUSTER, MINUTE
+from tests.builders import MINUTE
 from tests.domain.planning.test_node_groups import self_managed
 from tests.journeys.serving import BROKEN, STOCKOUT, reason, serving
 from tests.world import World
@@ -23,11 +23,11 @@ TOLD_AFTER = 75
 
 
 def paid(world: World) -> timedelta:
-    return counted(CLUSTER, world.deps).paid_for
+    return counted(world.settings, world.deps).paid_for
 
 
 def releasing(world: World) -> timedelta:
-    return counted(CLUSTER, world.deps).releasing_for
+    return counted(world.settings, world.deps).releasing_for
 
 
 def paid_meanwhile(world: World, minutes: int) -> list[timedelta]:
@@ -63,12 +63,12 @@ def test_hosts_that_never_become_usable_are_counted_from_the_second_purchase_on_
     assert max(paid_meanwhile(world, 60)) < 40 * MINUTE
     world.settle(minutes=TOLD_AFTER - 60 + 15)
     assert min(paid_meanwhile(world, 240)) > TOLD_AFTER * MINUTE
-    assert counted(CLUSTER, world.deps).paid_slice == world.record(jobset).id
+    assert counted(world.settings, world.deps).paid_slice == world.record(jobset).id
     world.cluster.unusable_hosts = 0
     world.settle(minutes=120, until=lambda: jobset.bound == {0})
     world.settle(minutes=20)
     assert paid(world) == 0 * MINUTE
-    assert counted(CLUSTER, world.deps).paid_slice is None
+    assert counted(world.settings, world.deps).paid_slice is None
 
 
 def test_capacity_that_is_out_of_stock_for_half_a_day_is_never_counted_for_long() -> None:

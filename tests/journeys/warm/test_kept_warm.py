@@ -63,7 +63,7 @@ def test_chips_that_are_kept_are_held_and_not_idle() -> None:
     world, llama = serving("llama", warm_world())
     world.ends(llama)
     world.settle(minutes=3)
-    count = counted(world.settings.cluster, world.deps)
+    count = counted(world.settings, world.deps)
     assert (count.chips_bought, count.chips_held, count.chips_idle) == (16, 16, 0)
     assert count.releasing_for == timedelta(0), "it is no release that takes too long"
     assert (world.record(llama).usages[-1].use, count.paid_slice) == (Use.WARM, None)

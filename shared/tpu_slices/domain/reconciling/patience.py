@@ -130,8 +130,9 @@ def due(
 
     | slice                           | reconciled again                                                         |
     |---------------------------------|--------------------------------------------------------------------------|
-    | READY, of a TPUNodeGroup, or a  | after `resync_after`                                                     |
-    | spare; REFUSED, of a spare      |                                                                          |
+    | READY, of a TPUNodeGroup;       | after `resync_after`                                                     |
+    | REFUSED, of a spare             |                                                                          |
+    | READY, a spare                  | not by itself: the inventory check compares it with the settings         |
     | QUEUED, of a spare              | after `requeue_after`: nobody tells it                                   |
     | READY, in use                   | not by itself                                                            |
     | - some pods do not run          | after `not_running_after`, if that is set                                |
@@ -189,9 +190,13 @@ def due_after(record: SliceRecord, now: datetime, limits: Limits) -> datetime | 
 def _due_by_itself(
     record: SliceRecord, now: datetime, limits: Limits, held_until: datetime | None = None
 ) -> datetime | None:
-    if record.owner.kind.is_spare and record.phase in {Phase.READY, Phase.REFUSED}:
+    if not record.owner.kind.is_spare:
+        return _due_by_phase(record, now, limits, held_until)
+    if record.phase is Phase.READY:
+        return None
+    if record.phase is Phase.REFUSED:
         return now + limits.resync_after
-    if record.owner.kind.is_spare and record.phase is Phase.QUEUED:
+    if record.phase is Phase.QUEUED:
         return now + limits.requeue_after
     return _due_by_phase(record, now, limits, held_until)
 

@@ -26,6 +26,10 @@ class ClusterCount:
     """How many slices are in each of COUNTED_PHASES."""
     on_hold: int
     """How many of those that are BLOCKED have a reason of ON_HOLD."""
+    warm: int
+    """How many are kept warm."""
+    spares: int
+    """How many spares stand."""
     chips_bought: int
     """The chips of all pools that exist or may still come: what limits count."""
     chips_held: int
@@ -48,6 +52,8 @@ class ClusterCount:
             **{phase.value.lower(): count for phase, count in self.phases.items()},
             "blocked": max(0, self.phases[Phase.BLOCKED] - self.on_hold),
             "on_hold": self.on_hold,
+            "warm": self.warm,
+            "spares": self.spares,
             "chips_bought": self.chips_bought,
             "chips_held": self.chips_held,
             "chips_idle": self.chips_idle,

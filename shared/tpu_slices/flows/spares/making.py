@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from tpu_slices.domain.capacity.seats import is_settled, needed_again
+from tpu_slices.domain.capacity.seats import as_wanted, is_settled, needed_again
 from tpu_slices.domain.capacity.spares import First, Seat, seats_of, usd_an_hour, waits_for_such
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
@@ -26,7 +26,7 @@ from tpu_slices.ports.store import Change, Found, Stored
 MOST_WAITING = 100
 """How many claims that wait for capacity are looked at."""
 MOST_SEEN = 500
-"""How many spares are told that the settings changed: more than there may be."""
+"""How many spares are compared with the settings: more than there may be."""
 
 
 def first_of(
@@ -133,7 +133,9 @@ def _made(
     return made
 
 
-def ask_spares_under_new_settings(settings: ClusterSettings, deps: IntakeDeps) -> None:
-    """Have each spare that stands looked at: the settings may not ask for it any more."""
-    found = deps.store.for_reasons(settings.cluster, [Reason.SPARE, Reason.SPARE_WAITS], MOST_SEEN)
-    deps.publisher.request_reconcile(settings.cluster, [each.value.name for each in found])
+def ask_spares(settings: ClusterSettings, deps: IntakeDeps) -> None:
+    """Have each spare looked at that the settings do not ask for any more, or not so."""
+    found = (each.value for each in deps.store.for_reasons(settings.cluster, [Reason.SPARE], MOST_SEEN))
+    unlike = [each.name for each in found if as_wanted(each, settings) != each]
+    if unlike:
+        deps.publisher.request_reconcile(settings.cluster, unlike)
