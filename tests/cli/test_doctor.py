@@ -11,9 +11,11 @@ import pytest
 
 from tests.builders import CLUSTER, NOW, settings
 from tests.cli.stage import Stage, serving
+from tpu_slices.domain.model.capacity import Place, Spare
+from tpu_slices.domain.model.clusters import Policy
 from tpu_slices.domain.model.facts import Echo, Pinning
 from tpu_slices.domain.model.gangs import Gangs, Gating
-from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.model.slices import CapacityKind, ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat, RoundTrip
 from tpu_slices.domain.reporting.reason_texts import PODS_REFUSED
 from tpu_slices.flows.receive import receive
@@ -372,3 +374,15 @@ def test_a_heartbeat_keeps_the_round_trip(stage: Stage) -> None:
     stored = stage.world.store.heartbeat(CLUSTER)
     assert stored is not None
     assert stored.value.round_trip is not None
+
+
+def test_spares_that_do_not_stand_are_told_with_the_reason_and_are_no_failure(stage: Stage) -> None:
+    spares = Spare(accelerator="tpu-v6e-slice", topology="4x4", place="list", count=2, namespaces=("research",))
+    place = Place(capacity=CapacityKind.ON_DEMAND, zones=("us-central2-b",))
+    policy = Policy(chips_per_cluster=32)
+    stage.world.store.put_settings(settings(places={"list": place}, spares=(spares,), policy=policy))
+    stage.world.settle(minutes=10)
+    stand, waits = [line for line in lines(stage, 0) if "spare" in line]
+    assert stand == "  ok      1 of 2 spares stand."
+    why = "policy.chips_per_cluster: this slice has 16 chips, and the cluster holds 32 of 32; retried automatically."
+    assert waits == f"  ok      A spare does not stand, research/spare-list-4x4: {why}"

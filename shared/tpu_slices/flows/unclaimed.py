@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Absent, Observed
@@ -33,6 +33,8 @@ from tpu_slices.flows.outcomes import Reconciled
 from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.store import Change, Stored
 
+AFTER_ALL = timedelta(days=365)
+"""Longer than any slice is kept warm."""
 MOST_ASKED = 5
 """How many of those that wait, or of the slices that go, are looked at: most of them are alike."""
 MOST_OFFERED = 50
@@ -120,7 +122,9 @@ def _serving(claim: Situation, request: str, deps: ReconcileDeps) -> Sequence[St
 
 
 def _ends_at(slice_: SliceRecord, now: datetime) -> datetime:
-    """Return until when a slice that goes is kept: one that is not warm ends first."""
+    """Return until when a slice that goes is kept: one that is not warm ends first, and a spare last."""
+    if slice_.owner.kind.is_spare and not slice_.goes:
+        return now + AFTER_ALL
     return slice_.current.warm.until if slice_.current.warm is not None else now
 
 

@@ -1,0 +1,99 @@
+"""Spares beside warm slices, ladders, gangs, and claims that wait for something else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.builders import MINUTE, a_request, settings
+from tests.journeys.serving import STOCKOUT
+from tests.journeys.spares.test_spares import (
+    LIST,
+    ONE,
+    TOLERATED,
+    TWO,
+    changed,
+    orders,
+    reasons,
+    spares,
+    stocked,
+    with_spares,
+)
+from tests.world import World
+from tpu_slices.domain.model.capacity import Ladder, Place, Rung, Warm
+from tpu_slices.domain.model.clusters import Allowed, Policy
+from tpu_slices.domain.model.observations import Creating
+from tpu_slices.domain.model.reasons import Reason
+from tpu_slices.domain.model.slices import CapacityKind
+from tpu_slices_simulator.fakes.backend import Verb
+
+
+def test_what_waits_elsewhere_for_long_keeps_none_from_being_made() -> None:
+    """Claims of another namespace at its own limit, and claims that wait for their turn in another zone."""
+    policy = Policy(namespaces={"vision": Allowed(chips_per_namespace=16)})
+    world = World(of_cluster=with_spares(policy=policy))
+    zone = ("topology.kubernetes.io/zone", "us-central2-c")
+    away = a_request(node_selector=tuple(sorted((*a_request().node_selector, zone))))
+    for each in range(3):
+        world.jobset_appears(f"limited-{each}", namespace="vision")
+        world.jobset_appears(f"away-{each}", request=away)
+    for minute in range(40):
+        if minute == 10:
+            changed(world, ONE)
+        for pool in [pool for pool in world.backend.pools.values() if isinstance(pool.seen, Creating)]:
+            if pool.order is not None and pool.order.spec is not None and pool.order.spec.zone.endswith("c"):
+                world.backend.fail(pool.name, STOCKOUT)
+        world.operations_end()
+        world.steps()
+        world.clock.advance(MINUTE)
+        world.sweeps()
+    assert reasons(world) == [Reason.SPARE]
+
+
+def test_a_gang_that_waits_for_chips_gets_them_and_no_spare_is_made_meanwhile() -> None:
+    world = stocked(TWO, policy=Policy(everyone=Allowed(chips_per_namespace=64)))
+    gang = world.jobset_appears("gang", slices=4, request=a_request(topology="2x4", gang="all"))
+    world.settle(minutes=30, until=lambda: len(gang.bound) == 4)
+    assert len(gang.bound) == 4
+    large = world.jobset_appears("large", slices=4, request=a_request(topology="2x4", gang="all"))
+    world.settle(minutes=40, until=lambda: len(large.bound) == 4)
+    assert len(large.bound) == 4
+    world.settle(minutes=30)
+    assert reasons(world) == [Reason.SPARE_WAITS] * 2
+    world.ends(gang)
+    world.settle(minutes=30)
+    assert reasons(world) == [Reason.SPARE] * 2
+
+
+def test_a_warm_slice_is_given_before_a_spare() -> None:
+    world = World(of_cluster=settings(places={"list": LIST}, warm=Warm(lasts=timedelta(hours=1))))
+    llama = world.jobset_appears("llama")
+    world.settle(minutes=10, until=lambda: llama.bound == {0})
+    warm = world.record(llama).id
+    changed(world, ONE)
+    world.settle(minutes=10)
+    assert reasons(world) == [Reason.SPARE]
+    world.ends(llama)
+    world.settle(minutes=3)
+    gemma = world.jobset_appears("gemma")
+    world.settle(minutes=3, until=lambda: gemma.bound == {0})
+    assert world.record(gemma).id == warm
+    assert orders(world) == [Verb.CREATE] * 2
+
+
+def test_a_claim_on_a_ladder_has_the_spare_of_the_rung_where_it_asks() -> None:
+    spot = Place(capacity=CapacityKind.SPOT, zones=("us-central2-b",))
+    ladder = Ladder(rungs=(Rung(place="spot"), Rung(place="list")))
+    places = {"spot": spot, "list": LIST}
+    world = World(of_cluster=settings(places=places, ladders={"patient": ladder}, ladder="patient", spares=(ONE,)))
+    world.settle(minutes=10)
+    first = spares(world)[0].id
+    llama = world.jobset_appears("llama", request=a_request(tolerations=(TOLERATED,)))
+    for _ in range(20):
+        world.steps()
+        for pool in [pool for pool in world.backend.pools.values() if isinstance(pool.seen, Creating)]:
+            if pool.order is not None and pool.order.spec is not None and pool.order.spec.place == "spot":
+                world.backend.fail(pool.name, STOCKOUT)
+        world.operations_end()
+        world.clock.advance(MINUTE)
+        world.sweeps()
+    assert (llama.bound, world.record(llama).id) == ({0}, first)
