@@ -31,6 +31,7 @@ from tpu_standins.cloud.machines import dimensions
 from tpu_standins.cloud.timed import Moment
 from tpu_standins.gke import lifecycle
 from tpu_standins.gke.control_plane import ControlPlane
+from tpu_standins.gke.faults import about_pool
 from tpu_standins.gke.host_buttons import HOST_BUTTONS, HostButton
 from tpu_standins.gke.hosts import appearances
 from tpu_standins.gke.paths import policy_path
@@ -52,6 +53,7 @@ def _pool(state: State, pool: Pool) -> Reply:
         "cluster": pool.cluster,
         "status": NodePool.Status(pool.status).name,
         "machine_type": pool.machine.name,
+        "capacity": about_pool(pool).capacity,
         "topology": pool.topology,
         "zones": pool.zones,
         "size": pool.size,
