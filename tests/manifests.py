@@ -9,7 +9,7 @@ from typing import Any
 from tests.builders import a_request
 from tests.relay.objects import container
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.capacity import LADDER
+from tpu_slices.domain.model.capacity import OF_NO_HOSTS
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, TemplateRequest
 from tpu_slices.domain.model.gangs import GANG, GANG_HOLD_FOR
 from tpu_slices.domain.model.slices import OwnerKind
@@ -42,8 +42,8 @@ def a_manifest(
         OwnerKind.POD: template["spec"],
     }
     exclusive = {_EXCLUSIVE[kind]: asked.exclusive_topology} if asked.exclusive_topology and kind in _EXCLUSIVE else {}
-    ladder = {key: value for key, value in asked.requested_annotations if key == LADDER}
-    annotations = {**exclusive, **ladder, **({GANG: asked.gang} if asked.gang else {})}
+    said = {key: value for key, value in asked.requested_annotations if key in OF_NO_HOSTS}
+    annotations = {**exclusive, **said, **({GANG: asked.gang} if asked.gang else {})}
     annotations |= {GANG_HOLD_FOR: f"{asked.gang_hold_for}s"} if asked.gang_hold_for else {}
     metadata = {"annotations": annotations} if annotations else {}
     return {"apiVersion": kind.api_version, "kind": kind.value, "metadata": metadata, "spec": specs[kind]}

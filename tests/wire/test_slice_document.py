@@ -62,6 +62,7 @@ SPEC = {
     "jobset_chips": 64,
     "caveat": "",
     "fingerprint": "v1-abcdefghijklm",
+    "expected": None,
     "ladder": "",
     "rungs": [],
     "rung": 0,

@@ -27,6 +27,7 @@ from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, wi
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
 from tpu_slices.flows.outcomes import Reconciled, announce
 from tpu_slices.flows.reservations.looking import look_before
+from tpu_slices.flows.reservations.outlasting import tell_if_it_outlasts
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.unclaimed import forget, hand_over, regain, take_over
 from tpu_slices.ports.deps import ReconcileDeps
@@ -165,6 +166,8 @@ def _follow(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord]) -
     if decided.is_gone:  # before that is saved: an instance that dies in between has it told once more
         tell_gone(decided.before, decided.looked.settings, deps)
     remembered = _remember(decided, deps, served)
+    if decided.decision.creates:
+        tell_if_it_outlasts(remembered.stored.value, decided.looked.limiter, decided.looked.settings, deps)
     done = act(remembered.stored.value, decided.decision.actions, decided.looked, deps)
     return _note(decided, remembered, done, deps, served)
 

@@ -41,7 +41,7 @@ def test_help_imports_no_command_and_little_else() -> None:
     [
         ("plan", 150),
         ("list", 91),
-        ("explain", 179),
+        ("explain", 180),
         ("timeline", 101),
         ("simulate", 30),
         ("hold", 89),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from tpu_slices.domain.capacity.reservations import room_for, state_at
+from tpu_slices.domain.capacity.reservations import outlasts, room_for, state_at
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.slices import Owner, RungSpec, SliceSpec, WorkloadJob
 from tpu_slices.domain.model.texts import clock
@@ -17,8 +17,9 @@ from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.reservations import Reservation
 
 PlannedSlice = tuple[WorkloadJob, SliceSpec | Refusal, ClusterSettings]
-_Key = tuple[Owner, str, int, CapacityPool, int]
-"""A replicatedJob of a workload, the hosts of a slice of it, a capacity pool and the number of the rung; 0: of none."""
+_Key = tuple[Owner, str, int, CapacityPool, int, timedelta | None]
+"""A replicatedJob of a workload, the hosts of a slice of it, a capacity pool, the number of the rung (0: none), and how
+long a Job runs."""
 
 
 def reservations_in(
@@ -30,7 +31,7 @@ def reservations_in(
         if isinstance(spec, Refusal):
             continue
         for number, pool in _pools(spec):
-            key = (job.owner, job.replicated_job, spec.hosts, pool, number)
+            key = (job.owner, job.replicated_job, spec.hosts, pool, number, spec.expected)
             wanted[key] = wanted.get(key, 0) + 1
     return tuple(_as_json(key, count, known[key[3]], now) for key, count in wanted.items() if key[3] in known)
 
@@ -54,8 +55,8 @@ def _pools(spec: SliceSpec) -> Iterator[tuple[int, CapacityPool]]:
 
 
 def _as_json(key: _Key, slices: int, known: Reservation, now: datetime) -> Mapping[str, Any]:
-    owner, replicated_job, hosts, _, rung = key
-    seen = known.seen
+    owner, replicated_job, hosts, _, rung, expected = key
+    seen, late = known.seen, outlasts(known, expected, now)
     return {
         "kind": owner.kind.value,
         "name": owner.name,
@@ -73,5 +74,5 @@ def _as_json(key: _Key, slices: int, known: Reservation, now: datetime) -> Mappi
         "ends_at": seen.ends_at.isoformat() if seen.ends_at else None,
         "seen_at": known.seen_at.isoformat(),
         "seen": clock(known.seen_at, now),
-        "message": room_for(known, hosts, slices, now),
+        "message": f"{room_for(known, hosts, slices, now)} {late + '.' if late else ''}".rstrip(),
     }

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Capacity
-from tpu_slices.domain.model.texts import clock
+from tpu_slices.domain.model.texts import clock, duration
 from tpu_slices.domain.records.awaited import PoolOperation, Shortage
 from tpu_slices.domain.records.limiters import CapacityPool, Slot
 from tpu_slices.domain.records.reservations import Reservation, ReservationPlace, ReservationSeen, ReservationState
@@ -319,6 +319,17 @@ def end_told(known: Reservation, now: datetime) -> str:
     return (
         f"The {known.place.shown} ends at {moment(end)} (in {_span(end - now)}). Google deletes its hosts then: write "
         "a checkpoint before, and ask for other capacity if the run is to go on"
+    )
+
+
+def outlasts(known: Reservation, expected: timedelta | None, now: datetime) -> str:
+    """Return that a Job that starts now, or once a booking begins, is not done before the end; empty: not so."""
+    begins, end = max(now, known.seen.starts_at or now), known.seen.ends_at
+    if expected is None or end is None or begins + expected <= end:
+        return ""
+    return (
+        f"The {known.place.shown} ends at {moment(end)} (in {_span(end - now)}), and the Job is to run for "
+        f"{duration(expected)}: Google deletes its hosts before it is done"
     )
 
 

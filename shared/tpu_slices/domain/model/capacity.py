@@ -10,6 +10,10 @@ from tpu_slices.domain.model.slices import CapacityKind, Pairs
 
 LADDER = "tpu-provisioner.cloud.google.com/ladder"
 """The annotation of a workload, or of a pod template, that names its ladder."""
+EXPECTED_DURATION = "tpu-provisioner.cloud.google.com/expected-duration"
+"""The annotation of a workload, or of a pod template, that says how long its Jobs run."""
+OF_NO_HOSTS = frozenset({LADDER, EXPECTED_DURATION})
+"""Those that say nothing of the hosts: a slice serves whatever they say."""
 NO_LADDER = "none"
 """What it says for none, although there is one by default."""
 

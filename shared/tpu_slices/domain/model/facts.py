@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
-from tpu_slices.domain.model.capacity import LADDER
+from tpu_slices.domain.model.capacity import EXPECTED_DURATION, LADDER
 from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroup
@@ -28,7 +28,7 @@ PROVISIONING_REQUESTS = (
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
 """Annotations that name the ProvisioningRequest by which GKE provisions a pod's nodes."""
-_OURS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, IDLE_HOSTS, LADDER)
+_OURS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, IDLE_HOSTS, LADDER, EXPECTED_DURATION)
 REQUESTED_ANNOTATIONS = (*_OURS, *PROVISIONING_REQUESTS)
 """The annotations of a pod template that say how its hosts are provisioned; the first three are TPU Provisioner's."""
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"

@@ -250,6 +250,8 @@ class SliceSpec:
     rungs: tuple[RungSpec, ...] = ()
     rung: int = 0
     """The index of the rung that its place is."""
+    expected: timedelta | None = None
+    """How long its Job runs, as the workload says; None: it does not say."""
 
     @property
     def chips(self) -> int:

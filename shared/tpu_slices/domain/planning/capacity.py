@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 
+from tpu_slices.domain.model.capacity import EXPECTED_DURATION
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import MAX_RUN_DURATION, TemplateRequest
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, RungSpec, Taint
+from tpu_slices.domain.model.texts import as_duration, shortened
 from tpu_slices.domain.planning.flex_start import flex_start, flex_start_fits, is_flex_start, no_run_duration
 from tpu_slices.domain.planning.host_labels import (
     JOBSET_TAINT,
@@ -22,6 +25,7 @@ from tpu_slices.domain.planning.obstacles import DoesNotFit, Obstacle, Obstacles
 _RESOURCE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SPOT_TAINT = Taint(SPOT, "true")
 """The taint that GKE's autoprovisioning sets on spot nodes; every TPU pod tolerates GKE's other one, google.com/tpu."""
+_LONGEST_EXPECTED = timedelta(days=365)
 
 
 def capacity_of(request: TemplateRequest, settings: ClusterSettings, found: Obstacles) -> Capacity:
@@ -84,3 +88,20 @@ def _not_bought(rung: RungSpec, settings: ClusterSettings) -> Iterator[Obstacle]
         yield does_not_fit(f"force_on_demand: the cluster's settings have nothing bought as {kind.lower()}")
     if settings.self_managed and kind is CapacityKind.FLEX_START:
         yield does_not_fit("capacity: in a self-managed cluster there is no flex-start")
+
+
+def expected_duration(request: TemplateRequest) -> timedelta | None:
+    """Return how long a Job runs; None: nobody says. Raise DoesNotFit if it is no duration."""
+    given = dict(request.requested_annotations).get(EXPECTED_DURATION)
+    if given is None:
+        return None
+    try:
+        lasts = as_duration(given)
+    except ValueError:
+        lasts = timedelta(0)
+    if not timedelta(0) < lasts <= _LONGEST_EXPECTED:
+        raise DoesNotFit(
+            f'{EXPECTED_DURATION}: "{shortened(given, 40)}" is no duration: write it as 90m, 12h or 2d, up to '
+            f"{_LONGEST_EXPECTED.days}d"
+        )
+    return lasts

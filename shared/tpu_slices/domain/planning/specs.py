@@ -14,7 +14,7 @@ from tpu_slices.domain.catalogue.accelerators import (
     topology_of,
 )
 from tpu_slices.domain.catalogue.topology import Topology
-from tpu_slices.domain.model.capacity import LADDER
+from tpu_slices.domain.model.capacity import LADDER, OF_NO_HOSTS
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import (
     ADDITIONAL_NETWORKS,
@@ -36,7 +36,7 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     fingerprint,
 )
-from tpu_slices.domain.planning.capacity import capacity_at, capacity_of, resource, taints_of
+from tpu_slices.domain.planning.capacity import capacity_at, capacity_of, expected_duration, resource, taints_of
 from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 from tpu_slices.domain.planning.gangs import GangSize, held_for_longer
 from tpu_slices.domain.planning.host_labels import (
@@ -216,6 +216,7 @@ def _spec(
         jobs=request.replicas if share_slice(request) else 1,
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
+        expected=found.part(lambda: expected_duration(request), None),
     )
     requested = found.part(lambda: _workload_policy(template, spec, settings), None)
     return replace(spec, workload_policy=requested)
@@ -260,7 +261,7 @@ def _provisioned_by_gke(selector: Mapping[str, str], annotations: Mapping[str, s
 def _fingerprint(request: TemplateRequest) -> str:
     shape = {ACCELERATOR: request.accelerator, TOPOLOGY: request.topology}  # which an affinity may have instead
     selected = {**{key: value for key, value in shape.items() if value}, **dict(request.node_selector)}
-    annotations = ((key, value) for key, value in request.requested_annotations if key != LADDER)
+    annotations = ((key, value) for key, value in request.requested_annotations if key not in OF_NO_HOSTS)
     asked = (*sorted(selected.items()), *sorted(annotations))
     return fingerprint(str(request.chips_per_pod), *(f"{key}={value}" for key, value in asked))
 
