@@ -47,7 +47,9 @@ def test_jobs_that_follow_each_other_go_through_one_slice_which_keeps_others_out
     own.create([a_jobset("gemma")])
     own.until(lambda: run(own, "gemma"))
     assert (own.pools("llama"), own.pools("gemma"), site.creations("llama")) == ([pool], [], 1)
-    assert any("Got the slice that JobSet llama gave back" in each["message"] for each in own.items("events"))
+    own.until(
+        lambda: any("Got the slice that JobSet llama gave back" in each["message"] for each in own.items("events"))
+    )
 
     before = {each["metadata"]["uid"] for each in hosts(own, pool)}
     site.stop_relay()
