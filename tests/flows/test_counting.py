@@ -7,10 +7,25 @@ from collections.abc import Callable
 import pytest
 
 from relay.objects import PoolKey
-from tests.builders import CLUSTER, self_managed
+from tests.builders import (
+    CLUSTER,
+    MINUTE,
+    NOW,
+    a_job,
+    a_jobset,
+    a_record,
+    an_occupant,
+    hosts_changed,
+    self_managed,
+    some_hosts,
+)
+from tests.domain.cases import was_seen
 from tests.world import World
+from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Phase, Reason, ReportReason
+from tpu_slices.domain.model.slices import claim_id
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.flows.receive import receive
 from tpu_slices.wire.cluster_settings import pause_key
 from tpu_slices_simulator.live import LiveWorkload
 
@@ -145,3 +160,16 @@ def test_lost_hosts_of_a_slice_that_is_ready_are_left_to_reconcile(world: Forget
     world.deliver()
     assert [slice_ for _, slice_ in world.publisher.requests][-1] == record.maker
     assert (world.records[record.name].reason, world.records[record.name].current.hosts.usable) == (Reason.READY, 0)
+
+
+def test_a_workload_is_not_told_whole_with_a_slice_that_one_of_its_jobs_takes_from_another(world: Forgetful) -> None:
+    first, second = a_job(job_index=0), a_job(job_index=1)
+    made = {"create_requested_at": NOW - 60 * MINUTE, "seen": was_seen(Running()), "hosts": some_hosts()}
+    stands = a_record(job=second, reason=Reason.READY, phase=Phase.READY, **made)
+    demand = {claim_id(first): NOW, claim_id(second): None}
+    world.store.put(stands, a_record(job=first), a_jobset(demand=demand))
+    comes = hosts_changed(slice_id=stands.maker, occupants=(an_occupant(job_index=0),), sequence=5)
+    receive(comes, CLUSTER, world.deps)
+    has = {record.last_claim: record.reason for record in world.records.values()}
+    assert has == {claim_id(first): Reason.READY, claim_id(second): Reason.REQUESTED}
+    assert world.publisher.reports == []

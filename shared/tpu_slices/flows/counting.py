@@ -81,7 +81,8 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     states = QueueStates(deps, {counted.cluster: read})
     whole = _Whole(own)
     if uid in told and decision.reason is Reason.READY:
-        whole = _whole(own, after, read.settings, states, deps)
+        having = [after, *(it for each in others if isinstance(it := each.after, SliceRecord) and not it.unclaimed)]
+        whole = _whole(own, having, read.settings, states, deps)
     others = [replace(each, after=whole.workload) if each.after is own else each for each in others]
     changes = [Change(stored, after), *others, *whole.line]
     return Counted(before, replace(decision, record=after), tuple(changes), whole.reported)
@@ -121,19 +122,26 @@ class _Whole:
 
 
 def _whole(
-    own: WorkloadRecord, last: SliceRecord, settings: ClusterSettings, states: QueueStates, deps: IntakeDeps
+    own: WorkloadRecord,
+    changed: Sequence[SliceRecord],
+    settings: ClusterSettings,
+    states: QueueStates,
+    deps: IntakeDeps,
 ) -> _Whole:
     """Return a workload with its report, if with this slice all are ready and that was not told, else the sweep's.
 
-    Its gangs are settled first: so it is told once, that they stand, and is written once.
+    `changed`: what claims have from now on, of this workload or of others. Its gangs are settled first: so it is told
+    once, that they stand, and is written once.
     """
     if any(told_at is not None for told_at in own.demand.values()):
         return _Whole(own)
-    slices = deps.store.having(own.cluster, own.demand.keys() - {last.last_claim})
-    records, now = [last, *(each.value for each in slices.values())], deps.clock.now()
+    budget = deps.store.budget(own.cluster) if own.gangs else None
+    known = {each.last_claim: each for each in changed if each.last_claim in own.demand}
+    slices = deps.store.having(own.cluster, own.demand.keys() - known.keys())
+    records, now = [*known.values(), *(each.value for each in slices.values())], deps.clock.now()
     workload, line = own, tuple[Change, ...]()
     if own.gangs and not slices.unreadable:
-        settled = settled_with(own, records, settings, deps)
+        settled = settled_with(own, records, budget, settings, deps)
         if settled.told:  # some gang does not stand: the sweep's
             return _Whole(own)
         workload, line = settled.workload, settled.line

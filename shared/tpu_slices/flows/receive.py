@@ -26,6 +26,7 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.reconciling import demand
+from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.capacity.ladders import step
@@ -131,6 +132,7 @@ def _slices_wanted(
     workload = known.value if known else None
     fact = _without_outdated(fact, workload, told_at, cluster, deps)
     asked = demand.asked_by(fact, workload, settings)
+    budget = deps.store.budget(cluster) if any(each.gang for each in fact.requests) else None
     slices = deps.store.having(cluster, asked.digests.keys() - asked.before)
     records = {claim: stored.value for claim, stored in slices.items()}
     change = demand.wanted(asked, records, told_at)
@@ -142,7 +144,9 @@ def _slices_wanted(
     now = deps.clock.now()
     news = {claim for claim, record in records.items() if _is_news(record, now)}
     change = replace(change, workload=with_change_told(workload, change.workload, deps))
-    settled = _with_gangs(change, settings, deps)
+    settled = Settled(change.workload, (), ())
+    if change.workload.gangs and not slices.unreadable:
+        settled = _with_gangs(change, budget, settings, deps)
     _save(replace(change, workload=settled.workload), known, slices, settled.line, deps)
     laddered = any(each.spec is not None and each.spec.ladder for each in change.slices.values())
     moved = step(cluster, owner.uid, deps) if laddered else ()
@@ -150,16 +154,19 @@ def _slices_wanted(
     deps.publisher.request_reconcile(cluster, told, owner.uid)
 
 
-def _with_gangs(change: demand.Demand, settings: ClusterSettings, deps: IntakeDeps) -> Settled:
-    """Return how the gangs of a workload are with what is changed of it; those stay of which some cannot be read."""
+def _with_gangs(
+    change: demand.Demand, budget: Stored[Budget] | None, settings: ClusterSettings, deps: IntakeDeps
+) -> Settled:
+    """Return how the gangs of a workload are with what is changed of it; those stay of which some cannot be read.
+
+    `budget`: as it was read before any slice.
+    """
     workload = change.workload
-    if not workload.gangs:
-        return Settled(workload, (), ())
     others = deps.store.having(settings.cluster, workload.demand.keys() - change.slices.keys())
     if others.unreadable:
         return Settled(workload, (), ())
     slices = [*change.slices.values(), *(each.value for each in others.values())]
-    return settled_with(workload, slices, settings, deps)
+    return settled_with(workload, slices, budget, settings, deps)
 
 
 def _hearing(

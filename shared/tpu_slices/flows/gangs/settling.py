@@ -12,7 +12,7 @@ from tpu_slices.domain.gangs.deciding import Case, decided, in_line, lacks_chips
 from tpu_slices.domain.gangs.members import members_of
 from tpu_slices.domain.gangs.told import scaled
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.reasons import Phase
+from tpu_slices.domain.model.reasons import OF_WAITING_GANGS, Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, WorkloadUid
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.policy import Held
@@ -76,7 +76,7 @@ class Settled:
     line: tuple[Change, ...]
     """Empty: it is as it was."""
     told: Collection[ClaimId]
-    """The claims that are to be reconciled for it."""
+    """The claims that are to be reconciled for it: also those that were to be before, if that request was lost."""
     short: Sequence[Short] = ()
     """What they lack who wait for chips alone."""
 
@@ -100,10 +100,18 @@ class _Known:
 
 
 def settled_with(
-    workload: WorkloadRecord, slices: Collection[SliceRecord], settings: ClusterSettings, deps: IntakeDeps
+    workload: WorkloadRecord,
+    slices: Collection[SliceRecord],
+    budget: Stored[Budget] | None,
+    settings: ClusterSettings,
+    deps: IntakeDeps,
 ) -> Settled:
-    """Return how the gangs of a workload are from now on that is about to be saved; `slices`: those of its claims."""
-    budget, relay = deps.store.budget(workload.cluster), deps.store.heartbeat(workload.cluster)
+    """Return how the gangs of a workload are from now on that is about to be saved; `slices`: those of its claims.
+
+    `budget`: as it was read before any of the slices. Else a creation that is saved between the two reads counts as
+    another's, and the line is saved nevertheless.
+    """
+    relay = deps.store.heartbeat(workload.cluster)
     return _settled(workload, slices, _Known(settings, relay.value if relay is not None else None, budget), deps)
 
 
@@ -176,7 +184,7 @@ def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _
     return Settled(
         workload=after if gangs != workload.gangs else workload,
         line=_line(workload.cluster, known.budget, {**places, **own}, deps),
-        told=[claim for name in told for claim in _concerned(gangs[name], slices)],
+        told={*_wakened(gangs.values(), slices), *(it for name in told for it in _concerned(gangs[name], slices))},
         short=short,
     )
 
@@ -196,6 +204,13 @@ def _concerned(gang: Gang, slices: Iterable[SliceRecord]) -> Iterable[ClaimId]:
     stands = gang.state is GangState.STANDS
     of_gang = (each for each in slices if each.replicated_job in gang.replicated_jobs)
     return [each.last_claim for each in of_gang if not (stands and each.phase is Phase.READY)]
+
+
+def _wakened(gangs: Iterable[Gang], slices: Collection[SliceRecord]) -> Iterable[ClaimId]:
+    """Return the claims that wait for a gang that waits no more: nobody else would look at them."""
+    jobs = {job for gang in gangs if not gang.waits for job in gang.replicated_jobs}
+    some = (each for each in slices if each.wanted and each.reason in OF_WAITING_GANGS)
+    return [each.last_claim for each in some if each.replicated_job in jobs]
 
 
 def _short(case: Case, gang: Gang) -> list[Short]:
