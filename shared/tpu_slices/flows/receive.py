@@ -29,7 +29,7 @@ from tpu_slices.domain.reconciling import demand
 from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
-from tpu_slices.flows.capacity.ladders import step
+from tpu_slices.flows.capacity.ladders import has_ladder, step
 from tpu_slices.flows.gangs.settling import Settled, saved, settled_with
 from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
@@ -126,7 +126,8 @@ def _slices_wanted(
 ) -> None:
     """Record demand, and request reconciles where a waiting leader is news; the slices are read after the workload.
 
-    So who guards the workload's record with what is read knows its claims.
+    So who guards the workload's record with what is read knows its claims. Where it asks is decided whenever it tells:
+    whoever died after the demand was saved, and before that, is made up for.
     """
     cluster, owner = settings.cluster, fact.workload.owner
     workload = known.value if known else None
@@ -148,8 +149,7 @@ def _slices_wanted(
     if change.workload.gangs and not slices.unreadable:
         settled = _with_gangs(change, budget, settings, deps)
     _save(replace(change, workload=settled.workload), known, slices, settled.line, deps)
-    laddered = any(each.spec is not None and each.spec.ladder for each in change.slices.values())
-    moved = step(cluster, owner.uid, deps) if laddered else ()
+    moved = step(cluster, owner.uid, deps) if has_ladder(fact, settings) else ()
     told = sorted({*change.slices, *slices.unreadable, *news, *saved(settled, settings, deps), *moved})
     deps.publisher.request_reconcile(cluster, told, owner.uid)
 

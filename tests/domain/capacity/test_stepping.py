@@ -220,6 +220,16 @@ def test_who_waits_for_its_turn_is_decided_on_again_soon() -> None:
     assert next_look(a_case(IN_TURN), after) == NOW + MINUTE
 
 
+@pytest.mark.parametrize(("rung", "short", "comes_to"), [(0, (0,), 1), (2, (), 0)], ids=["further down", "back"])
+def test_who_comes_to_a_place_where_nothing_is_known_to_be_short_is_decided_on_again_soon(
+    rung: int, short: tuple[int, ...], comes_to: int
+) -> None:
+    waiting = a_claim(0, THREE, rung, Reason.AWAITING_TURN if short else Reason.OPERATION_LIMIT)
+    case = a_case(waiting, rung=rung, short=short)
+    after = stepped(case)
+    assert (after.rung, next_look(case, after)) == (comes_to, NOW + MINUTE)
+
+
 def test_who_comes_back_to_a_place_that_was_short_is_decided_on_again_soon_as_others_may_be_trying_it() -> None:
     case = replace(a_case(WAITS_WITH_IT, rung=2), shortages={0: a_shortage(until=NOW)})
     after = stepped(case)

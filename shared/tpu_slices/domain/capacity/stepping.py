@@ -45,7 +45,7 @@ class Case:
     claims: Sequence[SliceRecord]
     """Those that need a slice, with what they have."""
     earlier: Sequence[SliceRecord] = ()
-    """The claims of the workload that have slices by an earlier form of the ladder, before that was edited."""
+    """The claims of the workload that have slices by what they had before: an earlier form of the ladder, or none."""
     what: str
     """What they ask for, as in `v6e 4x4`."""
     avoided: Mapping[int, datetime]
@@ -78,7 +78,7 @@ class Case:
     def open(self, at: OnLadder) -> Sequence[int]:
         """Return the rungs at which the workload may ask: not against its pods, not passed over, in its zone.
 
-        What it has by an earlier form of the ladder keeps a gang in its zone, too: it is at no rung, and does not move.
+        What it has by what it had before the ladder keeps a gang in its zone, too: it is at no rung, and does not move.
         """
         kept = [] if self.whole else [each for each in self.claims if _stands(each, at, self.now)]
         kept = [] if self.anywhere else [*kept, *self.earlier]
@@ -137,12 +137,12 @@ def next_look(case: Case, at: OnLadder) -> datetime | None:
     """Return when the workload is decided on if nothing happens before; None: not by itself.
 
     It waits for nothing, or asks where nothing was refused yet: what is refused first is told by the claim that is.
-    Whoever comes to a place that was short may find that somebody else tries it, and is decided on again within a
-    minute.
+    Whoever comes to a place may find that somebody else tries it, or was refused there meanwhile, and is decided on
+    again within a minute.
     """
     times = [*case.avoided.values(), *(each.until for each in at.passed)]
-    came_back = at.rung != case.at.rung and at.rung in case.shortages
-    in_line = came_back or any(each.reason is Reason.AWAITING_TURN for each in case.here(at))
+    moved = at.rung != case.at.rung
+    in_line = moved or any(each.reason is Reason.AWAITING_TURN for each in case.here(at))
     if not case.waiting or not (times or at.tried or in_line):
         return None
     times += [case.now + DECIDED_WITHIN] if in_line else []

@@ -9,10 +9,11 @@ from functools import partial
 
 from tpu_slices.domain.capacity.reservations import PATIENT, beyond_reservation, lack, state_at, told
 from tpu_slices.domain.capacity.stepping import Case, began, is_empty, is_there, may_step, next_look, stepped, waits
-from tpu_slices.domain.model.capacity import ZonesOf
+from tpu_slices.domain.model.capacity import LADDER, ZonesOf
 from tpu_slices.domain.model.clusters import ClusterSettings
-from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, RungSpec, SliceSpec, WorkloadUid
+from tpu_slices.domain.planning.ladders import Chosen, ladder_of
 from tpu_slices.domain.reconciling.limiter import shortage_of
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.ladders import OnLadder
@@ -90,6 +91,13 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
     return asked
 
 
+def has_ladder(fact: SlicesWanted, settings: ClusterSettings) -> bool:
+    """Return whether leaders wait that have a ladder, or others of their workload do."""
+    named = (dict(each.requested_annotations).get(LADDER) for each in fact.requests if fact.waiting)
+    namespace = fact.workload.owner.namespace
+    return any(isinstance(ladder_of(each, namespace, settings), Chosen) for each in named)
+
+
 @dataclass(frozen=True, slots=True)
 class Next:
     """What follows from where a workload asks."""
@@ -133,7 +141,7 @@ def _cases(
                 at=at if at.rung < len(specs[0].rungs) else OnLadder(since=now),
                 rungs=_possible(_merged(specs), specs, together, limiter, now),
                 claims=claims,
-                earlier=[each for each in needed if _is_earlier(each, name)],
+                earlier=[each for each in needed if _is_earlier(each, name, {it.replicated_job for it in claims})],
                 what=_what(specs[0], settings),
                 avoided=dict(_avoided(known, specs, {each.maker for each in claims}, read, now))
                 | {number: _has_room_at(specs[0], number, limiter, now) for number in reserved},
@@ -146,12 +154,18 @@ def _cases(
         )
 
 
-def _is_earlier(record: SliceRecord, name: str) -> bool:
-    """Return whether a claim has a slice by an earlier form of a ladder, of the same name and with other rungs."""
+def _is_earlier(record: SliceRecord, name: str, jobs: Collection[str]) -> bool:
+    """Return whether a claim has a slice that was made before its template had this ladder with these rungs.
+
+    By an earlier form of the ladder, of the same name and with other rungs; or, of the replicatedJobs that have this
+    one now, without a ladder or by another, for which it did not ask anew since.
+    """
     made_as, has = record.made_as, record.current.create_requested_at is not None
     if made_as is None or not has or record.goes or is_empty(record):
         return False
-    return made_as.ladder != name and made_as.ladder.partition("@")[0] == name.partition("@")[0]
+    same = made_as.ladder.partition("@")[0] == name.partition("@")[0]
+    asks_so = record.spec is not None and record.spec.ladder == name
+    return made_as.ladder != name and (same or (record.replicated_job in jobs and not asks_so))
 
 
 def _merged(specs: Sequence[SliceSpec]) -> tuple[RungSpec, ...]:
