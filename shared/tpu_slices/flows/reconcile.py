@@ -20,7 +20,7 @@ from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
 from tpu_slices.flows.budget import tell_waiting
 from tpu_slices.flows.capacity import warm
-from tpu_slices.flows.capacity.ladders import step_after
+from tpu_slices.flows.capacity.ladders import check_rung, step_after
 from tpu_slices.flows.gangs.settling import settle
 from tpu_slices.flows.hosts import is_taken
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
@@ -262,12 +262,17 @@ def _decide(looked: Looked, taking: slots.Taking) -> Decision:
 
 
 def _remember(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord]) -> _Remembered:
-    """Save the decision and its slots; under a chip limit, fail if a creation was saved since chips were counted."""
+    """Save the decision and its slots; under a chip limit, fail if a creation was saved since chips were counted.
+
+    Fail, too, if the workload of a creation asks at another rung since.
+    """
     looked, decision, record = decided.looked, decided.decision, decided.decision.record
     settling = slots.Settling(decided.before, record, looked.settings, deps, looked.slots, decision.let_go)
     if record == decided.before:
         return _Remembered(looked.stored, settling)
     record = record.with_changes(announced_count=decided.before.transition_count)
+    if decision.creates:
+        check_rung(record, looked.known.workloads.get(record.owner.uid), deps)
     guards = looked.guards if decision.creates else ()
     revision = _save(looked.stored, record, decision.let_go, (*decided.slots_taken, *guards), deps)
     served += [] if decision.let_go is None else [decision.let_go]

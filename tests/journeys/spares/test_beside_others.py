@@ -97,3 +97,18 @@ def test_a_claim_on_a_ladder_has_the_spare_of_the_rung_where_it_asks() -> None:
         world.clock.advance(MINUTE)
         world.sweeps()
     assert (llama.bound, world.record(llama).id) == ({0}, first)
+
+
+def test_a_gang_that_was_handed_a_spare_stands_in_one_zone_after_it_moved() -> None:
+    far = Place(capacity=CapacityKind.ON_DEMAND, zones=("us-central2-c",))
+    ladder = Ladder(rungs=(Rung(place="list"), Rung(place="far")))
+    world = World(
+        of_cluster=settings(places={"list": LIST, "far": far}, ladders={"p": ladder}, ladder="p", spares=(ONE,))
+    )
+    world.settle(minutes=10)
+    gang = world.jobset_appears("gang", slices=2, request=a_request(gang="all"))
+    world.steps()
+    world.backend.runs_out("us-central2-b", CapacityKind.ON_DEMAND)
+    world.settle(minutes=60, until=lambda: gang.served)
+    assert gang.served
+    assert {world.record(gang, index).made_as.zone for index in range(2)} == {"us-central2-c"}  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
-from tpu_slices.domain.model.slices import RungSpec, SliceSpec, at_rung
+from tpu_slices.domain.model.slices import RungSpec, SliceSpec, at_rung, is_at
 from tpu_slices.domain.model.texts import clock, shortened
 from tpu_slices.domain.records.awaited import Shortage
 from tpu_slices.domain.records.ladders import OnLadder, PassedOver
@@ -69,7 +69,7 @@ class Case:
 
     def made(self, at: OnLadder) -> Sequence[SliceRecord]:
         """Return the claims whose slices stand, or are made, where the workload is."""
-        return [each for each in self.claims if each.made_as and is_there(each.made_as, at) and _is_made(each)]
+        return [each for each in self.claims if _is_made(each) and _is_at(each, at)]
 
     def empty(self, at: OnLadder) -> Sequence[SliceRecord]:
         """Return the claims to whose slices no hosts came within the time of their rung, which asks for them on."""
@@ -234,6 +234,13 @@ def _judged(case: Case) -> OnLadder:
     tried = at.tried or refused or in_line
     passed = {each.rung: each for each in (*at.passed, *_passed(case)) if case.now < each.until}
     return replace(at, tried=tried, passed=tuple(passed[number] for number in sorted(passed)))
+
+
+def _is_at(record: SliceRecord, at: OnLadder) -> bool:
+    """Return whether what a claim has is where its workload is, also if it was made for none, or without a ladder."""
+    return (
+        record.made_as is not None and record.spec is not None and is_at(record.made_as, at_rung(record.spec, at.rung))
+    )
 
 
 def _is_made(record: SliceRecord) -> bool:

@@ -293,6 +293,16 @@ def at_rung(spec: SliceSpec, index: int) -> SliceSpec:
     return replace(spec, zone=rung.zone, capacity=rung.capacity, taints=rung.taints, rung=number)
 
 
+def is_at(made_as: SliceSpec, place: SliceSpec | RungSpec) -> bool:
+    """Return whether a slice is where another one is asked for, whatever rung of which ladder it was made at."""
+    return (made_as.zone, made_as.capacity) == (place.zone, place.capacity)
+
+
+def is_earlier_form(made_as: SliceSpec, ladder: str) -> bool:
+    """Return whether a slice was made by a ladder of the same name with other rungs."""
+    return made_as.ladder != ladder and made_as.ladder.partition("@")[0] == ladder.partition("@")[0]
+
+
 def cluster_id(text: str) -> ClusterId:
     """Return the ID of a cluster. ValueError: with a dot or a slash, its documents could be another cluster's."""
     if not _CLUSTER_ID.fullmatch(text):

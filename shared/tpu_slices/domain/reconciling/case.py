@@ -20,7 +20,7 @@ from tpu_slices.domain.model.observations import (
     Unreadable,
 )
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import at_rung, same_request
+from tpu_slices.domain.model.slices import SliceSpec, at_rung, is_at, is_earlier_form, same_request
 from tpu_slices.domain.model.vendors import Vendor
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.deletion import Evidence, known_after_silence
@@ -135,15 +135,22 @@ class Situation:
         return own.ladders.get(made_as.ladder) if own is not None and made_as is not None else None
 
     @property
-    def left_behind(self) -> bool:
-        """Whether its workload asks elsewhere for what it has: as no host came, or for its whole gang."""
-        on, made_as = self.on_ladder, self.record.made_as
-        if on is None or made_as is None or self.record.unclaimed:
-            return False
+    def left_for(self) -> SliceSpec | None:
+        """What its workload asks for elsewhere in place of what it has; None: that serves it.
+
+        As no host came, or for its whole gang. What was made by an earlier form of the ladder stays.
+        """
+        own, made_as, spec = self.known.workloads.get(self.record.owner.uid), self.record.made_as, self.record.spec
+        if own is None or made_as is None or spec is None or self.record.unclaimed:
+            return None
         if self.unfilled:
-            return on.passes(made_as.rung, self.now)
-        gang = self.gang
-        return on.whole and gang is not None and not gang.ran and at_rung(made_as, on.rung).rung != made_as.rung
+            on = self.on_ladder
+            return at_rung(made_as, on.rung) if on is not None and on.passes(made_as.rung, self.now) else None
+        on, gang = own.ladders.get(spec.ladder), self.gang
+        if on is None or not on.whole or gang is None or gang.ran or is_earlier_form(made_as, spec.ladder):
+            return None
+        asked = at_rung(spec, on.rung)
+        return None if is_at(made_as, asked) else asked
 
     @property
     def held_until(self) -> datetime | None:

@@ -19,7 +19,7 @@ from tpu_slices.domain.model.observations import (
     Unowned,
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import at_rung, same_request
+from tpu_slices.domain.model.slices import same_request
 from tpu_slices.domain.model.texts import duration
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.messages import what_brings_back
@@ -209,10 +209,8 @@ def _of_a_gang_let_go(case: Situation) -> GivingUp | None:
 
 def _left_behind(case: Situation) -> GivingUp | None:
     """Return how a slice ends for which its workload asks elsewhere; None: it does not."""
-    on, spec = case.on_ladder, case.record.made_as
-    if on is None or spec is None or not case.left_behind:
-        return None
-    return GivingUp(why=f"it is asked for as {at_rung(spec, on.rung).how} now", fits=not case.unfilled)
+    asked = case.left_for
+    return GivingUp(why=f"it is asked for as {asked.how} now", fits=not case.unfilled) if asked is not None else None
 
 
 def _never_its_own(case: Situation) -> GivingUp | None:

@@ -12,7 +12,15 @@ from tpu_slices.domain.capacity.stepping import Case, began, is_empty, is_there,
 from tpu_slices.domain.model.capacity import LADDER, ZonesOf
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import SlicesWanted, WorkloadState
-from tpu_slices.domain.model.slices import ClaimId, ClusterId, RungSpec, SliceSpec, WorkloadUid
+from tpu_slices.domain.model.slices import (
+    ClaimId,
+    ClusterId,
+    RungSpec,
+    SliceSpec,
+    WorkloadUid,
+    is_at,
+    is_earlier_form,
+)
 from tpu_slices.domain.planning.ladders import Chosen, ladder_of
 from tpu_slices.domain.reconciling.limiter import shortage_of
 from tpu_slices.domain.records.awaited import Shortage
@@ -26,6 +34,7 @@ from tpu_slices.flows.failures import Failures
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.slots import limiter_of
 from tpu_slices.ports.deps import IntakeDeps
+from tpu_slices.ports.errors import StaleRecord
 from tpu_slices.ports.store import Change, Names, Together
 
 MOST_STEPPED = 100
@@ -89,6 +98,22 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
         better |= {*_left(case, after)}
     _save(read, uid, ladders, Next(min(looks, default=None), better), deps)
     return asked
+
+
+def check_rung(record: SliceRecord, own: WorkloadRecord | None, deps: IntakeDeps) -> None:
+    """Raise StaleRecord if the workload of a creation that is about to be saved asks at another rung by now.
+
+    `own`: as it was when that was decided. So slices of one workload are not bought in two zones while it steps. Who is
+    by itself, or has a ladder of one zone, is not read again.
+    """
+    spec = record.spec
+    if own is None or spec is None or spec.jobset_chips <= spec.chips or len({each.zone for each in spec.rungs}) <= 1:
+        return
+    stored = deps.store.workloads(record.cluster, [own.owner.uid]).get(own.owner.uid)
+    places = [each.ladders.get(spec.ladder) for each in (own, stored.value if stored is not None else own)]
+    decided, now = (at.rung if at is not None else 0 for at in places)
+    if decided != now:
+        raise StaleRecord(f"{own.owner.full_name} steps from rung {decided + 1} to {now + 1} of its ladder")
 
 
 def has_ladder(fact: SlicesWanted, settings: ClusterSettings) -> bool:
@@ -163,9 +188,9 @@ def _is_earlier(record: SliceRecord, name: str, jobs: Collection[str]) -> bool:
     made_as, has = record.made_as, record.current.create_requested_at is not None
     if made_as is None or not has or record.goes or is_empty(record):
         return False
-    same = made_as.ladder.partition("@")[0] == name.partition("@")[0]
-    asks_so = record.spec is not None and record.spec.ladder == name
-    return made_as.ladder != name and (same or (record.replicated_job in jobs and not asks_so))
+    asks_anew = record.spec is not None and record.spec.ladder == name
+    unasked = record.replicated_job in jobs and made_as.ladder != name and not asks_anew
+    return unasked or is_earlier_form(made_as, name)
 
 
 def _merged(specs: Sequence[SliceSpec]) -> tuple[RungSpec, ...]:
@@ -238,7 +263,7 @@ def _possible(
 def _has(record: SliceRecord, rung: RungSpec) -> bool:
     """Return whether a claim has its slice, or will, at a rung."""
     made_as = record.made_as if record.current.create_requested_at is not None else None
-    return made_as is not None and (made_as.zone, made_as.capacity) == (rung.zone, rung.capacity)
+    return made_as is not None and is_at(made_as, rung)
 
 
 def _hosts(claims: Iterable[SliceRecord]) -> int:
