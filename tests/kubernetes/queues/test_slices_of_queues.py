@@ -187,7 +187,7 @@ HOSTILE: dict[str, Any] = {
 def test_the_relay_may_write_nothing_else_of_a_workload(stage: Stage, change: Json) -> None:
     team = stage.team
     team.submit("target")
-    says(team, "target", CheckState.PENDING)
+    says(team, "target", CheckState.PENDING, "0 of 1 slices stand.")
     where = f"{API}/namespaces/default/workloads/{team.workload('target')['metadata']['name']}/status"
     with closing(team.cluster.api.with_token(token_of(team.cluster.api, NAMESPACE, account_of("demo")))) as relay:
         answer = relay.patch(where, {"status": change}, dryRun="All")
