@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from tpu_slices.domain.capacity.seats import as_wanted
-from tpu_slices.domain.capacity.spares import NOTHING_FIRST
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import HostsChanged
 from tpu_slices.domain.model.observations import (
@@ -120,7 +119,7 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
         held=chips.held,
         stopped=why_stopped,
-        first=first_of(record, heartbeat, settings, deps) if spare else NOTHING_FIRST,
+        first=first_of(record, heartbeat, settings, deps) if spare else None,
     )
     nothing = Observed(Absent())
     limits = slots.limiter_of(beside.limiter, settings, now) if creates else None

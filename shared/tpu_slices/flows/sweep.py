@@ -320,14 +320,14 @@ def _recovered(found: Iterable[SliceRecord], deps: ReconcileDeps) -> Iterator[Sl
     """Write records of claims that have none; yield those that were written.
 
     With the records of their workloads, which are read before it is known that a claim has nothing. A workload that
-    cannot be read is written by nobody.
+    cannot be read is written by nobody. Spares have none.
     """
     for each in found:
         claim, uid = each.last_claim, each.owner.uid
         own = deps.store.workloads(each.cluster, [uid])
         having = deps.store.having(each.cluster, [claim])
         guards = (Change(stored, stored.value.with_recorded([claim])) for stored in own.values())
-        known = own or own.unreadable
+        known = own or own.unreadable or each.owner.kind.is_spare
         if known and not (having or having.unreadable) and _is_written(Change(None, each), deps, *guards):
             yield each
 

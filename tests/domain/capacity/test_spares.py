@@ -98,6 +98,7 @@ def test_its_hosts_carry_its_own_name() -> None:
         (First(gangs=True), "Gangs that wait for their slices come first"),
         (First(capacity=True), "Claims that wait for tpu-v6e-slice as on-demand in us-central2-b come first"),
         (First(making=2), "Other spares are being made"),
+        (First(unheard=True), "The relay is silent"),
         (First(unpinned=True), "Nothing pins pods to slices"),
         (First(usd_an_hour=70.0), "spares_most_usd_an_hour: with it all spares cost 110.00 dollars an hour"),
     ],
@@ -113,6 +114,18 @@ def test_what_comes_before_a_spare_is_told_and_nothing_is_created(first: First, 
 def test_once_nothing_does_it_is_created() -> None:
     decision = decided(a_seat(), First(usd_an_hour=60.0, making=1, chips_elsewhere=4), Held(0, 12))
     assert decision.actions == (CreatePool(1),)
+
+
+def test_what_nobody_has_looked_for_yet_is_awaited() -> None:
+    decision = decide(a_seat(), Observed(OURS), NOW, asking(), Known(relay=HEARD, slots={1: 0}))
+    assert (decision.reason, decision.actions) == (Reason.SPARE_WAITS, ())
+    assert decision.record.next_reconcile_at == NOW + MINUTE
+
+
+def test_another_zone_or_capacity_of_its_place_is_another_seat() -> None:
+    spot, elsewhere = replace(LIST, capacity=CapacityKind.SPOT), replace(LIST, zones=("us-central2-c",))
+    every = [seats_of(asking(places={"list": each})).keys() for each in (LIST, spot, elsewhere)]
+    assert len(set().union(*every)) == 6
 
 
 def test_a_limit_of_chips_is_told_as_such() -> None:

@@ -50,7 +50,9 @@ def seats_of(settings: ClusterSettings) -> Mapping[ClaimId, Seat]:
 
 
 def _job(spare: Spare, namespace: str, index: int, settings: ClusterSettings) -> WorkloadJob:
-    what = (spare.accelerator, spare.topology, spare.place, spare.node_selector, namespace)
+    place = settings.places[spare.place]
+    where = (spare.place, place.zones[0], str(place.capacity), place.reservation)
+    what = (spare.accelerator, spare.topology, *where, spare.node_selector, namespace)
     owner = Owner(
         kind=OwnerKind.SPARE,
         namespace=namespace,
@@ -82,11 +84,10 @@ class First:
     """How many other spares are being made."""
     unpinned: bool = False
     """Nothing keeps pods on the hosts that are meant for them, so that any might come to a spare."""
+    unheard: bool = False
+    """The relay is silent, or does not know what keeps them there; nor who waits."""
     usd_an_hour: float = 0.0
     """What all other spares cost."""
-
-
-NOTHING_FIRST = First()
 
 
 def waits_for_such(line: Iterable[InLine], record: SliceRecord, settings: ClusterSettings) -> bool:
@@ -114,6 +115,7 @@ def why_not_now(spec: SliceSpec, first: First, held: Held | None, settings: Clus
     | an operation waits for a slot alone; a claim or a gang waits for | until none does                          |
     | such capacity, or for chips that may be the same                 |                                          |
     | others are being made, with half of the cluster's operations     | until one is made                        |
+    | the relay is silent, or does not say what pins pods              | until it is heard                        |
     | neither the admission policy nor the webhook pins pods           | until one does                           |
     | all spares would cost more than they may, or its price is not    | until others cost less, or the settings  |
     | known where there is such a limit                                | say otherwise                            |
@@ -130,6 +132,8 @@ def why_not_now(spec: SliceSpec, first: First, held: Held | None, settings: Clus
         return f"Claims that wait for {spec.accelerator} as {spec.how} come first."
     if first.making >= max(1, settings.limits.operations // 2):
         return "Other spares are being made, which have at most half of the cluster's operations."
+    if first.unheard:
+        return "The relay is silent, or does not say yet whether anything pins pods to slices."
     if first.unpinned:
         return "Nothing pins pods to slices: apply the admission policy or the webhook, or any pod may come to a spare."
     return _too_dear(price_of(spec, settings), first, settings.spares_most_usd_an_hour)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
-from tpu_slices.domain.capacity.spares import NOTHING_FIRST, First
+from tpu_slices.domain.capacity.spares import First
 from tpu_slices.domain.capacity.warmth import NOTHING_KEPT, Kept
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.facts import WorkloadState
@@ -48,8 +48,8 @@ class Known:
     """Why it is not bought while releases are stopped."""
     shortage: Shortage | None = None
     """The shortage for which its creation waits its turn."""
-    first: First = NOTHING_FIRST
-    """What comes before a spare that would be made."""
+    first: First | None = None
+    """What comes before a spare that would be made; None: nobody has looked."""
     beside: Kept = NOTHING_KEPT
     """What is kept warm that became so after it; only needed if a setting limits that."""
     slots: Mapping[int, int] = field(default_factory=dict)

@@ -192,7 +192,7 @@ def _due_by_itself(
 ) -> datetime | None:
     if not record.owner.kind.is_spare:
         return _due_by_phase(record, now, limits, held_until)
-    if record.phase is Phase.READY:
+    if record.reason is Reason.SPARE:
         return None
     if record.phase is Phase.REFUSED:
         return now + limits.resync_after

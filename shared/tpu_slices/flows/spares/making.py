@@ -33,13 +33,15 @@ def first_of(
     record: SliceRecord, heartbeat: Stored[RelayHeartbeat] | None, settings: ClusterSettings, deps: ReconcileDeps
 ) -> First:
     """Return what comes before a spare that would be made."""
-    cluster, budget, now = settings.cluster, deps.store.budget(settings.cluster), deps.clock.now()
+    cluster, budget = settings.cluster, deps.store.budget(settings.cluster)
+    pinning = heartbeat.value.pinning_at(deps.clock.now()) if heartbeat is not None else None
     seats, waiting = seats_of(settings), _waiting_for_chips(record.owner.namespace, cluster, deps)
     others = deps.store.having(cluster, seats.keys()) if settings.spares_most_usd_an_hour else {}
     creations = (each.value for each in deps.store.slots(cluster) if each.value.operation is PoolOperation.CREATE)
     return First(
         making=sum(each.slice_id in seats and each.slice_id != record.maker for each in creations),
-        unpinned=heartbeat is not None and heartbeat.value.pinning_at(now) is Pinning.NOTHING,
+        unpinned=pinning is Pinning.NOTHING,
+        unheard=pinning is None,
         slots=_others_wait_for_slots(record, deps),
         chips=any(each.namespace == record.owner.namespace for each in waiting),
         chips_elsewhere=max((each.chips for each in waiting if each.namespace != record.owner.namespace), default=0),
