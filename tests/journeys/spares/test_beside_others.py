@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.builders import MINUTE, a_request, settings
+from tests.builders import MINUTE, a_request, self_managed, settings
 from tests.journeys.serving import STOCKOUT
 from tests.journeys.spares.test_spares import (
     LIST,
@@ -112,3 +112,21 @@ def test_a_gang_that_was_handed_a_spare_stands_in_one_zone_after_it_moved() -> N
     world.settle(minutes=60, until=lambda: gang.served)
     assert gang.served
     assert {world.record(gang, index).made_as.zone for index in range(2)} == {"us-central2-c"}  # type: ignore[union-attr]
+
+
+def test_a_claim_has_the_spare_for_which_capacity_is_awaited_for_long_instead_of_a_group_behind_it() -> None:
+    world = World(of_cluster=self_managed(places={"list": LIST}, spares=(ONE,)))
+    for _ in range(12):
+        world.steps()
+        for pool in [each for each in world.backend.pools.values() if each.operation and each.hosts_change]:
+            world.backend.await_hosts(pool.name, STOCKOUT)
+        world.settle(minutes=1)
+    world.settle(minutes=60)
+    (seat,) = spares(world)
+    assert seat.reason is Reason.AWAITING_CAPACITY
+    llama = world.jobset_appears("llama")
+    world.settle(minutes=3)
+    assert (world.record(llama).id, world.record(llama).reason) == (seat.id, Reason.AWAITING_CAPACITY)
+    world.backend.fill(seat.pool)
+    world.settle(minutes=10)
+    assert llama.bound == {0}

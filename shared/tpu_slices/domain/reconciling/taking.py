@@ -221,7 +221,7 @@ def is_offered(slice_: Situation) -> bool:
     | lacks hosts, and stands for longer than these may take to join, or was | no           |
     | kept warm; was so, or is a spare, and a host's machine is maintained   | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
-    | else                                                                   | yes          |
+    | else, as a spare for which capacity is awaited, however long           | yes          |
     """
     record, seen = slice_.record, slice_.seen.pool
     hosts, made_as = record.current.hosts, record.made_as
@@ -237,6 +237,8 @@ def is_offered(slice_: Situation) -> bool:
         return False
     if record.owner.kind.is_spare and hosts.maintained:
         return False
+    if record.owner.kind.is_spare and isinstance(seen, Running) and seen.awaiting:
+        return True
     return hosts.joined >= made_as.hosts or _hosts_may_join(slice_)
 
 
