@@ -17,7 +17,7 @@ from tpu_slices.domain.model.observations import (
     Running,
     Witness,
 )
-from tpu_slices.domain.model.reasons import IN_LINE
+from tpu_slices.domain.model.reasons import IN_LINE, Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId, WorkloadUid
 from tpu_slices.domain.reconciling.case import Known
 from tpu_slices.domain.reconciling.decide import decide
@@ -112,7 +112,7 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
     record = with_current_desire(counted, own.value if own else None, listed_at)
     record = as_wanted(record, settings)
     record, why_stopped = stopped(record, workloads.get(record.owner.uid), deps)
-    spare = creates and record.wanted and record.owner.kind.is_spare
+    spare = record.owner.kind.is_spare and record.wanted and not record.unclaimed and record.phase is not Phase.READY
     chips, now = count(record, settings, deps, always=spare), deps.clock.now()
     beside_it = Known(
         workloads=workloads,

@@ -119,7 +119,7 @@ def test_a_claim_has_the_spare_for_which_capacity_is_awaited_for_long_instead_of
     for _ in range(12):
         world.steps()
         for pool in [each for each in world.backend.pools.values() if each.operation and each.hosts_change]:
-            world.backend.await_hosts(pool.name, STOCKOUT)
+            world.backend.await_hosts(pool.name, "ZONE_RESOURCE_POOL_EXHAUSTED")
         world.settle(minutes=1)
     world.settle(minutes=60)
     (seat,) = spares(world)

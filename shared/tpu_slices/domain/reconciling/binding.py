@@ -211,8 +211,8 @@ def _not_yet(case: Situation, refusal: Refusal | None) -> str:
         return refusal.message
     if _has_to_wait(case) or case.record.spec is None:
         return ""
-    if case.known.first is None and case.record.current.create_requested_at is not None:
-        return ""  # it is made in steps, and has begun
+    if isinstance(case.seen.pool, Begun):
+        return ""
     if case.known.first is None:
         return "What comes before it is not known yet."
     return why_not_now(case.record.spec, case.known.first, case.known.held, case.settings)
