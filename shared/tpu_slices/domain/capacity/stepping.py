@@ -96,8 +96,8 @@ def stepped(case: Case) -> OnLadder:
     | the workload                                                    | asks                                       |
     |-----------------------------------------------------------------|--------------------------------------------|
     | waits for nothing, or no rung is open to it                     | where it did                               |
-    | was refused, and the vendor names a zone that has stock: a rung | there, before any other                    |
-    | of the same kind is open there                                  |                                            |
+    | was refused where that is short still, and the vendor names a   | there, before any other                    |
+    | zone that has stock: a rung of the same kind is open there      |                                            |
     | may ask at a better rung, which is not known to be short; not a | there                                      |
     | gang that has some of its slices, or will, where it asks        |                                            |
     | its rung is open, and is not known to be short                  | where it did                               |
@@ -116,7 +116,7 @@ def stepped(case: Case) -> OnLadder:
     if not (case.waiting or case.empty(case.at)) or not open_:
         return replace(case.at, tried=at.tried)
     free = [number for number in open_ if number not in case.avoided]
-    named = next(_named(case, at, free), None)
+    named = next(_named(case, at, free), None) if at.rung not in free else None
     if named is not None:
         return _to(named, case, at, sent=True)
     asked = at.tried or any(each.phase is Phase.PROVISIONING for each in case.made(case.at))
