@@ -138,8 +138,8 @@ def test_with_one_operation_at_a_time_one_spare_is_made_at_a_time() -> None:
     of = asking(limits=Limits(operations=1))
     spec = a_seat().spec
     assert spec is not None
-    assert why_not_now(spec, First(), None, of) == ""
-    assert why_not_now(spec, First(making=1), None, of)
+    assert why_not_now(spec, "research", First(), None, of) == ""
+    assert why_not_now(spec, "research", First(making=1), None, of)
 
 
 @pytest.mark.parametrize(

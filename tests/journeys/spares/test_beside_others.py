@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from tests.builders import MINUTE, a_request, self_managed, settings
 from tests.journeys.serving import STOCKOUT
 from tests.journeys.spares.test_spares import (
@@ -27,6 +29,33 @@ from tpu_slices.domain.model.slices import CapacityKind
 from tpu_slices_simulator.fakes.backend import Verb
 
 
+def passes(world: World, minutes: int = 1) -> None:
+    """Let time pass, in which nothing can be made in another zone."""
+    for _ in range(minutes):
+        for pool in [pool for pool in world.backend.pools.values() if isinstance(pool.seen, Creating)]:
+            if pool.order is not None and pool.order.spec is not None and pool.order.spec.zone.endswith("c"):
+                world.backend.fail(pool.name, STOCKOUT)
+        world.operations_end()
+        world.steps()
+        world.clock.advance(MINUTE)
+        world.sweeps()
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [Policy(everyone=Allowed(chips_per_namespace=16)), Policy(chips_per_cluster=16)],
+    ids=["of its namespace", "of the cluster"],
+)
+def test_none_is_made_again_whose_chips_a_claim_needs_that_is_tried_in_vain_elsewhere(policy: Policy) -> None:
+    world = stocked(ONE, policy=policy)
+    zone = ("topology.kubernetes.io/zone", "us-central2-c")
+    away = a_request(node_selector=tuple(sorted((*a_request().node_selector, zone))))
+    world.jobset_appears("away", request=away)
+    passes(world, 4 * 60)
+    spare = [call.verb for call in world.backend.calls if "spare" in call.pool]
+    assert [spare.count(verb) for verb in (Verb.CREATE, Verb.DELETE)] == [1, 1]
+
+
 def test_what_waits_elsewhere_for_long_keeps_none_from_being_made() -> None:
     """Claims of another namespace at its own limit, and claims that wait for their turn in another zone."""
     policy = Policy(namespaces={"vision": Allowed(chips_per_namespace=16)})
@@ -39,13 +68,7 @@ def test_what_waits_elsewhere_for_long_keeps_none_from_being_made() -> None:
     for minute in range(40):
         if minute == 10:
             changed(world, ONE)
-        for pool in [pool for pool in world.backend.pools.values() if isinstance(pool.seen, Creating)]:
-            if pool.order is not None and pool.order.spec is not None and pool.order.spec.zone.endswith("c"):
-                world.backend.fail(pool.name, STOCKOUT)
-        world.operations_end()
-        world.steps()
-        world.clock.advance(MINUTE)
-        world.sweeps()
+        passes(world)
     assert reasons(world) == [Reason.SPARE]
 
 

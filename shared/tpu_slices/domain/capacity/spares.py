@@ -75,7 +75,9 @@ class First:
     chips: bool = False
     """Somebody of its namespace waits for chips."""
     chips_elsewhere: int = 0
-    """The most chips that a claim of another namespace waits for; 0: none waits for any."""
+    """The most chips that a claim of another namespace waits for, or is tried again for; 0: none is."""
+    chips_tried: int = 0
+    """The most chips for which a claim of its namespace is tried again, as capacity ran out, wherever; 0: none is."""
     gangs: bool = False
     """A gang waits for such capacity, or for chips that may be the same (`waits_for_such`)."""
     capacity: bool = False
@@ -107,13 +109,15 @@ def waits_for_such(line: Iterable[InLine], record: SliceRecord, settings: Cluste
     )
 
 
-def why_not_now(spec: SliceSpec, first: First, held: Held | None, settings: ClusterSettings) -> str:
+def why_not_now(spec: SliceSpec, namespace: str, first: First, held: Held | None, settings: ClusterSettings) -> str:
     """Return why a spare is not made now, whatever capacity is free; empty: it may be. The first row counts.
 
     | beside it                                                        | it waits                                 |
     |------------------------------------------------------------------|------------------------------------------|
     | an operation waits for a slot alone; a claim or a gang waits for | until none does                          |
     | such capacity, or for chips that may be the same                 |                                          |
+    | a claim is tried again elsewhere, whose chips would not fit      | until it is not, or they would           |
+    | beside it into a limit                                           |                                          |
     | others are being made, with half of the cluster's operations     | until one is made                        |
     | the relay is silent, or does not say what pins pods              | until it is heard                        |
     | neither the admission policy nor the webhook pins pods           | until one does                           |
@@ -122,9 +126,7 @@ def why_not_now(spec: SliceSpec, first: First, held: Held | None, settings: Clus
     """
     if first.slots:
         return "Operations of others wait for a slot, and come first."
-    most = settings.policy.chips_per_cluster
-    left = None if most is None or held is None else most - held.in_cluster - spec.chips
-    if first.chips or (first.chips_elsewhere and left is not None and left < first.chips_elsewhere):
+    if first.chips or (held is not None and _leaves_too_little(spec, namespace, first, held, settings)):
         return "Claims that wait for chips come first."
     if first.gangs:
         return "Gangs that wait for their slices come first."
@@ -137,6 +139,15 @@ def why_not_now(spec: SliceSpec, first: First, held: Held | None, settings: Clus
     if first.unpinned:
         return "Nothing pins pods to slices: apply the admission policy or the webhook, or any pod may come to a spare."
     return _too_dear(price_of(spec, settings), first, settings.spares_most_usd_an_hour)
+
+
+def _leaves_too_little(spec: SliceSpec, namespace: str, first: First, held: Held, settings: ClusterSettings) -> bool:
+    """Return whether claims that wait, or are tried again, would exceed a limit of chips beside a spare."""
+    limits = (
+        (settings.policy.allowed(namespace).chips_per_namespace, held.in_namespace, first.chips_tried),
+        (settings.policy.chips_per_cluster, held.in_cluster, max(first.chips_tried, first.chips_elsewhere)),
+    )
+    return any(most is not None and asked > 0 and most - others - spec.chips < asked for most, others, asked in limits)
 
 
 def _too_dear(price: Price, first: First, most: float | None) -> str:

@@ -215,7 +215,8 @@ def _not_yet(case: Situation, refusal: Refusal | None) -> str:
         return ""
     if case.known.first is None:
         return "What comes before it is not known yet."
-    return why_not_now(case.record.spec, case.known.first, case.known.held, case.settings)
+    namespace = case.record.owner.namespace
+    return why_not_now(case.record.spec, namespace, case.known.first, case.known.held, case.settings)
 
 
 def _has_to_wait(case: Situation) -> bool:

@@ -35,7 +35,8 @@ def first_of(
     """Return what comes before a spare that would be made."""
     cluster, budget = settings.cluster, deps.store.budget(settings.cluster)
     pinning = heartbeat.value.pinning_at(deps.clock.now()) if heartbeat is not None else None
-    seats, waiting = seats_of(settings), _waiting_for_chips(record.owner.namespace, cluster, deps)
+    seats, own, tried = seats_of(settings), record.owner.namespace, _tried_again(cluster, deps)
+    waiting = _waiting_for_chips(own, cluster, deps)
     others = deps.store.having(cluster, seats.keys()) if settings.spares_most_usd_an_hour else {}
     creations = (each.value for each in deps.store.slots(cluster) if each.value.operation is PoolOperation.CREATE)
     return First(
@@ -43,20 +44,23 @@ def first_of(
         unpinned=pinning is Pinning.NOTHING,
         unheard=pinning is None,
         slots=_others_wait_for_slots(record, deps),
-        chips=any(each.namespace == record.owner.namespace for each in waiting),
-        chips_elsewhere=max((each.chips for each in waiting if each.namespace != record.owner.namespace), default=0),
+        chips=any(each.namespace == own for each in waiting),
+        chips_elsewhere=max((each.chips for each in (*waiting, *tried) if each.namespace != own), default=0),
+        chips_tried=max((each.chips for each in tried if each.namespace == own), default=0),
         gangs=budget is not None and waits_for_such(budget.value.gangs.values(), record, settings),
-        capacity=_others_wait_for_it(record, deps),
+        capacity=record.spec is not None and any(each.pool == capacity_pool_of(record.spec) for each in tried),
         usd_an_hour=usd_an_hour(record, (each.value for each in others.values()), settings),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A workload that waits for chips."""
+    """A workload that waits for chips, or a claim that is tried again."""
 
     namespace: str
     chips: int
+    pool: str = ""
+    """The capacity pool that ran out when the claim was last tried."""
 
 
 def _waiting_for_chips(namespace: str, cluster: ClusterId, deps: IntakeDeps) -> list[_Waiting]:
@@ -80,14 +84,15 @@ def _others_wait_for_slots(record: SliceRecord, deps: ReconcileDeps) -> bool:
     return record.spec is not None and bool(store.creations_in_pool(cluster, capacity_pool_of(record.spec), 1))
 
 
-def _others_wait_for_it(record: SliceRecord, deps: ReconcileDeps) -> bool:
-    """Return whether a claim waits for capacity of the same kind, which ran out when it was last tried."""
-    if record.spec is None:
-        return False
-    waiting = (each.value for each in deps.store.for_reasons(record.cluster, sorted(RAN_OUT), MOST_WAITING))
-    claims = (each for each in waiting if each.wanted and not each.owner.kind.is_spare and each.spec is not None)
-    pool = capacity_pool_of(record.spec)
-    return any(capacity_pool_of(each.spec) == pool for each in claims if each.spec is not None)
+def _tried_again(cluster: ClusterId, deps: ReconcileDeps) -> list[_Waiting]:
+    """Return the claims that wait for capacity, which ran out when they were last tried."""
+    waiting = (each.value for each in deps.store.for_reasons(cluster, sorted(RAN_OUT), MOST_WAITING))
+    claims = (each for each in waiting if each.wanted and not each.owner.kind.is_spare)
+    return [
+        _Waiting(each.owner.namespace, each.spec.chips, capacity_pool_of(each.spec))
+        for each in claims
+        if each.spec is not None
+    ]
 
 
 def make_spares(settings: ClusterSettings, deps: ReconcileDeps) -> int:
