@@ -20,7 +20,6 @@ def test_who_finds_no_spot_goes_on_to_flex_start_and_so_does_who_comes_later(sit
         own.until(lambda: run(own, "second") and run(own, "third"))
         assert [site.stands(name)["flex-start"] for name in names] == [1, 1, 1]
     own.until(lambda: any("now asked as flex-start" in each["message"] for each in own.items("events")))
-    assert site.creations("first") >= 2, "it asked for spot first"
     for name in names:
         end(own, name)
     own.until(lambda: not any(site.stands(name) for name in names))
