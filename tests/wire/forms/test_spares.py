@@ -39,7 +39,7 @@ def test_each_namespace_has_as_many_as_the_count() -> None:
             node_selector=(("team", "a"),),
         ),
     )
-    assert sorted(seat.namespace for seat in seats_of(settings).values()) == ["research"] * 2 + ["vision"] * 2
+    assert sorted(seat.job.owner.namespace for seat in seats_of(settings).values()) == ["research"] * 2 + ["vision"] * 2
     assert decode_settings(CLUSTER, encode_settings(settings), "1") == settings
 
 

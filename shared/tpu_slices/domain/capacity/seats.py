@@ -10,11 +10,7 @@ from tpu_slices.domain.model.capacity import Spare
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import TemplateRequest, Toleration, WaitingLeader
 from tpu_slices.domain.model.reasons import Phase
-from tpu_slices.domain.model.slices import (
-    Capacity,
-    RungSpec,
-    SliceSpec,
-)
+from tpu_slices.domain.model.slices import Capacity, RungSpec, SliceSpec
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, MACHINE, SPOT, TOPOLOGY
 from tpu_slices.domain.planning.specs import SliceRequest, spec_at
 from tpu_slices.domain.records.claims import Refusal

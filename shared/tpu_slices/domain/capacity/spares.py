@@ -31,10 +31,6 @@ class Seat:
     """By which its slices are named."""
     spare: Spare
 
-    @property
-    def namespace(self) -> str:
-        return self.job.owner.namespace
-
 
 def seats_of(settings: ClusterSettings) -> Mapping[ClaimId, Seat]:
     """Return the seats of all spares that the settings ask for, by their claims."""
