@@ -12,7 +12,7 @@ PYTEST = (
     *("-m", "pytest", "--numprocesses", "auto", "--dist", "loadfile", "--no-loadscope-reorder"),
     *("--suite=proof", "--timeout=14400"),  # for what hangs: 64 slices take long on a small machine
 )
-SEEDS = 5_000
+SEEDS, CONTENTIONS = 5_000, 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ PARTS = (
     Part("64 slices while processes are killed, every example on both control planes, more cases of laws", PYTEST),
     Part("every crash point", ("-m", "tests.simulation.crash_points")),
     Part(f"the stories of {SEEDS:,} more seeds", ("-m", "tests.simulation", "--seeds", str(SEEDS))),
+    Part(
+        f"fifty gangs that contend for what there is, {CONTENTIONS:,} times",
+        ("-m", "tests.domain.gangs.contended", "--seeds", str(CONTENTIONS)),
+    ),
     Part("small changes of the core that tests notice", ("-m", "tests.mutants")),
 )
 

@@ -6,10 +6,11 @@ slices takes what is there, whoever is meant to have it: only what `deciding` sa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from random import Random
 
@@ -44,6 +45,18 @@ def _slice(state: str, zone: str, index: int) -> SliceRecord:
     return a_record(**made, phase=Phase.READY, hosts=some_hosts())
 
 
+class Fixed(Members):
+    """Slices that never change: what follows from them is worked out once, as `Members` does."""
+
+    satisfied = cached_property(Members.satisfied.__get__)
+    chips = cached_property(Members.chips.__get__)
+    lacks = cached_property(Members.lacks.__get__)
+    holds = cached_property(Members.holds.__get__)
+    wants = cached_property(Members.wants.__get__)
+    of_reservations = cached_property(Members.of_reservations.__get__)
+    costs_nothing = cached_property(Members.costs_nothing.__get__)
+
+
 @cache
 def _members(zone: str, size: int, standing: int, has: int, *, asks: bool) -> Members:
     """Return so many slices of a gang; `asks`: those that it has not were asked for, and there was no capacity."""
@@ -51,7 +64,7 @@ def _members(zone: str, size: int, standing: int, has: int, *, asks: bool) -> Me
     states = ["standing"] * standing + ["made"] * (has - standing) + [lacks] * (size - has)
     every = [(state, _slice(state, zone, index)) for index, state in enumerate(states)]
     found = {each: [record for state, record in every if state == each] for each in ("standing", "stuck", "made")}
-    return Members(standing=found["standing"], stuck=found["stuck"], made=found["made"])
+    return Fixed(standing=found["standing"], stuck=found["stuck"], made=found["made"])
 
 
 @dataclass(slots=True)
@@ -113,6 +126,8 @@ class Contention:
     minute: int = 0
     going: list[tuple[int, str]] = field(default_factory=list)
     """When slices are gone that were let go, and of which zone."""
+    taken: Counter[str] = field(default_factory=Counter)
+    """By zone, how many slices stand, are being made, or are not gone yet."""
     line: dict[GangKey, InLine] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
     idle: int = 0
@@ -128,17 +143,14 @@ class Contention:
         return all(each.started is not None or each.never_fits for each in self.gangs)
 
     def free(self, zone: str) -> int:
-        """Return how many slices a zone has beyond those that stand, are made, or are not gone yet."""
+        """Return how many slices a zone has beyond those that stand, are being made, or are not gone yet."""
         hours = self.capacity[zone]
-        there = hours[min(self.minute // 60, len(hours) - 1)]
-        return there - sum(each.has for each in self.gangs if each.zone == zone) - self._going(zone)
-
-    def _going(self, zone: str) -> int:
-        return sum(each == zone for _, each in self.going)
+        return hours[min(self.minute // 60, len(hours) - 1)] - self.taken[zone]
 
     def plays_a_minute(self) -> None:
         """Have slices come and go, and decide on each gang that is there, in any order."""
         self.minute += 1
+        self.taken.subtract(zone for at, zone in self.going if at <= self.minute)
         self.going = [(at, zone) for at, zone in self.going if at > self.minute]
         there = [each for each in self.gangs if each.arrives <= self.minute]
         self.chance.shuffle(there)
@@ -189,7 +201,7 @@ class Contention:
         )
 
     def _bought(self) -> int:
-        return CHIPS * (sum(it.has for it in self.gangs) + len(self.going))
+        return CHIPS * self.taken.total()
 
     def _allowed(self) -> int:
         """Return how many slices the limit of chips allows, as each creation is held against it, too."""
@@ -201,6 +213,7 @@ class Contention:
         got = max(0, min(each.size - each.has, self.free(each.zone), self._allowed()))
         each.coming += [self.minute + self.chance.randint(3, 8) for _ in range(got)]
         each.asks = each.has < each.size
+        self.taken[each.zone] += got
 
     def _lets_go(self, each: Contender) -> None:
         gone = [self.minute + self.chance.randint(2, 6) for _ in range(each.has)]
