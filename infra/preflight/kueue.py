@@ -5,6 +5,7 @@ Where its queues have an admission check of ours, workloads have quota while the
 | in Kueue                                        | then                                                           |
 |-------------------------------------------------|----------------------------------------------------------------|
 | `waitForPodsReady.blockAdmission`               | one workload that waits for slices blocks every queue          |
+| `waitForPodsReady.timeout` is short             | a JobSet is evicted while its slices are made                  |
 | `waitForPodsReady.recoveryTimeout` is short     | a gang that lost a slice is evicted while its others are held  |
 | a check with parameters                         | it is not answered, and its queues admit nothing               |
 | the queue has a check of MultiKueue, too        | slices are made here for pods that run elsewhere               |
@@ -14,6 +15,7 @@ Where its queues have an admission check of ours, workloads have quota while the
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -35,19 +37,63 @@ CHIPS = "google.com/tpu"
 CONFIG = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
 LONGEST_CREATION = timedelta(minutes=40)
 """GKE tries for some 35 minutes to get the hosts of a pool before it reports a stockout; then they must boot."""
-_DEFAULTS = {"v1beta1": timedelta(minutes=5), "v1beta2": timedelta(minutes=30)}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _EDIT = f"kubectl edit configmap {NAME} --namespace {NAMESPACE}"
 
 
-def kueue_findings(group: Answer, config: Answer) -> Iterator[Finding]:
-    """Yield whether Kueue waits long enough; `group` is its API, `config` its ConfigMap."""
+@dataclass(frozen=True, slots=True)
+class _Waits:
+    """How long Kueue waits for pods.
+
+    | in its configuration            | v1beta2                            | v1beta1                            |
+    |---------------------------------|------------------------------------|------------------------------------|
+    | no `waitForPodsReady`           | on with the defaults, since 0.19   | off                                |
+    | no `enable`                     | there is no such field: on         | off                                |
+    | no `timeout`, or 0              | 30 minutes                         | 5 minutes                          |
+    | no `recoveryTimeout`            | as long as `timeout`               | as long as `timeout`               |
+    | `recoveryTimeout` 0             | never evicted after a loss         | never evicted after a loss         |
+    | no `blockAdmission`             | off                                | on                                 |
+    | gate `DisableWaitForPodsReady`  | off                                | off                                |
+
+    (apis/config/v1beta1 and v1beta2 of Kueue 0.19.2: defaults.go, configuration_conversion.go.)
+    """
+
+    timeout: timedelta
+    recovery: timedelta
+    blocks: bool
+    by_default: bool
+    """Nothing is said of it."""
+
+
+def _waits(text: str) -> _Waits | None:
+    """Return how long Kueue waits by its configuration; None: it does not. Raises what `_UNREADABLE` lists."""
+    document = yaml.safe_load(text) or {}
+    waits = document.get("waitForPodsReady")
+    old = str(document.get("apiVersion", "")).endswith("/v1beta1")
+    if (document.get("featureGates") or {}).get("DisableWaitForPodsReady") or (old and not (waits or {}).get("enable")):
+        return None
+    said = waits or {}
+    timeout = _duration(said.get("timeout")) or timedelta(minutes=5 if old else 30)
+    recovery = _duration(said.get("recoveryTimeout"))
+    return _Waits(
+        timeout=timeout,
+        recovery=timeout if recovery is None else recovery or timedelta.max,
+        blocks=bool(said.get("blockAdmission", old)),
+        by_default=waits is None,
+    )
+
+
+_UNREADABLE = (yaml.YAMLError, AttributeError, ValueError)
+
+
+def kueue_findings(group: Answer, config: Answer, held_for: timedelta) -> Iterator[Finding]:
+    """Yield whether Kueue waits long enough; `group`: its API; `config`: its ConfigMap; gangs are held `held_for`."""
     if not isinstance(group, Found):
         return
     yield from unread("how long Kueue waits for pods", config)
     if isinstance(config, Found):
-        yield from _timeout(config.body.get("data", {}).get(KEY, ""))
+        yield from _evictions(config.body.get("data", {}).get(KEY, ""), held_for)
     elif isinstance(config, Missing):
         yield warning(f"Kueue is installed, and its ConfigMap {NAMESPACE}/{NAME} was not found: {_ADVICE}")
 
@@ -56,23 +102,32 @@ _MINUTES = f"{LONGEST_CREATION // timedelta(minutes=1)}m"
 _ADVICE = f"if waitForPodsReady is on, its timeout must be at least {_MINUTES}."
 
 
-def _timeout(text: str) -> Iterator[Finding]:
+def _evictions(text: str, held_for: timedelta) -> Iterator[Finding]:
     try:
-        document = yaml.safe_load(text) or {}
-        waits = document.get("waitForPodsReady")
-        version = str(document.get("apiVersion", "")).rpartition("/")[2]
-        if waits is None or not (version != "v1beta1" or waits.get("enable")):
-            return
-        timeout = _duration(waits.get("timeout")) or _DEFAULTS.get(version, timedelta())
-    except (yaml.YAMLError, AttributeError, ValueError):
+        waits = _waits(text)
+    except _UNREADABLE:
         yield warning(f"Kueue's configuration in {NAMESPACE}/{NAME} could not be read: {_ADVICE}")
         return
-    if timeout < LONGEST_CREATION:
-        yield error(
-            f"Kueue evicts a JobSet whose pods are not ready after {duration(timeout)}; creating its slices can take "
-            f"{_MINUTES}: it would be evicted again and again. Set it, and restart its deployment.",
-            _EDIT,
-            f"waitForPodsReady: {{timeout: {_MINUTES}}}  # the other fields as they are",
+    if waits is None:
+        return
+    after_loss = max(LONGEST_CREATION, held_for)
+    minutes = f"{after_loss // timedelta(minutes=1)}m"
+    remedies = (_EDIT, f"waitForPodsReady: {{timeout: {_MINUTES}, recoveryTimeout: {minutes}}}  # the rest as it is")
+    if waits.timeout < LONGEST_CREATION:
+        short = (
+            f"evicts a JobSet whose pods are not ready after {duration(waits.timeout)}; creating its slices can take "
+            f"{_MINUTES}: it would be evicted again and again. Set it, and restart its deployment."
+        )
+        if waits.by_default:
+            yield warning(f"Kueue's configuration has no waitForPodsReady: since 0.19 Kueue then {short}", *remedies)
+        else:
+            yield error(f"Kueue {short}", *remedies)
+    elif waits.recovery < after_loss:
+        yield warning(
+            f"Kueue evicts a JobSet that lost a slice after {duration(waits.recovery)} (waitForPodsReady."
+            f"recoveryTimeout, without it its timeout). A slice may take {_MINUTES} to be made again, and those of a "
+            f"gang are held for {duration(held_for)} meanwhile. Set it, and restart its deployment.",
+            *remedies,
         )
 
 
@@ -86,17 +141,15 @@ def _duration(written: Any) -> timedelta | None:
     return timedelta(seconds=sum(float(amount) * _SECONDS[unit] for amount, unit in parts))
 
 
-def check_findings(
-    checks: Answer, queues: Answer, flavors: Answer, config: Answer, held_for: timedelta
-) -> Iterator[Finding]:
-    """Yield what keeps workloads of queues with a check of ours from starting; `held_for`: how long gangs are held."""
+def check_findings(checks: Answer, queues: Answer, flavors: Answer, config: Answer) -> Iterator[Finding]:
+    """Yield what keeps workloads of queues with a check of ours from starting."""
     yield from unread("which admission checks Kueue's queues have", checks)
     known = {each["metadata"]["name"]: each["spec"] for each in _items(checks)}
     ours = {name for name, spec in known.items() if spec.get("controllerName") == ADMISSION_CHECKS}
     if not ours:
         return
     yield from _parameters({name: known[name] for name in sorted(ours)})
-    yield from _blocking(config, held_for)
+    yield from _blocking(config)
     elsewhere = {name for name, spec in known.items() if spec.get("controllerName") == MULTIKUEUE}
     topologies = {each["metadata"]["name"] for each in _items(flavors) if each.get("spec", {}).get("topologyName")}
     for queue in _items(queues):
@@ -116,26 +169,18 @@ def _parameters(checks: Mapping[str, Body]) -> Iterator[Finding]:
             )
 
 
-def _blocking(config: Answer, held_for: timedelta) -> Iterator[Finding]:
+def _blocking(config: Answer) -> Iterator[Finding]:
     try:
-        text = config.body.get("data", {}).get(KEY, "") if isinstance(config, Found) else ""
-        waits = (yaml.safe_load(text) or {}).get("waitForPodsReady") or {}
-        recovery = _duration(waits.get("recoveryTimeout"))
-        blocks = bool(waits.get("blockAdmission"))
-    except (yaml.YAMLError, AttributeError, ValueError):
+        waits = _waits(config.body.get("data", {}).get(KEY, "")) if isinstance(config, Found) else None
+    except _UNREADABLE:
         return
-    if blocks:
+    if waits is not None and waits.blocks:
         yield error(
             "Kueue's waitForPodsReady.blockAdmission is on, and queues have an admission check that waits for slices: "
             "a workload that waits for its slices blocks every queue of the cluster. Turn it off, and restart its "
             "deployment.",
             _EDIT,
             "waitForPodsReady: {blockAdmission: false}  # the other fields as they are",
-        )
-    if recovery is not None and recovery < held_for:
-        yield warning(
-            f"Kueue's waitForPodsReady.recoveryTimeout is {duration(recovery)}, and slices of a gang are held for "
-            f"{duration(held_for)} while one that was lost is made again: Kueue evicts it before."
         )
 
 

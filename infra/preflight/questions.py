@@ -248,10 +248,10 @@ def of_api_server(kubectl: Kubectl, settings: ClusterSettings, applied: Collecti
 def _of_kueue(ask: Callable[[str], Answer], held_for: timedelta) -> Iterator[Finding]:
     """Yield what is to be said of Kueue; of its queues nothing is asked where it is not installed."""
     group, config = ask(kueue.GROUP), ask(kueue.CONFIG)
-    yield from kueue.kueue_findings(group, config)
+    yield from kueue.kueue_findings(group, config, held_for)
     if isinstance(group, Found):
         checks, queues, flavors = (ask(each) for each in (kueue.CHECKS, kueue.QUEUES, kueue.FLAVORS))
-        yield from kueue.check_findings(checks, queues, flavors, config, held_for)
+        yield from kueue.check_findings(checks, queues, flavors, config)
 
 
 def database(api: Api, name: str) -> Answer:

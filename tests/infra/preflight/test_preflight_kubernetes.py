@@ -1,5 +1,6 @@
 """What a cluster's API server says: JobSet, admission policies, Kueue."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,14 @@ from infra.preflight.kueue import kueue_findings
 from infra.preflight.manifests import FOLDER, Manifest, cluster_wide, manifests
 from tests.infra.preflight.clouds import KUEUE, config_map
 
+HELD = timedelta(hours=1)
+BY_DEFAULT = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+#waitForPodsReady:
+#  timeout: 5m
+"""
+"""As the manifests of Kueue 0.19 have it."""
 V1 = "admissionregistration.k8s.io/v1"
 RULE = Manifest("relay.yaml", V1, "ValidatingAdmissionPolicy", "rule", None)
 OPTION = Manifest("admission.yaml", V1, "MutatingAdmissionPolicy", "option", None)
@@ -81,38 +90,58 @@ def test_manifests_of_kustomize_are_no_objects(tmp_path: Path) -> None:
     ("config", "expected"),
     [
         (KUEUE, []),
-        (KUEUE.replace("1h", "40m"), []),
+        (KUEUE.replace("1h", "40m") + "  recoveryTimeout: 1h\n", []),
+        (KUEUE.replace("1h", "40m") + "  recoveryTimeout: 0s\n", []),  # never, after a loss
+        (KUEUE.replace("1h", "45m"), [Severity.WARNING]),
+        (KUEUE + "  recoveryTimeout: 59m\n", [Severity.WARNING]),
         (KUEUE.replace("1h", "39m59s"), [Severity.ERROR]),
         (KUEUE.replace("timeout: 1h", "blockAdmission: true"), [Severity.ERROR]),  # v1beta2: 30 minutes
         (KUEUE.replace("v1beta2", "v1beta1"), []),  # on only with `enable`
         (KUEUE.replace("v1beta2", "v1beta1").replace("timeout: 1h", "enable: true"), [Severity.ERROR]),
         (KUEUE.replace("v1beta2", "v1beta1") + "  enable: true\n", []),
-        ("kind: Configuration", []),
+        ("kind: Configuration", [Severity.WARNING]),
+        (BY_DEFAULT, [Severity.WARNING]),
+        (BY_DEFAULT + "waitForPodsReady:\n", [Severity.WARNING]),
+        (BY_DEFAULT + "waitForPodsReady: {}\n", [Severity.ERROR]),
+        (BY_DEFAULT + "featureGates: {DisableWaitForPodsReady: true}\n", []),
+        (BY_DEFAULT.replace("v1beta2", "v1beta1"), []),
         (KUEUE.replace("1h", "soon"), [Severity.WARNING]),
         ("waitForPodsReady: [", [Severity.WARNING]),
         ("- a list", [Severity.WARNING]),
     ],
 )
 def test_kueue_must_wait_as_long_as_the_creation_of_a_slice_takes(config: str, expected: list[Severity]) -> None:
-    assert severities(kueue_findings(Found({}), Found(config_map(config)))) == expected
+    assert severities(kueue_findings(Found({}), Found(config_map(config)), HELD)) == expected
 
 
 def test_the_line_to_change_is_told() -> None:
     short = Found(config_map(KUEUE.replace("1h", "5m")))
-    assert list(kueue_findings(Found({}), short)) == [
+    assert list(kueue_findings(Found({}), short, HELD)) == [
         error(
             "Kueue evicts a JobSet whose pods are not ready after 5 minutes; creating its slices can take "
             "40m: it would be evicted again and again. Set it, and restart its deployment.",
             "kubectl edit configmap kueue-manager-config --namespace kueue-system",
-            "waitForPodsReady: {timeout: 40m}  # the other fields as they are",
+            "waitForPodsReady: {timeout: 40m, recoveryTimeout: 60m}  # the rest as it is",
         )
     ]
 
 
+def test_kueue_without_a_word_on_it_is_judged_by_its_defaults() -> None:
+    [finding] = kueue_findings(Found({}), Found(config_map(BY_DEFAULT)), HELD)
+    assert "has no waitForPodsReady: since 0.19 Kueue then evicts" in finding.message
+    assert "not ready after 30 minutes" in finding.message
+
+
+def test_a_gang_that_is_held_for_longer_than_kueue_waits_is_told() -> None:
+    [finding] = kueue_findings(Found({}), Found(config_map(KUEUE.replace("1h", "45m"))), HELD)
+    assert "lost a slice after 45 minutes" in finding.message
+    assert "gang are held for 1 hour" in finding.message
+
+
 def test_kueue_is_not_judged_where_it_is_not_installed() -> None:
-    assert list(kueue_findings(Missing(), Missing())) == []
+    assert list(kueue_findings(Missing(), Missing(), HELD)) == []
 
 
 @pytest.mark.parametrize("config", [Missing(), Denied("no")])
 def test_a_kueue_that_cannot_be_read_is_told(config: Answer) -> None:
-    assert severities(kueue_findings(Found({}), config)) == [Severity.WARNING]
+    assert severities(kueue_findings(Found({}), config, HELD)) == [Severity.WARNING]

@@ -1,6 +1,5 @@
 """What is said of Kueue's queues that have an admission check of the relay."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,12 +25,21 @@ def found_of(
     *queues: Json, checks: tuple[Json, ...] = (OURS,), flavors: tuple[Json, ...] = (V5E, SPOT), config: str = KUEUE
 ) -> list[Finding]:
     of_checks, of_queues, of_flavors = (Found({"items": [*each]}) for each in (checks, queues, flavors))
-    return list(check_findings(of_checks, of_queues, of_flavors, Found(config_map(config)), timedelta(hours=1)))
+    return list(check_findings(of_checks, of_queues, of_flavors, Found(config_map(config))))
 
 
 def test_a_queue_with_the_check_of_slices_is_well() -> None:
     assert found_of(a_queue()) == []
     assert found_of(a_queue({"name": "slices", "onFlavors": ["v5e", "v5e-spot"]})) == []
+
+
+def test_a_configuration_that_waits_for_no_pods_admits_them_all() -> None:
+    old = KUEUE.replace("v1beta2", "v1beta1") + "  blockAdmission: true\n"
+    assert found_of(a_queue(), config=old) == []
+    assert (
+        found_of(a_queue(), config=KUEUE + "  blockAdmission: true\nfeatureGates: {DisableWaitForPodsReady: true}")
+        == []
+    )
 
 
 def test_of_queues_without_the_check_nothing_is_said() -> None:
@@ -45,9 +53,9 @@ def test_of_queues_without_the_check_nothing_is_said() -> None:
     [
         (found_of(config=KUEUE.replace("timeout: 1h", "blockAdmission: true")), Severity.ERROR, "blocks every queue"),
         (
-            found_of(config=KUEUE.replace("timeout: 1h", "recoveryTimeout: 59m")),
-            Severity.WARNING,
-            "recoveryTimeout is 59 minutes, and slices of a gang are held for 1 hour",
+            found_of(config=KUEUE.replace("v1beta2", "v1beta1") + "  enable: true\n"),  # blocks without the field
+            Severity.ERROR,
+            "blocks every queue",
         ),
         (
             found_of(checks=({**OURS, "spec": {**OURS["spec"], "parameters": {"kind": "a"}}},)),
@@ -81,5 +89,5 @@ def test_what_keeps_workloads_of_such_queues_from_starting_is_told(
 
 def test_checks_that_cannot_be_read_are_told() -> None:
     denied = Denied("no")
-    [finding] = check_findings(denied, denied, denied, denied, timedelta(hours=1))
+    [finding] = check_findings(denied, denied, denied, denied)
     assert finding.severity is Severity.WARNING

@@ -17,6 +17,7 @@ from tests.examples.stories import TRAINING, jobsets_in
 from tests.infra.environments.configuration.configured import Configured, configured, outputs_of
 from tests.infra.environments.evaluation import CONFIGURATION, Refusal, refusals
 from tests.infra.evaluation import terraform
+from tpu_slices.domain.model.clusters import Limits
 
 pytestmark = [
     pytest.mark.emulators,
@@ -133,7 +134,7 @@ def test_kueue_manages_queued_workloads_alone_and_counts_neither_cpus_nor_memory
 
 def test_the_preflight_has_nothing_against_this_kueue(found: Configured) -> None:
     text = found.values("kueue")["managerConfig"]["controllerManagerConfigYaml"]
-    assert list(kueue_findings(Found({}), Found({"data": {KEY: text}}))) == []
+    assert list(kueue_findings(Found({}), Found({"data": {KEY: text}}), Limits().gang_hold_for)) == []
 
 
 def test_every_name_of_the_examples_is_made(found: Configured) -> None:
