@@ -71,7 +71,8 @@ def decided(case: Case) -> Gang:
     | forms, and never stood; one before it lacks the same capacity  | WAITS: at once if it has nothing, else     |
     |                                                                | after `gang_yield_after`                   |
     | stood, or forms; slices were held for `gang_hold_for` while    | WAITS, and is tried again after a pause,   |
-    | others could not be made, or for `gang_hold_at_most`           | behind those that wait then                |
+    | others could not be made, and cannot now; or for               | behind those that wait then                |
+    | `gang_hold_at_most`                                            |                                            |
     | stood, or forms; has had nothing for `gang_hold_for`           | FORMS, behind those that wait: what it     |
     |                                                                | lacks may be there for them                |
     | stood, or forms                                                | FORMS                                      |
@@ -230,7 +231,8 @@ def _timed(gang: Gang, case: Case) -> Gang:
     runs = case.members.stuck and not case.silent and not _is_free(case)
     if runs:
         return replace(gang, held_since=held_since, stuck_since=gang.stuck_since or case.now)
-    return replace(gang, held_since=held_since, stuck_since=None, stuck_for=gang.held_for(case.now))
+    until = case.now if case.members.stuck else case.members.made_since(case.now)
+    return replace(gang, held_since=held_since, stuck_since=None, stuck_for=gang.held_for(until))
 
 
 def _is_free(case: Case) -> bool:
@@ -271,9 +273,10 @@ def _hold_for(gang: Gang, case: Case) -> timedelta:
 
 
 def _is_held_too_long(gang: Gang, case: Case) -> bool:
+    """Return whether what stands is let go: as others cannot be made now, or never came. See `decided`."""
     if gang.held_since is None or case.silent or _is_free(case):
         return False
-    too_long = gang.held_for(case.now) >= _hold_for(gang, case)
+    too_long = gang.stuck_since is not None and gang.held_for(case.now) >= _hold_for(gang, case)
     return too_long or case.now - gang.held_since >= case.limits.gang_hold_at_most
 
 

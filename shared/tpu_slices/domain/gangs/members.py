@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
 
 from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadJob, claim_id
@@ -82,6 +84,10 @@ class Members:
         """Whether holding what stands costs nothing beyond what is paid anyway: it is of reservations."""
         return all(each.made_as is not None and each.made_as.capacity.reservation for each in self.standing)
 
+    def made_since(self, now: datetime) -> datetime:
+        """Return since when none of its slices has been stuck, as their transitions tell; `now`: they do not."""
+        return max((at for each in (*self.made, *self.standing) for at in _ceased_to_be_stuck(each)), default=now)
+
     @property
     def _all(self) -> Sequence[SliceRecord]:
         return (*self.standing, *self.used, *self.stuck, *self.made)
@@ -138,9 +144,17 @@ def _forgotten(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord
 def _is_stuck(record: SliceRecord) -> bool:
     if record.reason in OF_WAITING_GANGS:
         return False
-    if record.release_requested:
-        return True
-    return record.phase in {Phase.WAITING, Phase.BLOCKED, Phase.REFUSED} or record.reason in RAN_OUT
+    return record.release_requested or _cannot_be_made(record.phase, record.reason)
+
+
+def _cannot_be_made(phase: Phase, reason: Reason) -> bool:
+    return phase in {Phase.WAITING, Phase.BLOCKED, Phase.REFUSED} or reason in RAN_OUT
+
+
+def _ceased_to_be_stuck(record: SliceRecord) -> Iterator[datetime]:
+    for before, after in pairwise(record.transitions):
+        if _cannot_be_made(before.phase, before.reason) and not _cannot_be_made(after.phase, after.reason):
+            yield after.at
 
 
 def refused_for_good(members: Members) -> SliceRecord | None:

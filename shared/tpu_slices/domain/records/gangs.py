@@ -82,7 +82,7 @@ class Gang:
 
     def held_for(self, now: datetime) -> timedelta:
         """Return how long slices have been held while others could not be made."""
-        return self.stuck_for + (now - self.stuck_since if self.stuck_since is not None else timedelta(0))
+        return self.stuck_for + (max(now - self.stuck_since, timedelta(0)) if self.stuck_since else timedelta(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
