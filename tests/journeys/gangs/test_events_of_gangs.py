@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import a_jobset
+from tests.builders import NOW, a_jobset
 from tests.domain.gangs.test_deciding import a_gang as in_records
 from tests.journeys.gangs.test_gangs import SLICE, a_gang, at_most, gang_of, held, report
 from tests.world import World
@@ -57,13 +57,20 @@ def test_a_gang_that_is_held_says_what_that_costs_and_one_that_is_let_go_what_di
     assert first.message.count("slices stood for") == 1
 
 
+STANDS_STILL = {"state": GangState.FORMS, "ran": True}
+"""And some of its slices do."""
+
+
 @pytest.mark.parametrize(
     ("gang", "said", "reason"),
     [
         ({"state": GangState.WAITS, "yielded": True}, ReportReason.WAITING, ReportReason.GANG_YIELDED),
         ({"state": GangState.WAITS}, ReportReason.PROVISIONING, ReportReason.GANG_WAITS),
         ({"state": GangState.FORMS}, ReportReason.WAITING, ReportReason.WAITING),
-        ({"state": GangState.FORMS, "ran": True}, ReportReason.WAITING, ReportReason.GANG_REPAIRING),
+        ({"state": GangState.FORMS, "ran": True}, ReportReason.WAITING, ReportReason.WAITING),
+        ({"state": GangState.FORMS, "ran": True}, ReportReason.PROVISIONING, ReportReason.GANG_FORMING),
+        ({**STANDS_STILL, "held_since": NOW}, ReportReason.WAITING, ReportReason.GANG_REPAIRING),
+        ({**STANDS_STILL, "runs": True}, ReportReason.PROVISIONING, ReportReason.GANG_REPAIRING),
         ({"state": GangState.STANDS}, ReportReason.READY, ReportReason.GANG_STARTED),
         ({"state": GangState.STANDS}, ReportReason.NOT_RUNNING, ReportReason.NOT_RUNNING),
         ({"state": GangState.FORMS}, ReportReason.READY, ReportReason.READY),

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tests.builders import MINUTE, settings
-from tests.journeys.gangs.test_gangs import a_gang, gang_of, has_capacity_for
+from tests.journeys.gangs.test_gangs import a_gang, gang_of, has_capacity_for, report
 from tests.journeys.gangs.test_gangs_that_lose import loses_slice
 from tests.world import World
 from tpu_slices.domain.gangs.deciding import SPREAD
@@ -170,6 +170,9 @@ def test_a_gang_that_lost_a_slice_for_which_none_comes_lets_all_go_and_starts_an
     assert (gang.bound, gang.state) == (set(), WorkloadState.ACTIVE)
     world.settle(minutes=2)
     assert reasons(world, gang)[-1] is ReportReason.GANG_LET_GO
+    has_capacity_for(world, 0)
+    world.settle(minutes=10)
+    assert report(world, gang)[0] is ReportReason.WAITING, "it repairs nothing: none of it is held"
     has_capacity_for(world, 4)
     minutes_pass(world, gang, 30)
     assert gang.served

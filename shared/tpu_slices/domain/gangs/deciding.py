@@ -225,6 +225,7 @@ def _behind(before: InLine, case: Case, *, went_back: bool) -> str:
 
 def _timed(gang: Gang, case: Case) -> Gang:
     """Return the gang with its clock: how long what stands is held while others cannot be made."""
+    gang = replace(gang, runs=_runs(case))
     if case.members.used or not case.members.standing:
         return _untimed(gang)
     held_since = gang.held_since or case.now
@@ -264,7 +265,7 @@ def _yielded(gang: Gang, before: InLine, case: Case) -> Gang:
 
 def _waiting(gang: Gang, reason: Reason, message: str, case: Case, let_go: str = "") -> Gang:
     """Return a gang that formed as it waits; `let_go`: why what it has goes, empty if it has nothing."""
-    waits = replace(_untimed(gang), state=GangState.WAITS, state_since=case.now)
+    waits = replace(_untimed(gang), state=GangState.WAITS, state_since=case.now, runs=False)
     return replace(waits, reason=reason, message=message, let_go=let_go)
 
 

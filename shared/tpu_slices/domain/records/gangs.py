@@ -46,7 +46,7 @@ class Gang:
     ran: bool = False
     """Whether all of its slices stood once."""
     runs: bool = False
-    """Whether some of its Jobs were on their slices, or had left them lately, when it was looked at last: it stood."""
+    """Whether some of its Jobs were on their slices, or had left them lately, when it was looked at last."""
     reason: Reason = Reason.AWAITING_GANG
     message: str = "It was not looked at yet."
     """Why it waits."""

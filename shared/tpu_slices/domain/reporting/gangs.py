@@ -38,7 +38,7 @@ def reason_of_gangs(workload: WorkloadRecord, reason: ReportReason) -> ReportRea
     |-------------------------|---------------------------------------------------|-----------------|
     | READY                   | all stand                                         | GANG_STARTED    |
     | BLOCKED                 | has more chips than a limit allows                | GANG_CANNOT_FIT |
-    | PROVISIONING, WAITING   | forms, and stood before                           | GANG_REPAIRING  |
+    | PROVISIONING, WAITING   | forms, stood before, and some of it stands still  | GANG_REPAIRING  |
     | PROVISIONING            | forms                                             | GANG_FORMING    |
     | WAITING                 | forms, and some of its slices stand               | GANG_HELD       |
     | PROVISIONING, WAITING   | waits, as its slices were held for too long       | GANG_LET_GO     |
@@ -58,7 +58,7 @@ def reason_of_gangs(workload: WorkloadRecord, reason: ReportReason) -> ReportRea
 
 
 def _under_way(forming: Sequence[Gang], waiting: Sequence[Gang], reason: ReportReason) -> ReportReason:
-    if any(gang.ran for gang in forming):
+    if any(gang.ran and (gang.runs or gang.held_since is not None) for gang in forming):
         return ReportReason.GANG_REPAIRING
     if forming and reason is ReportReason.PROVISIONING:
         return ReportReason.GANG_FORMING
