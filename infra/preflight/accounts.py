@@ -1,12 +1,18 @@
-"""Service accounts of nodes: that they exist, and what they may do."""
+"""Service accounts: that those of nodes exist, and what they and the functions may do.
+
+In the projects of clusters the build gives the functions their rights. In the project of a shared reservation its owner
+does, which no build sees: preflight looks into that project's IAM policy, if it may.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable, unknown
-from infra.preflight.findings import Finding, error, unread, warning
+from infra.preflight.findings import Finding, error, note, unread, warning
 from infra.preflight.gke import relay_pools
 from infra.preflight.place import Place
+from tpu_slices.domain.capacity.reservations import place_of
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.slices import Capacity, CapacityKind
 
 NODE_ROLE = "roles/container.defaultNodeServiceAccount"
 _NODE_ROLES = {NODE_ROLE, "roles/container.nodeServiceAccount", "roles/editor", "roles/owner"}
@@ -21,6 +27,17 @@ _READERS = {
     "roles/editor",
     "roles/owner",
 }
+_COMPUTE_VIEWER = "roles/compute.viewer"
+_READ_RESERVATIONS = {
+    _COMPUTE_VIEWER,
+    "roles/compute.admin",
+    "roles/compute.instanceAdmin",
+    "roles/compute.instanceAdmin.v1",
+    "roles/viewer",
+    "roles/editor",
+    "roles/owner",
+}
+_READING = ("reconcile", "sweep")
 _SUFFIX = ".iam.gserviceaccount.com"
 
 
@@ -112,3 +129,46 @@ def image_findings(account: str, project: str, policies: Iterable[Answer]) -> It
         f"Nodes with {account} may not pull the relay's image, as far as {project} itself grants it.",
         grant(project, account, READER),
     )
+
+
+def reservation_owners(settings: ClusterSettings, place: Place) -> list[str]:
+    """Return the projects of reservations that policy or places name, without the cluster's own."""
+    allowed = (settings.policy.everyone, *settings.policy.namespaces.values())
+    named = {name for each in allowed for name in each.reservations if "*" not in name}
+    named |= {each.reservation for each in settings.places.values() if each.reservation}
+    found = (place_of(Capacity(CapacityKind.RESERVATION, name), "any", place.project) for name in named)
+    return sorted({each.project for each in found if each is not None} - {place.project})
+
+
+def reservation_findings(policies: Mapping[str, Answer], provisioner: str) -> Iterator[Finding]:
+    """Yield whose reservations the functions may not read; `policies`: the IAM policy of each owner.
+
+    | the owner's policy                                               | then                             |
+    |------------------------------------------------------------------|----------------------------------|
+    | gives both accounts a role that reads, or one that was made there | nothing: such a role is for that |
+    | does not                                                         | a warning                        |
+    | cannot be read                                                   | a note: it may be so             |
+    """
+    members = [f"tpu-slice-{function}@{provisioner}.iam.gserviceaccount.com" for function in _READING]
+    for owner, policy in policies.items():
+        bodies = [policy.body] if isinstance(policy, Found) else []
+        lacking = [
+            member for member in members if not any(_reads_reservations(role) for role in roles_of(member, bodies))
+        ]
+        remedies = [grant(owner, member, _COMPUTE_VIEWER) for member in lacking]
+        if lacking and bodies:
+            yield warning(
+                f"Reservations of {owner} are named, and it does not let {' and '.join(lacking)} read them: creations "
+                "in them are tried without knowing what is left.",
+                *remedies,
+            )
+        elif lacking:
+            yield note(
+                f"Reservations of {owner} are named. Its owner has to let the functions read them, or creations in "
+                "them are tried without knowing what is left.",
+                *remedies,
+            )
+
+
+def _reads_reservations(role: str) -> bool:
+    return role in _READ_RESERVATIONS or role.startswith(("projects/", "organizations/"))

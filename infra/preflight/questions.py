@@ -93,7 +93,8 @@ class Questions:
         yield from spending.limit_findings(settings)
         yield from self._node_accounts(settings, place)
         yield from self._quotas(settings, place)
-        yield from quotas.reservation_findings(settings, place, self._asked.project)
+        policies = {owner: self._policy(owner) for owner in accounts.reservation_owners(settings, place)}
+        yield from accounts.reservation_findings(policies, self._asked.project)
         if settings.pools.compute is not None:
             yield from self._self_managed(settings, settings.pools.compute, place)
             yield from self._policies_of_cluster(settings, place, public_nodes=False)

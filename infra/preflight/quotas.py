@@ -12,10 +12,9 @@ from typing import NamedTuple
 from infra.preflight.answers import Answer, Body, Denied, Found, Missing, Unreachable
 from infra.preflight.findings import Finding, note, unread, warning
 from infra.preflight.place import Place
-from tpu_slices.domain.capacity.reservations import place_of
 from tpu_slices.domain.catalogue.accelerators import CATALOGUE
 from tpu_slices.domain.model.clusters import Allowed, ClusterSettings
-from tpu_slices.domain.model.slices import Capacity, CapacityKind
+from tpu_slices.domain.model.slices import CapacityKind
 
 
 class Quota(NamedTuple):
@@ -129,20 +128,3 @@ def _lacking(label: str, kind: CapacityKind, quota: Quota, place: Place) -> Find
         f"gcloud beta quotas preferences create --service compute.googleapis.com --project {place.project} "
         f"--quota-id {quota.id} --dimensions region={place.region}{family} --preferred-value CHIPS",
     )
-
-
-def reservation_findings(settings: ClusterSettings, place: Place, provisioner: str) -> Iterator[Finding]:
-    """Yield whose reservations the settings name: their owners have to let the functions read what is left of them."""
-    allowed = (settings.policy.everyone, *settings.policy.namespaces.values())
-    named = {name for each in allowed for name in each.reservations if "*" not in name}
-    places = (place_of(Capacity(CapacityKind.RESERVATION, name), "any", place.project) for name in named)
-    for owner in sorted({each.project for each in places if each is not None} - {place.project}):
-        yield note(
-            f"Reservations of {owner} are named. Its owner has to let the functions read them, or creations in them "
-            "are tried without knowing what is left.",
-            *(
-                f"gcloud projects add-iam-policy-binding {owner} --condition None --role roles/compute.viewer "
-                f"--member serviceAccount:tpu-slice-{function}@{provisioner}.iam.gserviceaccount.com"
-                for function in ("reconcile", "sweep")
-            ),
-        )
