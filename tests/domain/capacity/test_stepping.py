@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_shortage, a_spec
-from tpu_slices.domain.capacity.stepping import Case, may_step, next_look, stepped, waits
+from tpu_slices.domain.capacity.stepping import Case, is_empty, may_step, next_look, stepped, waits
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, RungSpec, at_rung
 from tpu_slices.domain.reconciling.demand import with_current_desire
@@ -30,6 +30,7 @@ REASONS = [
     Reason.OPERATION_LIMIT,
     Reason.AWAITING_GANG,
     Reason.REQUESTED,
+    Reason.NO_RUNG_IN_ZONE,
 ]
 HAVE = [Reason.CREATING, Reason.READY, Reason.AWAITING_FLEX_START, Reason.HOSTS_JOINING]
 
@@ -72,6 +73,7 @@ def cases(draw: st.DrawFn) -> Case:
     avoided = draw(st.dictionaries(numbers, st.integers(1, 30).map(lambda minutes: NOW + minutes * MINUTE)))
     passed = draw(st.lists(st.builds(PassedOver, rung=numbers, message=st.just("no"), until=st.just(NOW + MINUTE))))
     return Case(
+        name="patient",
         at=OnLadder(
             rung=draw(numbers),
             since=NOW - timedelta(minutes=draw(st.integers(0, 300))),
@@ -99,6 +101,15 @@ def test_it_asks_at_a_rung_that_is_open_to_it_or_where_it_did(case: Case) -> Non
         assert not case.rungs[after.rung].against
         assert not after.passes(after.rung, NOW)
         assert after.message
+
+
+@given(cases())
+def test_it_asks_nowhere_if_no_rung_is_open_and_its_own_is_in_another_zone_than_what_it_has(case: Case) -> None:
+    assume(not any(is_empty(each) for each in case.claims))
+    after = stepped(case)
+    zones = case.zones(after)
+    elsewhere = bool(zones) and case.rungs[after.rung].zone not in zones
+    assert bool(after.nowhere) == (bool(case.waiting) and elsewhere)
 
 
 @given(cases())
@@ -154,6 +165,7 @@ def a_case(*claims: SliceRecord, rung: int = 0, short: tuple[int, ...] = (), **c
     avoided = {number: NOW + (10 + number) * MINUTE for number in short}
     shortages = {number: a_shortage(until=until) for number, until in avoided.items()}
     fields: dict[str, Any] = {
+        "name": "patient",
         "at": at,
         "rungs": THREE,
         "claims": claims,

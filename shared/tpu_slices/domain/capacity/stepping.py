@@ -26,10 +26,13 @@ TOLD = frozenset({Reason.INVALID_CONFIGURATION, Reason.IMPOSSIBLE_SHAPE})
 _EMPTY = frozenset({Reason.AWAITING_FLEX_START, Reason.AWAITING_CAPACITY})
 _FAILED = frozenset({Reason.CREATION_FAILED, Reason.HOSTS_NOT_USABLE, Reason.IP_SPACE_EXHAUSTED})
 _GANGS = frozenset({Reason.AWAITING_GANG, Reason.LET_GO_WITH_GANG, Reason.GANG_TOO_LARGE})
-_WAITS = frozenset({*RAN_OUT, *TOLD, *_FAILED, *_GANGS, *IN_LINE, Reason.REQUESTED, Reason.UNOWNED_POOL})
+_NEW = frozenset({Reason.REQUESTED, Reason.UNOWNED_POOL, Reason.NO_RUNG_IN_ZONE})
+_WAITS = frozenset({*RAN_OUT, *TOLD, *_FAILED, *_GANGS, *IN_LINE, *_NEW})
 """The reasons of claims that ask for a slice, and have none on its way."""
 PASSED_FOR = timedelta(minutes=30)
 """How long a rung is passed over at which slices came to nothing for its whole time."""
+FREED_WITHIN = timedelta(minutes=5)
+"""How long a workload that may ask nowhere is not decided on: what it has in another zone goes, or does not."""
 DECIDED_WITHIN = timedelta(minutes=1)
 """How long a workload that stepped is not decided on since claims of it wait for their turn there."""
 _WHY = 300
@@ -39,6 +42,8 @@ _WHY = 300
 class Case:
     """A workload on a ladder: its claims that have that, and what is known of the places."""
 
+    name: str
+    """Of the ladder, as in the settings."""
     at: OnLadder
     rungs: Sequence[RungSpec]
     """`against`: of each claim that waits, so that none can use it."""
@@ -76,18 +81,22 @@ class Case:
         return [each for each in self.claims if is_empty(each) and is_over(each, at, self.now)]
 
     def open(self, at: OnLadder) -> Sequence[int]:
-        """Return the rungs at which the workload may ask: not against its pods, not passed over, in its zone.
-
-        What it has by what it had before the ladder keeps a gang in its zone, too: it is at no rung, and does not move.
-        """
-        kept = [] if self.whole else [each for each in self.claims if _stands(each, at, self.now)]
-        kept = [] if self.anywhere else [*kept, *self.earlier]
-        zones = {each.made_as.zone for each in kept if each.made_as is not None}
+        """Return the rungs at which the workload may ask: not against its pods, not passed over, in its zone."""
+        zones = self.zones(at)
         return [
             number
             for number, rung in enumerate(self.rungs)
             if not rung.against and not at.passes(number, self.now) and (not zones or rung.zone in zones)
         ]
+
+    def zones(self, at: OnLadder) -> Collection[str]:
+        """Return the zones in which what the workload has keeps it; empty: it may ask in any.
+
+        What it has by what it had before the ladder keeps a gang in its zone, too: it is at no rung, and does not move.
+        """
+        kept = [] if self.whole else [each for each in self.claims if _stands(each, at, self.now)]
+        kept = [] if self.anywhere else [*kept, *self.earlier]
+        return {each.made_as.zone for each in kept if each.made_as is not None}
 
 
 def stepped(case: Case) -> OnLadder:
@@ -95,7 +104,9 @@ def stepped(case: Case) -> OnLadder:
 
     | the workload                                                    | asks                                       |
     |-----------------------------------------------------------------|--------------------------------------------|
-    | waits for nothing, or no rung is open to it                     | where it did                               |
+    | waits for nothing                                               | where it did                               |
+    | no rung is open to it                                           | where it did; nowhere, if that is in       |
+    |                                                                 | another zone than what it has              |
     | was refused where that is short still, and the vendor names a   | there, before any other                    |
     | zone that has stock: a rung of the same kind is open there      |                                            |
     | may ask at a better rung, which is not known to be short; not a | there                                      |
@@ -114,7 +125,7 @@ def stepped(case: Case) -> OnLadder:
     at = _judged(case)
     open_ = case.open(at)
     if not (case.waiting or case.empty(case.at)) or not open_:
-        return replace(case.at, tried=at.tried)
+        return replace(case.at, tried=at.tried, nowhere=_nowhere(case, at) if case.waiting else "")
     free = [number for number in open_ if number not in case.avoided]
     named = next(_named(case, at, free), None) if at.rung not in free else None
     if named is not None:
@@ -141,6 +152,8 @@ def next_look(case: Case, at: OnLadder) -> datetime | None:
     again within a minute.
     """
     times = [*case.avoided.values(), *(each.until for each in at.passed)]
+    if case.waiting and at.nowhere:
+        return min((each for each in (*times, case.now + FREED_WITHIN) if each > case.now), default=None)
     moved = at.rung != case.at.rung
     in_line = moved or any(each.reason is Reason.AWAITING_TURN for each in case.here(at))
     if not case.waiting or not (times or at.tried or in_line):
@@ -233,7 +246,26 @@ def _judged(case: Case) -> OnLadder:
     refused = any(each.phase is Phase.WAITING and each.reason in RAN_OUT for each in here)
     tried = at.tried or refused or in_line
     passed = {each.rung: each for each in (*at.passed, *_passed(case)) if case.now < each.until}
-    return replace(at, tried=tried, passed=tuple(passed[number] for number in sorted(passed)))
+    return replace(at, tried=tried, passed=tuple(passed[number] for number in sorted(passed)), nowhere="")
+
+
+def _nowhere(case: Case, at: OnLadder) -> str:
+    """Return why a workload to which no rung is open may not ask where it did either; empty: it may."""
+    zones = case.zones(at)
+    if not zones or case.rungs[at.rung].zone in zones:
+        return ""
+    where = " or ".join(sorted(zones))
+    there = [number for number, each in enumerate(case.rungs) if each.zone in zones]
+    passed = {each.rung: each.message for each in at.passed}
+    why = "; ".join(
+        f"rung {number + 1} ({case.rungs[number].how}): {case.rungs[number].against or passed.get(number, '')}"
+        for number in there
+    )
+    none = f"no rung in {where} that it can use ({shortened(why, _WHY)})" if there else f"no rung in {where}"
+    return (
+        f"The ladder {case.name} has {none}, where other slices of the workload are. Add one there, or say "
+        "`zones: any` of the ladder; or wait until those slices are gone."
+    )
 
 
 def _is_at(record: SliceRecord, at: OnLadder) -> bool:

@@ -98,6 +98,7 @@ class Reason(StrEnum):
 
     INVALID_CONFIGURATION = "InvalidConfiguration", Phase.BLOCKED
     ATTEMPTS_EXHAUSTED = "AttemptsExhausted", Phase.BLOCKED
+    NO_RUNG_IN_ZONE = "NoRungInZone", Phase.BLOCKED  # its workload has slices in a zone of which its ladder has none
     HELD = "Held", Phase.BLOCKED
     PAUSED = "Paused", Phase.BLOCKED
 

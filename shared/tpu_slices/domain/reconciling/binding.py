@@ -78,6 +78,8 @@ def bind(case: Situation) -> Bound:
     | is of a gang that waits                                   | none: AWAITING_GANG, LET_GO_WITH_GANG or            |
     |                                                           | GANG_TOO_LARGE                                      |
     | exceeds a limit of chips, and its leader waits            | none: CHIP_LIMIT_REACHED                            |
+    | is of a workload that has slices in a zone of which its   | none: NO_RUNG_IN_ZONE                               |
+    | ladder has no rung                                        |                                                     |
     | failed before, and may not be tried yet                   | none: as before                                     |
     | no leader was lately seen to wait for it                  | none: DEMAND_STALE                                  |
     | every name was used                                       | none: ATTEMPTS_EXHAUSTED                            |
@@ -194,6 +196,8 @@ def _made(case: Situation) -> Arm:
         return Arm(refusal.reason, refusal.message, {"retry_at": None, "blocked_settings_version": None})
     if case.run_given_up:
         return _rejected(Refusal(reason=Reason.PODS_DID_NOT_RUN, message=GIVEN_UP), case, "")
+    if nowhere := case.asks_nowhere:
+        return Arm(Reason.NO_RUNG_IN_ZONE, nowhere, {"retry_at": None, "blocked_settings_version": None})
     if _has_to_wait(case):
         return Arm(record.reason, record.message)
     if not case.waiting or record.spec is None:

@@ -135,6 +135,13 @@ class Situation:
         return own.ladders.get(made_as.ladder) if own is not None and made_as is not None else None
 
     @property
+    def asks_nowhere(self) -> str:
+        """Why its workload asks for nothing by the ladder of the claim; empty: it asks."""
+        own, spec = self.known.workloads.get(self.record.owner.uid), self.record.spec
+        on = own.ladders.get(spec.ladder) if own is not None and spec is not None else None
+        return on.nowhere if on is not None else ""
+
+    @property
     def left_for(self) -> SliceSpec | None:
         """What its workload asks for elsewhere in place of what it has; None: that serves it.
 

@@ -259,6 +259,8 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     | had the slice itself, which it gets as `regained`                           | no      |
     | is of another workload, and a setting keeps the slice for that which had it | no      |
     | has no leader that was lately seen to wait, or is of a gang that waits      | no      |
+    | may ask nowhere, as its workload has slices in a zone of which its ladder   | no      |
+    | has no rung                                                                 |         |
     | has no key for its hosts                                                    | no      |
     | asks for other values of what its request names, or elsewhere (`_as_asked`) | no      |
     | is refused, or not allowed; limits of chips do not count, as none is bought | no      |
@@ -271,7 +273,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
         return False
     if not claim.waiting or not spec.key or not any(values_of(each) == values_of(made_as) for each in _as_asked(claim)):
         return False
-    if claim.gang is not None and claim.gang.waits:
+    if claim.asks_nowhere or (claim.gang is not None and claim.gang.waits):
         return False
     return refusal_of(claim.record, claim.settings, None) is None
 

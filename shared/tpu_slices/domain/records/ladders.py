@@ -30,6 +30,8 @@ class OnLadder:
     message: str = ""
     """Why it came there, as told; empty: it began there."""
     passed: tuple[PassedOver, ...] = ()
+    nowhere: str = ""
+    """Why it asks for nothing at all: what it has is in a zone in which no rung is open; empty: it asks."""
 
     def passes(self, rung: int, now: datetime) -> bool:
         return any(each.rung == rung and now < each.until for each in self.passed)

@@ -48,6 +48,7 @@ _FOR: Mapping[Reason, str] = MappingProxyType(
         Reason.CREATION_FAILED: "attempts that failed",
         Reason.HOSTS_NOT_USABLE: "hosts that can be used",
         Reason.CHIP_LIMIT_REACHED: "chips within its limit",
+        Reason.NO_RUNG_IN_ZONE: "a rung of its ladder in the zone of its workload",
         Reason.HELD: "the end of its hold",
         Reason.PAUSED: "the end of a pause",
         Reason.AWAITING_GANG: "its gang to get all slices",

@@ -92,7 +92,7 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
         before, after = stored.value.ladders.get(name), stepped(case)
         if after != case.at or before is not None:
             ladders[name] = after
-        if after.rung != case.at.rung or after.passed != case.at.passed:
+        if (after.rung, after.passed, after.nowhere) != (case.at.rung, case.at.passed, case.at.nowhere):
             asked += [each.last_claim for each in case.claims if waits(each) or is_empty(each) or after.whole]
         looks += [] if (at := next_look(case, after)) is None else [at]
         better |= {*_left(case, after)}
@@ -111,6 +111,8 @@ def check_rung(record: SliceRecord, own: WorkloadRecord | None, deps: IntakeDeps
         return
     stored = deps.store.workloads(record.cluster, [own.owner.uid]).get(own.owner.uid)
     places = [each.ladders.get(spec.ladder) for each in (own, stored.value if stored is not None else own)]
+    if places[1] is not None and places[1].nowhere:
+        raise StaleRecord(f"{own.owner.full_name} asks nowhere by now: {places[1].nowhere}")
     decided, now = (at.rung if at is not None else 0 for at in places)
     if decided != now:
         raise StaleRecord(f"{own.owner.full_name} steps from rung {decided + 1} to {now + 1} of its ladder")
@@ -163,6 +165,7 @@ def _cases(
         yield (
             name,
             Case(
+                name=name.partition("@")[0],
                 at=at if at.rung < len(specs[0].rungs) else OnLadder(since=now),
                 rungs=_possible(_merged(specs), specs, together, limiter, now),
                 claims=claims,
