@@ -60,7 +60,7 @@ def _look(world: Contention, when: str) -> None:
 def starts_or_never_fits(seed: int) -> None:
     """Play a contention; raise Broken unless each gang starts that a limit of chips would ever let start."""
     world = played(seed)
-    limit = world.policy.chips_per_cluster
+    limit = world.settings.policy.chips_per_cluster
     too_large = {each.name for each in world.gangs if limit is not None and CHIPS * each.size > limit}
     never = {each.name for each in world.gangs if each.never_fits}
     if never != too_large:

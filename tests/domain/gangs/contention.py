@@ -14,10 +14,10 @@ from functools import cache, cached_property
 from itertools import pairwise
 from random import Random
 
-from tests.builders import NOW, a_job, a_record, a_spec, some_hosts
+from tests.builders import NOW, a_job, a_record, a_spec, settings, some_hosts
 from tpu_slices.domain.gangs import deciding
 from tpu_slices.domain.gangs.members import Members
-from tpu_slices.domain.model.clusters import Limits, Policy
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits, Policy
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.planning.policy import Held
@@ -122,7 +122,7 @@ class Contention:
     gangs: Sequence[Contender]
     capacity: Mapping[str, Sequence[int]]
     """By zone, how many slices it has in each hour; the last number counts from then on."""
-    policy: Policy
+    settings: ClusterSettings
     minute: int = 0
     going: list[tuple[int, str]] = field(default_factory=list)
     """When slices are gone that were let go, and of which zone."""
@@ -183,7 +183,7 @@ class Contention:
 
     def _case(self, each: Contender) -> deciding.Case:
         held = None
-        if self.policy.chips_per_cluster is not None:
+        if self.settings.policy.chips_per_cluster is not None:
             taken = self._bought() - CHIPS * each.has + reserved(self.line)
             held = Held(in_namespace=taken, in_cluster=taken)
         return deciding.Case(
@@ -195,8 +195,7 @@ class Contention:
             members=each.members,
             line=self.line,
             now=self.now,
-            limits=LIMITS,
-            policy=self.policy,
+            settings=self.settings,
             held=held,
         )
 
@@ -205,7 +204,7 @@ class Contention:
 
     def _allowed(self) -> int:
         """Return how many slices the limit of chips allows, as each creation is held against it, too."""
-        limit = self.policy.chips_per_cluster
+        limit = self.settings.policy.chips_per_cluster
         return len(self.gangs) if limit is None else (limit - self._bought()) // CHIPS
 
     def _asks(self, each: Contender) -> None:
@@ -243,7 +242,7 @@ def a_contention(seed: int) -> Contention:
         capacity={
             zone: (*(chance.randint(0, most) for _ in range(SHORT_UNTIL // 60)), most) for zone, most in zones.items()
         },
-        policy=Policy(chips_per_cluster=limit),
+        settings=settings(limits=LIMITS, policy=Policy(chips_per_cluster=limit)),
     )
 
 

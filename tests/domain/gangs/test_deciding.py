@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import MINUTE, NOW, a_job, a_record, a_spec, an_occupant, some_hosts
+from tests.builders import MINUTE, NOW, a_job, a_record, a_spec, an_occupant, settings, some_hosts
 from tpu_slices.domain.gangs.deciding import LONGEST_PAUSE, SPREAD, Case, decided, in_line, pause_after
 from tpu_slices.domain.gangs.members import Members
-from tpu_slices.domain.model.clusters import Allowed, Limits, Policy
+from tpu_slices.domain.model.clusters import Allowed, Policy
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, WorkloadUid
 from tpu_slices.domain.planning.policy import Held
@@ -78,8 +78,7 @@ def a_case(gang: Gang, members: Members, **changes: Any) -> Case:
         "members": members,
         "line": {},
         "now": NOW,
-        "limits": Limits(),
-        "policy": Policy(),
+        "settings": settings(policy=changes.pop("policy", Policy())),
         "held": None,
     }
     return Case(**{**fields, **changes})

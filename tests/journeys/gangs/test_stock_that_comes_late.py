@@ -18,6 +18,7 @@ from tpu_slices.domain.model.reasons import Phase, ReportReason
 from tpu_slices_simulator.fakes.backend import Verb
 from tpu_slices_simulator.live import LiveWorkload
 
+BILLED = "(48 chips are billed, 142.56 USD per hour by list price)"
 SECOND = timedelta(seconds=1)
 IN_A_ZONE_WITH_PRICES = {"zone": "europe-west4-a", "path": "projects/demo-project/locations/europe-west4/clusters/demo"}
 
@@ -54,6 +55,11 @@ def reasons(world: World, gang: LiveWorkload) -> list[ReportReason]:
     return told
 
 
+def said(world: World, reason: ReportReason) -> str:
+    """Return what was told first with a reason."""
+    return next(it.report.message for _, it in world.publisher.reports if it.report.reason is reason)
+
+
 def deletions(world: World) -> list[datetime]:
     return [call.at for call in world.backend.calls if call.verb is Verb.DELETE]
 
@@ -79,6 +85,7 @@ def test_a_gang_starts_as_a_whole_once_stock_comes_that_was_out_for_50_minutes(t
     assert set(world.ran_at) == {0, 4}, "no pod ran before all did"
     assert world.ran_at[4] - world.record(gang, 3).since <= 5 * SECOND
     assert deletions(world) == []
+    assert BILLED in said(world, ReportReason.GANG_FORMING)
     world.settle(minutes=2)
     assert reasons(world, gang) == [
         ReportReason.WAITING,
@@ -108,11 +115,10 @@ def test_slices_whose_gang_does_not_come_go_after_an_hour_and_are_tried_again_af
         assert 1 - 2 * SPREAD < pause < 1 + 2 * SPREAD
         world.settle(minutes=30, until=lambda: gang_of(world, gang).forms)
     assert set(world.ran_at) == {0}
-    assert "48 chips are billed, 142.56 USD per hour by list price" in _first(world, ReportReason.GANG_HELD)
-
-
-def _first(world: World, reason: ReportReason) -> str:
-    return next(it.report.message for _, it in world.publisher.reports if it.report.reason is reason)
+    assert BILLED in said(world, ReportReason.GANG_HELD)
+    assert "3 of 4 slices stood for 60 min (14" in (let_go := said(world, ReportReason.GANG_LET_GO))
+    assert "USD by list price), and llama-slice-3 did not come (Stockout:" in let_go
+    assert "if they are let go again, after about 10 min" in let_go
 
 
 def test_no_slice_of_a_large_gang_is_let_go_while_the_others_are_made_five_at_a_time() -> None:
@@ -151,6 +157,7 @@ def test_a_gang_that_lost_a_slice_restarts_as_a_whole_on_what_was_held_and_a_new
     assert set(world.ran_at) == {0, 4}, "those that restarted waited, and started together"
     assert set(survivors) < set(world.pools)
     assert deletions(world) == []
+    assert BILLED in said(world, ReportReason.GANG_REPAIRING)
     world.settle(minutes=2)
     assert reasons(world, gang)[-3:] == [
         ReportReason.GANG_STARTED,

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 
 from tpu_slices.domain.capacity.reservations import beyond_reservation
 from tpu_slices.domain.gangs.members import Members, refused_for_good, withheld
-from tpu_slices.domain.model.clusters import Limits, Policy
+from tpu_slices.domain.model.clusters import ClusterSettings, Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.model.texts import clock, lasting
+from tpu_slices.domain.planning.costs import spent
 from tpu_slices.domain.planning.gangs import GangSize, beyond_limits
 from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.records.gangs import Gang, GangKey, GangState, InLine, reserved
@@ -23,6 +24,8 @@ from tpu_slices.domain.records.slices import SliceRecord
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=1)
 """How long a gang waits whose slices were held for too long: twice as long each time, a fifth more or less."""
 SPREAD = 0.2
+MOST_NAMES = 3
+"""The most workloads that are named in a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +41,21 @@ class Case:
     members: Members
     line: Mapping[GangKey, InLine]
     now: datetime
-    limits: Limits
-    policy: Policy
+    settings: ClusterSettings
     held: Held | None
     """The chips of slices of other workloads, and those that are reserved for their gangs; None: no limit counts."""
     silent: bool = False
     """Whether the relay is not heard, or the cluster is paused: the clock of holding stands still."""
     reservations: Mapping[CapacityPool, Reservation] = field(default_factory=dict)
     """What is known of those that its slices are of."""
+
+    @property
+    def limits(self) -> Limits:
+        return self.settings.limits
+
+    @property
+    def policy(self) -> Policy:
+        return self.settings.policy
 
 
 def decided(case: Case) -> Gang:
@@ -184,20 +194,39 @@ def _no_room(case: Case) -> Iterator[tuple[Reason, str]]:
     if case.held is None:
         return
     held = {"chips_per_namespace": case.held.in_namespace, "chips_per_cluster": case.held.in_cluster}
+    others = {"chips_per_namespace": _in_namespace(case), "chips_per_cluster": _in_cluster(case.held)}
     needs = f"{GangSize(gang.claims, gang.chips).needs} at once"
     for setting, most in case.policy.limits(case.namespace).items():
         if held[setting] + gang.chips > most:
             free = f"{max(0, most - held[setting])} of {most} are free"
-            yield Reason.AWAITING_GANG, f"policy.{setting}: {needs}, and {free}. Nothing is bought until all fit"
+            why = f"policy.{setting}: {needs}, and {free}: {others[setting]}. Nothing is bought until all fit"
+            yield Reason.AWAITING_GANG, why
+
+
+def _in_namespace(case: Case) -> str:
+    """Return who holds chips of the namespace, as a clause: of others it is known how many, and which gangs form."""
+    held = case.held.in_namespace if case.held is not None else 0
+    forming = [each for each in case.line.values() if each.chips and each.namespace == case.namespace]
+    names = sorted({each.workload_name for each in forming if each.workload != case.workload})
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    among = f" (gangs among them: {', '.join(names[:MOST_NAMES])}{more})" if names else ""
+    return f"others of the namespace have {held}{among}"
+
+
+def _in_cluster(held: Held) -> str:
+    return f"others have {held.in_cluster}, {held.in_namespace} of them in this namespace"
 
 
 def _beside_those_before(case: Case) -> Case:
     """Return the case without what is reserved for gangs behind this one in line: they give way."""
     if case.held is None:
         return case
-    behind = {key: each for key, each in case.line.items() if (each.since, key) > (case.gang.since, case.key)}
+    own = (case.gang.since, case.key)
+    behind = {key: each for key, each in case.line.items() if (each.since, key) > own}
+    before = {key: each for key, each in case.line.items() if key not in behind}
     in_namespace = case.held.in_namespace - reserved(behind, case.namespace)
-    return replace(case, held=Held(in_namespace=in_namespace, in_cluster=case.held.in_cluster - reserved(behind)))
+    held = Held(in_namespace=in_namespace, in_cluster=case.held.in_cluster - reserved(behind))
+    return replace(case, held=held, line=before)
 
 
 def _before(case: Case, pools: Collection[str]) -> InLine | None:
@@ -220,6 +249,9 @@ def _first_of(before: InLine, case: Case) -> str:
 def _behind(before: InLine, case: Case, *, went_back: bool) -> str:
     """Return that a gang waits as another is before it in line; `went_back`: slices of it were let go for that."""
     first = f"{_named(before, case)}, which is before it in line, lacks {_first_of(before, case)}"
+    elder = sum((each.since, key) < (case.gang.since, case.key) for key, each in case.line.items())
+    if elder > 1:
+        first = f"{first} ({elder} gangs of the cluster came before it)"
     return f"{first}: its slices that stood went back" if went_back else first
 
 
@@ -285,11 +317,12 @@ def _let_go(gang: Gang, case: Case) -> Gang:
     """Return the gang whose slices were held for too long: they go, and it goes behind those that wait."""
     now, tries, members = case.now, gang.tries + 1, case.members
     back_at = now + pause_after(tries, case.key)
-    held = lasting(now - (gang.held_since or now))
+    held, cost = lasting(now - (gang.held_since or now)), spent(members.standing, case.settings, now)
     lacking = _lacking([*members.stuck, *members.made])
     message = (
-        f"{members.satisfied} of {gang.claims} slices stood for {held}, and {lacking}. All were let go, and are tried "
-        f"again at {clock(back_at, now)}"
+        f"{members.satisfied} of {gang.claims} slices stood for {held}{f' ({cost})' if cost else ''}, and {lacking}. "
+        f"All were let go, and are tried again at {clock(back_at, now)}; if they are let go again, after about "
+        f"{lasting(_pause(tries + 1))}"
     )
     waits = _waiting(gang, Reason.LET_GO_WITH_GANG, message, case, let_go=f"its gang was held for {held}")
     return replace(waits, since=now, back_at=back_at, tries=tries)
@@ -309,6 +342,9 @@ def pause_after(tries: int, key: GangKey) -> timedelta:
 
     It differs from gang to gang, so that those that gave up together do not come back together.
     """
-    pause = min(FIRST_PAUSE * (1 << min(tries - 1, 10)), LONGEST_PAUSE)
     drawn = int.from_bytes(hashlib.sha256(f"{key} {tries}".encode()).digest()[:4]) / (1 << 32)
-    return pause * (1 + SPREAD * (2 * drawn - 1))
+    return _pause(tries) * (1 + SPREAD * (2 * drawn - 1))
+
+
+def _pause(tries: int) -> timedelta:
+    return min(FIRST_PAUSE * (1 << min(tries - 1, 10)), LONGEST_PAUSE)

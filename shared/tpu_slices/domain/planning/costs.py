@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -99,6 +100,15 @@ def billed(slices: Iterable[SliceRecord], settings: ClusterSettings | None) -> s
             known += held
             dollars += price.usd_per_hour * held / record.made_as.chips
     return " and ".join(_clauses(known, unknown, reserved, dollars))
+
+
+def spent(slices: Iterable[SliceRecord], settings: ClusterSettings, now: datetime) -> str:
+    """Return what slices have cost since they are READY, as a clause; empty: it is not known of any, or reserved."""
+    dollars = 0.0
+    for record in slices:
+        price = price_of(record.made_as, settings).usd_per_hour if record.made_as is not None else None
+        dollars += (price or 0.0) * ((now - record.since) / timedelta(hours=1))
+    return f"{dollars:,.2f} USD by list price" if dollars else ""
 
 
 def _clauses(known: int, unknown: int, reserved: int, dollars: float) -> Iterator[str]:
