@@ -8,13 +8,10 @@ from time import sleep
 
 import click
 
-from tpu_slices.domain.capacity.reservations import not_readable, state_at
 from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.slices import ClusterId
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
-from tpu_slices.domain.records.reservations import ReservationState
 from tpu_slices.flows import round_trip
-from tpu_slices.ports.deps import ReconcileDeps
 from tpu_slices.ports.errors import Permanent, Temporary
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.ports.store import SliceStore
@@ -31,11 +28,11 @@ from tpu_slices_cli.examination import (
     records,
     report,
     schedule,
-    spares,
     topics,
     well,
     wrong,
 )
+from tpu_slices_cli.examined.capacity import capacity
 from tpu_slices_cli.screen import echo
 from tpu_slices_cli.session import Session
 from tpu_slices_cli.text import numbered
@@ -73,8 +70,8 @@ def doctor_command(context: click.Context, cluster: str | None, patience: int) -
     until = deps.clock.now() + timedelta(seconds=patience)
     for each, asked_at in asked.items():
         subject = f"cluster {each}"
-        found[subject] = connected[each] + _examined(each, asked_at, until, session) + _reservations(each, deps)
-        found[subject] += spares(session.settings_of(each), deps.store)
+        found[subject] = connected[each] + _examined(each, asked_at, until, session)
+        found[subject] += capacity(each, session.settings_of(each), deps.store, deps.clock.now())
         _print(subject, found[subject])
     if of_alerts := _alerts(until, session):
         found["alerts"] = of_alerts
@@ -87,14 +84,6 @@ def doctor_command(context: click.Context, cluster: str | None, patience: int) -
         echo(line)
     if not well:
         context.exit(NOT_WELL)
-
-
-def _reservations(cluster: ClusterId, deps: ReconcileDeps) -> list[Finding]:
-    """Return which reservations cannot be read: nothing fails for that, but creations are tried in vain."""
-    limiter, now = deps.store.limiter(cluster), deps.clock.now()
-    known = limiter.value.reservations.values() if limiter is not None else ()
-    unreadable = [each for each in known if state_at(each, now) is ReservationState.UNREADABLE]
-    return [well(f"{not_readable(each)}. Creations in it are tried without knowing its room.") for each in unreadable]
 
 
 def _is_configured(cluster: ClusterId, found: dict[str, list[Finding]], session: Session) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from tpu_slices.domain.capacity.spares import seats_of
-from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.gangs import Gangs
 from tpu_slices.domain.model.reasons import Phase, Reason
@@ -156,21 +154,6 @@ def records(made: int, failed: Mapping[str, str]) -> Finding:
         f"created by the build. {listed}",
         "gcloud firestore indexes composite list",
     )
-
-
-def spares(settings: ClusterSettings | None, store: SliceStore) -> list[Finding]:
-    """Return which spares do not stand, and why: nothing fails for that, but claims wait longer."""
-    seats = seats_of(settings) if settings is not None else {}
-    if settings is None or not seats:
-        return []
-    found = store.having(settings.cluster, seats.keys())
-    standing = [each.value for each in found.values() if each.value.reason is Reason.SPARE]
-    lacking = [each.value for each in found.values() if each.value.reason is not Reason.SPARE]
-    messages = dict.fromkeys(f"{each.owner.full_name}: {each.message}" for each in lacking)
-    return [
-        well(f"{len(standing)} of {len(seats)} spares stand."),
-        *(well(f"A spare does not stand, {message}") for message in messages),
-    ]
 
 
 def topics(cluster: ClusterId, missing: Sequence[str]) -> Finding:

@@ -45,7 +45,7 @@ def test_help_imports_no_command_and_little_else() -> None:
         ("timeline", 101),
         ("simulate", 30),
         ("hold", 89),
-        ("doctor", 109),
+        ("doctor", 113),
         ("adopt", 135),
     ],
 )

@@ -1,0 +1,1 @@
+"""What `slices doctor` finds of parts that are no way of messages."""
