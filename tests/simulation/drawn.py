@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -13,10 +13,10 @@ from tests.builders import a_request, joining_by_kubeadm, settings
 from tests.domain.asking import FLEX, SPOT
 from tests.manifests import a_manifest
 from tests.relay.objects import container
+from tpu_slices.domain.model.capacity import LADDER
 from tpu_slices.domain.model.clusters import Allowed, Limits, Policy
-from tpu_slices.domain.model.facts import TemplateRequest
-from tpu_slices.domain.model.gangs import GANG
-from tpu_slices.domain.model.slices import OwnerKind
+from tpu_slices.domain.model.facts import TemplateRequest, Toleration
+from tpu_slices.domain.model.slices import CapacityKind, OwnerKind
 from tpu_slices.domain.planning.host_labels import FLEX_START, NODE_POOL, RESERVATION, TOPOLOGY
 from tpu_slices.domain.planning.host_labels import SPOT as SPOT_SELECTOR
 from tpu_slices.domain.planning.sharing import share_slice
@@ -34,6 +34,8 @@ PLAIN: dict[str, Any] = {
     "scatters": False,
     "shared": False,
     "gang": False,
+    "tolerates": False,
+    "ladder": "",
     "ends": None,
     "deleted": False,
     "again": 0,
@@ -44,6 +46,7 @@ PLAIN: dict[str, Any] = {
 """What a JobSet is unless its story says otherwise."""
 
 
+TOLERATES_SPOT = Toleration(key=SPOT_SELECTOR, operator="Exists")
 HELD_BRIEFLY: dict[str, Any] = {"gang_hold_for": timedelta(minutes=20), "gang_hold_at_most": timedelta(hours=1)}
 """How long gangs are held here: so that many are let go within a story."""
 FIRST_OF_GANGS = 1000
@@ -63,6 +66,8 @@ def a_plot(
     scatters: bool = False,
     shared: bool = False,
     gang: bool = False,
+    tolerates: bool = False,
+    ladder: str = "",
     kind: OwnerKind = OwnerKind.JOBSET,
     edited: tuple[tuple[int, str], ...] = (),
     reservation: str = "",
@@ -71,13 +76,16 @@ def a_plot(
     """Return a workload of so many slices of one kind; `edited`: when, and what its pods request then.
 
     `scatters`: whether nothing keeps the pods of a Job together where nothing pins them. `shared`: whether each pod is
-    of a Job of its own. `gang`: whether its pods start together.
+    of a Job of its own. `gang`: whether its pods start together. `tolerates`: whether they may come to spot hosts that
+    they do not select. `ladder`: which one it names.
     """
-    request = _of_shape(FLEX if flex_start else SPOT if spot else a_request(), shape)
+    plain = a_request(tolerations=(TOLERATES_SPOT,) if tolerates else ())
+    request = _of_shape(FLEX if flex_start else SPOT if spot else plain, shape)
     request = _kept(request, scatters=scatters or shared)
     if reservation:
         request = replace(request, node_selector=(*request.node_selector, (RESERVATION, reservation)))
-    request = replace(request, gang="all" if gang else "")
+    named = ((LADDER, ladder),) if ladder else ()
+    request = replace(request, gang="all" if gang else "", requested_annotations=named)
     edits = tuple((minute, _edited(kind, slices, what, scatters=scatters)) for minute, what in edited)
     manifest = a_manifest(kind, slices, request, shared=shared)
     return Plot(name=name, at=at, kind=kind, manifest=manifest, edits=edits, **more)
@@ -129,21 +137,31 @@ def shape_of(plot: Plot) -> str:
     return _asked(plot).topology or ""
 
 
-def with_slices(plot: Plot, slices: int, *, flex_start: bool, shape: str) -> Plot:
-    edited = tuple(_edits(plot))
-    made = a_plot(
-        plot.name,
-        plot.at,
-        slices=slices,
-        shape=shape,
-        flex_start=flex_start,
-        spot=is_spot(plot),
-        scatters=scatters(plot),
-        shared=shares_a_slice(plot),
-        gang=is_a_gang(plot) and not flex_start,
-        kind=plot.kind,
-        edited=edited,
-    )
+def tolerates_spot(plot: Plot) -> bool:
+    return TOLERATES_SPOT in _asked(plot).tolerations
+
+
+def ladder_named(plot: Plot) -> str:
+    """Return the ladder that a workload names; empty: it names none."""
+    return str((plot.manifest["metadata"].get("annotations") or {}).get(LADDER, ""))
+
+
+def remade(plot: Plot, **changes: Any) -> Plot:
+    """Return a workload that is otherwise only as the changes say, with the same life."""
+    fields: dict[str, Any] = {
+        "slices": plot.slices,
+        "shape": shape_of(plot),
+        "flex_start": is_flex_start(plot),
+        "spot": is_spot(plot),
+        "scatters": scatters(plot),
+        "shared": shares_a_slice(plot),
+        "gang": is_a_gang(plot),
+        "tolerates": tolerates_spot(plot),
+        "ladder": ladder_named(plot),
+        **changes,
+    }
+    fields["gang"] = fields["gang"] and not fields["flex_start"]
+    made = a_plot(plot.name, plot.at, kind=plot.kind, edited=tuple(_edits(plot)), **fields)
     return replace(plot, manifest=made.manifest, edits=made.edits)
 
 
@@ -205,6 +223,8 @@ def _told(plot: Plot) -> dict[str, Any]:
         "scatters": scatters(plot),
         "shared": shares_a_slice(plot),
         "gang": is_a_gang(plot),
+        "tolerates": tolerates_spot(plot),
+        "ladder": ladder_named(plot),
         "ends": plot.ends,
         "deleted": plot.deleted,
         "again": plot.again,
@@ -216,8 +236,16 @@ def _told(plot: Plot) -> dict[str, Any]:
 
 
 def _fault_told(fault: Fault) -> dict[str, Any]:
-    fields = {name: value for name, value in asdict(fault).items() if name not in {"zones", "for_good"}}
-    return {**fields, "kind": fault.kind.value} | ({"for_good": True} if fault.for_good else {})
+    fields = {"kind": fault.kind.value, "at": fault.at, "lasts": fault.lasts, "share": fault.share}
+    where: dict[str, Any] = {"zones": list(fault.zones), "capacity": fault.capacity and fault.capacity.value}
+    where |= {"hosts": fault.hosts if fault.hosts > 1 else None, "for_good": fault.for_good}
+    return {**fields, **{name: value for name, value in where.items() if value}}
+
+
+def _fault_read(told: dict[str, Any]) -> Fault:
+    capacity = CapacityKind(told["capacity"]) if "capacity" in told else None
+    zones = tuple(told.get("zones", ()))
+    return Fault(**{**told, "kind": Kind(told["kind"]), "zones": zones, "capacity": capacity})
 
 
 def _read(told: dict[str, Any]) -> dict[str, Any]:
@@ -228,7 +256,7 @@ def _read(told: dict[str, Any]) -> dict[str, Any]:
 def from_yaml(text: str) -> Story:
     fields = yaml.safe_load(text)
     jobsets = (a_plot(**_read(each)) for each in fields.pop("jobsets", ()))
-    faults = (Fault(**{**each, "kind": Kind(each["kind"])}) for each in fields.pop("faults", ()))
+    faults = map(_fault_read, fields.pop("faults", ()))
     return a_story(**fields, jobsets=tuple(jobsets), faults=tuple(faults))
 
 
@@ -247,17 +275,7 @@ def story_of(seed: int) -> Story:
 
 def in_gangs(story: Story) -> Story:
     """Return a story in which the pods of each workload start together, unless its hosts come by flex-start."""
-    plots = (
-        (plot, with_slices(_as_a_gang(plot), plot.slices, flex_start=False, shape=shape_of(plot)))
-        for plot in story.jobsets
-    )
-    return replace(story, jobsets=tuple(plot if is_flex_start(plot) else gang for plot, gang in plots))
-
-
-def _as_a_gang(plot: Plot) -> Plot:
-    metadata = plot.manifest["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), GANG: "all"}
-    return replace(plot, manifest={**plot.manifest, "metadata": {**metadata, "annotations": annotations}})
+    return replace(story, jobsets=tuple(remade(plot, gang=True) for plot in story.jobsets))
 
 
 def _drawn(seed: int) -> Story:

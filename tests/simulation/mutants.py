@@ -16,6 +16,7 @@ import pytest
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
 from tests.builders import had, with_fields
+from tests.simulation.capacity.drawn import on_ladders
 from tests.simulation.drawn import a_plot, in_gangs, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
@@ -277,6 +278,30 @@ MUTANTS = (
         _begins_anew,
         in_warm,
         seed=1,
+    ),
+    Mutant(
+        "takes whatever a rung costs",
+        Promise.OWN_RUNGS,
+        "tpu_slices.domain.planning.ladders._too_dear",
+        lambda *_: "",
+        on_ladders,
+        seed=9,
+    ),
+    Mutant(
+        "steps to other zones",
+        Promise.ONE_ZONE,
+        "tpu_slices.domain.capacity.stepping._stands",
+        lambda *_: False,
+        on_ladders,
+        seed=29,
+    ),
+    Mutant(
+        "asks where nothing is",
+        Promise.NO_HAMMERING,
+        f"{DOMAIN}.limiter.is_avoided",
+        lambda *_: False,
+        on_ladders,
+        seed=21,
     ),
     Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.ending.assess", _rests, seed=1),
     Mutant(

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tests.simulation.calm import Calm
-from tests.simulation.drawn import is_flex_start, shape_of, with_slices
+from tests.simulation.capacity.ladders import Ladders
+from tests.simulation.drawn import remade
 from tests.simulation.gangs import Gangs
 from tests.simulation.promises import Broken, Promise
 from tests.simulation.tenancy import Tenancy
@@ -50,7 +51,7 @@ class Watched(Simulation):
     def __init__(self, story: Story, fuse: Fuse | None = None) -> None:
         super().__init__(story, fuse)
         self.watch, self.calm, self.tenancy, self.gangs = Watch(self), Calm(self), Tenancy(self), Gangs(self)
-        self.warmths = Warmths(self)
+        self.warmths, self.ladders = Warmths(self), Ladders(self)
 
     def _a_minute(self) -> None:
         super()._a_minute()
@@ -58,6 +59,7 @@ class Watched(Simulation):
         self.tenancy.each_minute()
         self.gangs.each_minute()
         self.warmths.each_minute()
+        self.ladders.each_minute()
 
     def play(self) -> None:
         """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""
@@ -158,9 +160,9 @@ def _plainer_fault(fault: Fault) -> Iterator[Fault]:
 
 def _plainer_plot(plot: Plot) -> Iterator[Plot]:
     plainer = [
-        with_slices(plot, 1, flex_start=is_flex_start(plot), shape=shape_of(plot)),
-        with_slices(plot, plot.slices, flex_start=False, shape=shape_of(plot)),
-        with_slices(plot, plot.slices, flex_start=is_flex_start(plot), shape="4x4"),
+        remade(plot, slices=1),
+        remade(plot, flex_start=False),
+        remade(plot, shape="4x4"),
         replace(plot, namespace="research"),
         replace(plot, again=0),
         replace(plot, again=plot.again // 2),

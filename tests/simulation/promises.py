@@ -30,6 +30,12 @@
 |                 | in which nothing goes wrong                                                       |               |
 | warmth ends     | a slice that is kept warm for longer than the settings say, with more than three  | each minute   |
 |                 | minutes in which nothing goes wrong                                               |               |
+| own rungs       | a creation at no rung of its workload's ladder, as what the policy does not       | at a creation |
+|                 | allow its namespace, or where it costs more than the rung may                     |               |
+| one zone        | a creation for a workload with a ladder of one zone, in another zone than slices  | at a creation |
+|                 | that it has, or that are made for it; not of a gang that has not started          |               |
+| no hammering    | a creation of a workload with a ladder where that many hosts are known to be out  | at a creation |
+|                 | of stock: before the pause after the last refusal is over, or beside another one  |               |
 | bounded cost    | in calm, a write on a slice that is READY or GONE; more than one look a minute at | in the end    |
 |                 | a slice that waits, or more than one in three minutes at another; more messages,  |               |
 |                 | reads or writes than a story says that its minutes may cost                       |               |
@@ -65,6 +71,9 @@ class Promise(StrEnum):
     NO_HOARD = "no hoard"
     WANTED = "wanted"
     WARMTH_ENDS = "warmth ends"
+    OWN_RUNGS = "own rungs"
+    ONE_ZONE = "one zone"
+    NO_HAMMERING = "no hammering"
     BOUNDED_COST = "bounded cost"
     FAIR_TURNS = "fair turns"
     CONVERGES = "converges"
