@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from relay.objects import Host, Pool, PoolKey
-from tpu_slices.domain.model.facts import MOST_KEYS, HostKey, HostsChanged, Occupant
+from tpu_slices.domain.model.facts import HostsChanged, Occupant
+from tpu_slices.domain.model.hosts import MOST_KEYS, HostKey, of_all
 from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.records.hosts import Hosts, digest_of
 
@@ -36,6 +37,7 @@ class Count:
             joined=self.hosts.joined,
             closed=self.hosts.closed,
             maintained=self.hosts.maintained,
+            announced=self.hosts.announced,
             sound=self.hosts.sound,
             keys=self.hosts.keys,
             pods=self.hosts.pods,
@@ -66,6 +68,7 @@ def count_of(hosts: Sequence[Host], closed: int, occupants: tuple[Occupant, ...]
         joined=len(hosts),
         closed=closed,
         maintained=maintained,
+        announced=of_all(host.announced for host in hosts),
         sound=sum(host.sound for host in hosts),
         keys=_keys(hosts),
         occupants=occupants,

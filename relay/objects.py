@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from relay.pod_status import PodStatus
 from tpu_slices.domain.model.facts import TemplateRequest, WaitingLeader, WorkloadRef, WorkloadState
+from tpu_slices.domain.model.hosts import Upcoming
 from tpu_slices.domain.model.node_groups import FINALIZER, NodeGroup
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.reasons import OwnerReason
@@ -295,6 +296,8 @@ class Host:
     """Whether it takes no new pods (`spec.unschedulable`)."""
     maintained: bool
     """Whether Google maintains its machine now."""
+    announced: Upcoming | None
+    """None: Google announces nothing of its machine."""
     closed_for: int | None
     """The number of the question for which the relay cordoned it; None: the relay did not."""
     key: str

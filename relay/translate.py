@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from relay.hosts.announced import announced
 from relay.hosts.closing import closed_for
 from relay.hosts.job_pods import created_at, fields_of_pod, has_ended
 from relay.hosts.occupants import HostPod
@@ -270,6 +271,7 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
         chips_missing=_is_ready(obj) and not _offers_its_chips(obj, labels),
         cordoned=_is_cordoned(obj),
         maintained=labels.get(MAINTENANCE) == "ONGOING",
+        announced=announced(obj),
         closed_for=closed,
         key=labels.get(KEY_LABEL, ""),
         uid=metadata["uid"],

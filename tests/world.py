@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from relay.objects import PoolKey
@@ -28,7 +29,7 @@ from tpu_slices.wire.workloads import Json
 from tpu_slices_simulator.cluster import NOT_READY
 from tpu_slices_simulator.fuse import Fuse
 from tpu_slices_simulator.live import LiveWorkload
-from tpu_slices_simulator.objects import maintenance
+from tpu_slices_simulator.objects import announcement, maintenance
 from tpu_slices_simulator.system import STEP, System
 
 ENDED = Told(ended=True)
@@ -186,6 +187,10 @@ class World(System):
     def host_is_maintained(self, name: str) -> None:
         """Let Google maintain a host's machine: GKE labels its node, which is not Ready."""
         self.cluster.changes_node(self.cluster.nodes[name], maintenance(on=True))
+
+    def maintenance_is_announced(self, name: str, at: datetime | None) -> None:
+        """Let Google announce when it maintains a host's machine, or None: that it does not, after all."""
+        self.cluster.changes_node(self.cluster.nodes[name], announcement(at))
 
     def host_is_back(self, name: str, *, ready: bool = True) -> None:
         """Let the maintenance of a host's machine end; its node is Ready again, or is not."""

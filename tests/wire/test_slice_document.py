@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.builders import MINUTE, NOW, a_record, a_shortage, a_spec, an_occupant, some_hosts, unclaimed
 from tests.domain.cases import SIBLING
 from tpu_slices.domain.model.clusters import PoolSettings
-from tpu_slices.domain.model.facts import HostKey
+from tpu_slices.domain.model.hosts import HostKey, Upcoming
 from tpu_slices.domain.model.observations import Creating, Witness
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import Network, Taint
@@ -191,6 +191,7 @@ A_SLICE = {
             "joined": 4,
             "closed": 0,
             "maintained": 0,
+            "announced": {"begins": NOW + MINUTE, "stopping": 1},
             "sound": 0,
             "keys": [{"key": "uid-llama-0.j0", "hosts": 4}],
             "pods": [],
@@ -245,6 +246,7 @@ def a_slice() -> SliceRecord:
     hosts = some_hosts(
         usable=3,
         sequence=7,
+        announced=Upcoming(begins=NOW + MINUTE, stopping=1),
         keys=(HostKey("uid-llama-0.j0", 4),),
         occupants=(SIBLING,),
         departures=(Departure(user=an_occupant("guest"), at=NOW - MINUTE, sequence=6),),

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from relay.hosts.announced import SCHEDULED
 from relay.translate import MAINTENANCE, TAINT
 from tpu_slices.domain.model.facts import EXCLUSIVE, GROUP_EXCLUSIVE, WorkloadRef, WorkloadState
 from tpu_slices.domain.model.gangs import GANG
@@ -246,6 +247,11 @@ def maintenance(*, on: bool) -> dict[str, Any]:
     """Return the patch of a node whose machine Google maintains, or does no more: it has a label, and is not Ready."""
     ready = [{"type": "Ready", "status": "False" if on else "True"}]
     return {"metadata": {"labels": {MAINTENANCE: "ONGOING" if on else None}}, "status": {"conditions": ready}}
+
+
+def announcement(at: datetime | None) -> dict[str, Any]:
+    """Return the patch of a node of whose machine Google announces maintenance, or does no more."""
+    return {"metadata": {"labels": {SCHEDULED: None if at is None else str(int(at.timestamp()))}}}
 
 
 def aged(obj: Json, created: datetime | None) -> Json:

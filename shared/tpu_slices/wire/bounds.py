@@ -25,6 +25,7 @@ from tpu_slices.domain.model.facts import (
     WorkloadChanged,
     WorkloadRef,
 )
+from tpu_slices.domain.model.hosts import Upcoming
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.notifications import NOTIFY_CHARACTERS
 from tpu_slices.domain.model.pods import MOST_JOBS, MOST_WORDS, Trouble
@@ -71,7 +72,8 @@ _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9._]*[A-Za-z0-9])?")
 _TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 _CA_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _MOST_TIME = timedelta(days=365)
-_YEARS = range(2000, 3000)
+YEARS = range(2000, 3000)
+"""Those of a time that is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,8 @@ _TYPES: Mapping[Any, Bound] = {
     str: _text(TEMPLATE_BYTES),
     int: _number(_MOST),
     datetime: Bound(
-        lambda value: value.tzinfo is not None and value.year in _YEARS,
-        f"a time with its zone, from {_YEARS[0]} to {_YEARS[-1]}",
+        lambda value: value.tzinfo is not None and value.year in YEARS,
+        f"a time with its zone, from {YEARS[0]} to {YEARS[-1]}",
     ),
     timedelta: Bound(lambda value: timedelta(0) < value <= _MOST_TIME, f"a duration of at most {_MOST_TIME.days} days"),
     tuple: _many(TEMPLATE_BYTES),
@@ -162,6 +164,7 @@ _FIELDS: Mapping[tuple[type, str], Bound] = {
     (HostsChanged, "closed"): _number(100_000),
     (HostsChanged, "maintained"): _number(100_000),
     (HostsChanged, "sound"): _number(100_000),
+    (Upcoming, "stopping"): _number(100_000),
     (HostsChanged, "occupants"): _many(LEADERS_PER_FACT),
     (HostsChanged, "pods"): _many(MOST_JOBS),
     (Trouble, "pod"): _text(253),

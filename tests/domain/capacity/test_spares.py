@@ -15,7 +15,7 @@ from tpu_slices.domain.capacity.seats import as_wanted, needed_again, planned
 from tpu_slices.domain.capacity.spares import First, seats_of, usd_an_hour, waits_for_such, why_not_now
 from tpu_slices.domain.model.capacity import Place, Spare
 from tpu_slices.domain.model.clusters import Allowed, CatalogueSettings, ClusterSettings, Limits, Policy
-from tpu_slices.domain.model.facts import HostKey
+from tpu_slices.domain.model.hosts import HostKey, Upcoming
 from tpu_slices.domain.model.observations import Observed
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import CapacityKind, OwnerKind, SliceSpec, WorkloadUid
@@ -67,6 +67,27 @@ def standing(**changes: Any) -> SliceRecord:
 def decided(record: SliceRecord, first: First | None = None, held: Held | None = None, **changes: Any) -> Any:
     known = Known(relay=HEARD, first=first or First(), held=held, slots={1: 0})
     return decide(record, Observed(OURS), NOW, asking(**changes), known)
+
+
+def test_one_is_let_go_an_hour_before_the_maintenance_of_a_host_and_the_next_waits_as_after_a_failure() -> None:
+    begins = NOW + timedelta(hours=3)
+    stands = standing()
+    hosts = replace(stands.current.hosts, announced=Upcoming(begins=begins))
+    later = decided(stands.with_current(hosts=hosts))
+    assert (later.reason, later.record.next_reconcile_at) == (Reason.SPARE, begins - timedelta(hours=1))
+    assert later.message.endswith(
+        "Google has announced maintenance of its hosts from 15:00 UTC: nobody is given it from 14:00 UTC."
+    )
+    near = replace(hosts, announced=Upcoming(begins=NOW + timedelta(hours=1)))
+    decision = decided(stands.with_current(hosts=near))
+    assert decision.let_go is not None
+    assert (decision.reason, decision.record.claim.failures) == (Reason.HOSTS_NOT_USABLE, 1)
+    assert "Google has announced maintenance of its hosts from 13:00 UTC." in decision.message
+
+
+def test_one_whose_hosts_are_being_stopped_stays_until_they_are_gone() -> None:
+    hosts = replace(standing().current.hosts, announced=Upcoming(stopping=1))
+    assert decided(standing(hosts=hosts)).reason is Reason.SPARE
 
 
 def test_a_seat_is_the_same_whoever_derives_it_and_another_for_each_number_and_namespace() -> None:

@@ -13,10 +13,21 @@ from hypothesis import strategies as st
 from tests.builders import MINUTE, NOW, a_job, a_jobset, a_record, a_spec, an_owner, settings, some_hosts
 from tests.domain.cases import BARE, FLEX, OURS, situations
 from tests.domain.gangs.test_deciding import a_gang
-from tpu_slices.domain.capacity.warmth import Around, Kept, Needed, Short, in_the_way, kept_after, kept_warm, short_of
+from tpu_slices.domain.capacity.warmth import (
+    Around,
+    Kept,
+    Needed,
+    Short,
+    in_the_way,
+    kept_after,
+    kept_warm,
+    short_of,
+    told,
+)
 from tpu_slices.domain.model.capacity import Warm
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import HostKey, WorkloadState
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.hosts import HostKey, Upcoming
 from tpu_slices.domain.model.observations import Busy, Creating, Observation
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import OwnerKind
@@ -63,6 +74,18 @@ def test_a_slice_that_nobody_uses_is_kept_for_as_long_as_the_settings_say() -> N
     assert kept(let_go(warm=since(14))) == since(14)
 
 
+def test_it_is_kept_until_an_hour_before_the_maintenance_of_a_host_and_says_so() -> None:
+    announced = replace(CLOSED, announced=Upcoming(begins=NOW + 70 * MINUTE))
+    warm = kept(let_go(hosts=announced, warm=since(2)))
+    assert warm == replace(since(2), until=NOW + 10 * MINUTE)
+    assert told(warm, let_go(hosts=announced), settings(warm=QUARTER), NOW) == (
+        "Kept warm until 12:10 UTC for the next slice of namespace research (at an unknown price). Google has "
+        "announced maintenance of its hosts from 13:10 UTC: nobody is given it from 12:10 UTC."
+    )
+    tomorrow = replace(CLOSED, announced=Upcoming(begins=NOW + timedelta(days=1)))
+    assert kept(let_go(hosts=tomorrow)) == since(0)
+
+
 def test_a_slice_of_a_gang_that_let_it_go_is_not_kept_as_others_may_wait_for_its_hosts() -> None:
     waits = a_gang(state=GangState.WAITS, let_go="the others did not come")
     assert kept(let_go(), own=a_jobset(gangs={"all": waits})) is None
@@ -85,6 +108,12 @@ def test_a_slice_of_a_gang_that_let_it_go_is_not_kept_as_others_may_wait_for_its
         pytest.param(let_go(hosts=replace(CLOSED, joined=3, sound=3)), OURS, id="it lost a host"),
         pytest.param(let_go(hosts=replace(CLOSED, sound=3)), OURS, id="a host does not work"),
         pytest.param(let_go(hosts=replace(CLOSED, maintained=1)), OURS, id="a machine is maintained"),
+        pytest.param(
+            let_go(hosts=replace(CLOSED, announced=Upcoming(begins=NOW + 60 * MINUTE))),
+            OURS,
+            id="a machine is to be maintained within the hour",
+        ),
+        pytest.param(let_go(hosts=replace(CLOSED, announced=Upcoming(stopping=1))), OURS, id="a host is stopped soon"),
         pytest.param(let_go(), BARE, id="its labels were replaced"),
         pytest.param(let_go(), Busy("REPAIR"), id="the vendor works on it"),
         pytest.param(let_go(), Creating(), id="it is being made"),

@@ -23,7 +23,8 @@ from tests.builders import (
 )
 from tests.domain.cases import BARE, FLEX, GUEST, GUEST_LEFT, LOST, OURS, STOCKOUT, going
 from tpu_slices.domain.model.clusters import Allowed, Policy
-from tpu_slices.domain.model.facts import HostKey, WorkloadState
+from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.hosts import HostKey, Upcoming
 from tpu_slices.domain.model.observations import Broken, Busy, Creating, Observation, Observed, Witness
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import Capacity, CapacityKind, OwnerKind, RungSpec, at_rung
@@ -33,6 +34,7 @@ from tpu_slices.domain.reconciling.taking import handed_over, is_offered, is_ser
 from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.claims import Refusal
 from tpu_slices.domain.records.gangs import Gang, GangState
+from tpu_slices.domain.records.hosts import Hosts
 from tpu_slices.domain.records.ladders import OnLadder, PassedOver
 from tpu_slices.domain.records.matching import offers, wants
 from tpu_slices.domain.records.slices import Desire, SliceRecord
@@ -62,6 +64,11 @@ def with_some(record: SliceRecord) -> SliceRecord:
     return record.with_current(hosts=SOME)
 
 
+def announced(minutes: int) -> Hosts:
+    """Return hosts of one of which maintenance is announced."""
+    return replace(VACANT, announced=Upcoming(begins=NOW + minutes * MINUTE))
+
+
 def offered(record: SliceRecord, found: Observation = OURS) -> bool:
     known = heard(workloads=ENDED)
     return is_offered(Situation(record, Observed(found), NOW, settings(), known))
@@ -84,6 +91,7 @@ def served(claim: SliceRecord, slice_: SliceRecord | None = None, **known: Any) 
         pytest.param(ended(), OURS, id="its JobSet has completed"),
         pytest.param(ended(), Busy("REPAIR"), id="the vendor works on it, and its hosts are all there"),
         pytest.param(ended(hosts=replace(VACANT, usable=4, closed=0)), OURS, id="its hosts are open yet"),
+        pytest.param(ended(hosts=announced(minutes=61)), OURS, id="a host is to be maintained later"),
         pytest.param(replace(going(hosts=VACANT), fits=True), OURS, id="no claim has it, and nothing is wrong with it"),
         pytest.param(
             ended(hosts=replace(VACANT, occupants=(an_occupant(),))), OURS, id="pods of an ended Job are there"
@@ -111,6 +119,10 @@ def test_a_slice_that_nobody_needs_may_serve_another_claim(record: SliceRecord, 
         pytest.param(ended(ordered=a_spec(exclusive_nodes=True)), OURS, id="its hosts are labelled for one Job"),
         pytest.param(going(hosts=VACANT), OURS, id="it was let go since something is wrong with it"),
         pytest.param(ended(hosts=replace(VACANT, sound=3)), OURS, id="a host is not sound, though all are closed"),
+        pytest.param(ended(hosts=replace(VACANT, maintained=1)), OURS, id="a machine is maintained"),
+        pytest.param(ended(hosts=announced(minutes=60)), OURS, id="a host is to be maintained within the hour"),
+        pytest.param(ended(hosts=announced(minutes=-600)), OURS, id="a host was to be maintained long ago"),
+        pytest.param(ended(hosts=replace(VACANT, announced=Upcoming(stopping=1))), OURS, id="a host is stopped soon"),
         pytest.param(ended(hosts=replace(VACANT, keys=())), OURS, id="it is not known which key its hosts carry"),
         pytest.param(ended(hosts=replace(VACANT, ends_by=NOW)), OURS, id="pods are being deleted there"),
         pytest.param(ended(hosts=replace(VACANT, occupants=(GUEST,))), OURS, id="somebody is on it"),

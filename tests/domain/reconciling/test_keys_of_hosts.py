@@ -12,7 +12,7 @@ from tests.builders import MINUTE, NOW, a_jobset, a_spec, asked_to_close, asked_
 from tests.domain.cases import GUEST, GUEST_LEFT, HOUR, LEFT, OURS, OWN, in_use, ready, seen, with_hosts
 from tests.domain.deleting import GRANTED, followed
 from tpu_slices.domain.model.clusters import Limits
-from tpu_slices.domain.model.facts import HostKey
+from tpu_slices.domain.model.hosts import HostKey
 from tpu_slices.domain.model.observations import Creating, PoolSeen
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import OwnerKind

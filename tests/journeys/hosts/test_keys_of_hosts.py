@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.builders import CLUSTER
 from tests.journeys.serving import own_slice, serving
 from tests.world import World
-from tpu_slices.domain.model.facts import HostKey, Pinning, WorkloadState
+from tpu_slices.domain.model.facts import Pinning, WorkloadState
+from tpu_slices.domain.model.hosts import HostKey
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import PoolName

@@ -26,7 +26,8 @@ from tests.flows.unclaimed import a_world, stands
 from tests.journeys.serving import serving
 from tests.world import World
 from tpu_slices.domain.model.clusters import Policy
-from tpu_slices.domain.model.facts import HostKey, Pinning, WorkloadState
+from tpu_slices.domain.model.facts import Pinning, WorkloadState
+from tpu_slices.domain.model.hosts import HostKey
 from tpu_slices.domain.model.observations import Creating
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.records.brakes import Brake, Stop, UnconfirmedEnd

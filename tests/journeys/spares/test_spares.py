@@ -264,16 +264,6 @@ def test_one_that_loses_a_host_is_given_to_nobody_and_replaced() -> None:
     assert (seat.reason, seat.id != first) == (Reason.SPARE, True)
 
 
-def test_whose_machine_is_maintained_is_given_to_nobody() -> None:
-    world = stocked(ONE)
-    first = spares(world)[0].id
-    world.host_is_maintained(next(iter(world.cluster.nodes)))
-    world.relay_publishes()
-    llama = world.jobset_appears("llama")
-    world.settle(minutes=10)
-    assert (llama.bound, world.record(llama).id != first) == ({0}, True)
-
-
 def test_a_cluster_that_is_paused_makes_none_and_gives_none() -> None:
     world = stocked(ONE)
     first = spares(world)[0].id

@@ -104,6 +104,34 @@ def test_a_slice_that_loses_a_host_is_given_to_nobody_and_let_go() -> None:
     assert world.record(gemma).maker == own_slice(gemma)
 
 
+def test_a_slice_is_kept_until_an_hour_before_the_maintenance_of_a_host() -> None:
+    world, llama = serving("llama", warm_world())
+    world.ends(llama)
+    world.settle(minutes=2)
+    begins = world.clock.now() + timedelta(minutes=65)
+    world.maintenance_is_announced(next(iter(world.cluster.nodes)), begins)
+    world.settle(minutes=3)
+    assert reason(world, llama) is Reason.WARM
+    assert f"maintenance of its hosts from {begins:%H:%M} UTC" in world.record(llama).message
+    world.settle(minutes=4)
+    gemma = world.jobset_appears("gemma")
+    world.settle(minutes=10)
+    assert sorted(orders(world)) == [Verb.CREATE, Verb.CREATE, Verb.DELETE]
+    assert (gemma.bound, world.record(gemma).maker) == ({0}, own_slice(gemma))
+
+
+def test_a_slice_is_kept_on_if_the_maintenance_is_called_off() -> None:
+    world, llama = serving("llama", warm_world())
+    world.ends(llama)
+    world.settle(minutes=2)
+    name = next(iter(world.cluster.nodes))
+    world.maintenance_is_announced(name, world.clock.now() + timedelta(minutes=65))
+    world.settle(minutes=2)
+    world.maintenance_is_announced(name, None)
+    world.settle(minutes=8)
+    assert (reason(world, llama), orders(world)) == (Reason.WARM, [Verb.CREATE])
+
+
 def test_a_slice_whose_workload_is_only_missing_is_not_kept() -> None:
     world, llama = serving("llama", warm_world())
     world.api_server_loses([llama])

@@ -7,7 +7,7 @@ from relay.objects import Kind
 from tests.relay.closing import SLICE, Site, closed_site, leader, question
 from tests.relay.objects import node
 from tests.relay.watched import Watched, nodes, reports
-from tpu_slices.domain.model.facts import MOST_KEYS, HostKey
+from tpu_slices.domain.model.hosts import MOST_KEYS, HostKey
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.records.hosts import Hosts, digest_of
 

@@ -1,8 +1,10 @@
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from relay.hosts.announced import SCHEDULED
 from relay.hosts.closing import CLOSED
 from relay.objects import Kind
 from tests.builders import CLUSTER, a_job
@@ -10,6 +12,7 @@ from tests.relay.closing import question
 from tests.relay.objects import bound_pod, jobset, node
 from tests.relay.watched import Watched, counts, nodes, occupants, reports, states
 from tpu_slices.domain.model.facts import HostsChanged, WorkloadState
+from tpu_slices.domain.model.hosts import Upcoming
 from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.model.slices import WorkloadUid, claim_id
 from tpu_slices.domain.records.hosts import Hosts, digest_of
@@ -58,6 +61,23 @@ def test_hosts_under_maintenance_are_counted_and_are_part_of_what_is_compared(wa
     assert (report.usable, report.joined, report.maintained) == (4, 4, 1)
     known = Hosts(usable=4, joined=4, maintained=1)
     assert digest_of(report.slice_id, 1, known) != digest_of(report.slice_id, 1, replace(known, maintained=0))
+
+
+def test_what_is_announced_of_hosts_is_told_once_with_the_earliest_time_and_is_part_of_what_is_compared(
+    watched: Watched,
+) -> None:
+    watched.see(*nodes(4))
+    watched.due_facts()
+    for number, label in ((1, "1764580000"), (2, "1764570000"), (3, "soon")):
+        watched.see(node(number, labels={SCHEDULED: label}))
+    watched.pass_time(15)
+    (report,) = reports(watched.due_facts())
+    earliest = Upcoming(begins=datetime.fromtimestamp(1764570000, UTC))
+    assert (report.usable, report.announced) == (4, earliest)
+    known = Hosts(usable=4, joined=4, announced=earliest)
+    assert digest_of(report.slice_id, 1, known) != digest_of(report.slice_id, 1, replace(known, announced=None))
+    watched.pass_time(600)
+    assert reports(watched.due_facts()) == []
 
 
 def test_a_count_after_a_loss_has_a_higher_sequence(watched: Watched) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from tpu_slices.domain.model.capacity import Spare
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import ClaimId, Owner, OwnerKind, SliceSpec, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.model.texts import digest
 from tpu_slices.domain.planning.costs import Price, price_of
@@ -21,6 +23,9 @@ from tpu_slices.domain.records.slices import Desire, SliceRecord
 
 MOST_SPARES = 60
 """The most spares of a cluster: their records are read each minute."""
+
+STOOD_AFTER = timedelta(hours=1)
+"""How long a spare has to stand until it counts that it was made, rather than the failures before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,15 @@ class First:
     """The relay is silent, or does not know what keeps them there; nor who waits."""
     usd_an_hour: float = 0.0
     """What all other spares cost."""
+
+
+def failures_of(record: SliceRecord, now: datetime) -> int:
+    """Return how many failures of a spare that stands still count: all of them, until it stood for long.
+
+    So one that goes soon after it was made, as Google is about to maintain its hosts, is made anew less and less often.
+    """
+    stood = record.reason is Reason.SPARE and now - record.since >= STOOD_AFTER
+    return 0 if stood else record.claim.failures
 
 
 def waits_for_such(line: Iterable[InLine], record: SliceRecord, settings: ClusterSettings) -> bool:

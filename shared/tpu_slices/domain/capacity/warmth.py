@@ -61,12 +61,14 @@ def kept_warm(record: SliceRecord, seen: Observation, around: Around, now: datet
     | is of a workload that is not on record, or only missing                    | no                           |
     | is of a gang that let its slices go: others wait for what it held, or it   | no                           |
     | was held for too long                                                      |                              |
-    | does not run, lacks labels or hosts, has one that does not work, or whose  | no                           |
-    | machine is maintained; pods of its last Job did not run there              | no                           |
+    | does not run, lacks labels or hosts, or has one that does not work, or is  | no                           |
+    | about to be maintained; pods of its last Job did not run there             | no                           |
     | was not deleted although that was asked for                                | no                           |
     | was kept for the whole time, or its chips are needed (`Warmth.ended`)      | no                           |
     | exceeds a limit of the setting, with what became warm later                | no                           |
-    | else                                                                       | until the time is over       |
+    | else                                                                       | until the time is over, or a |
+    |                                                                            | host is about to be          |
+    |                                                                            | maintained                   |
 
     So of too many those go first that have been warm longest.
     """
@@ -75,7 +77,7 @@ def kept_warm(record: SliceRecord, seen: Observation, around: Around, now: datet
     spec, before = record.made_as, record.current.warm
     if warm is None or spec is None or settings.retired is not None or offers(record) is None:
         return None
-    if own is None or own.state is WorkloadState.MISSING or not _is_sound(record, seen, spec):
+    if own is None or own.state is WorkloadState.MISSING or not _is_sound(record, seen, spec, now):
         return None
     gang = own.gang(record.replicated_job)
     if gang is not None and gang.waits and gang.let_go:
@@ -87,14 +89,16 @@ def kept_warm(record: SliceRecord, seen: Observation, around: Around, now: datet
     if not _fits(spec, price, warm, around.beside):
         return None
     cents = round(100 * (price.usd_per_hour or 0))
-    return Warmth(since=since, until=since + warm.lasts, kept_by=kept_by, cents_an_hour=cents)
+    announced = record.current.hosts.announced
+    until = min(since + warm.lasts, (announced and announced.near_from) or since + warm.lasts)
+    return Warmth(since=since, until=until, kept_by=kept_by, cents_an_hour=cents)
 
 
-def _is_sound(record: SliceRecord, seen: Observation, spec: SliceSpec) -> bool:
+def _is_sound(record: SliceRecord, seen: Observation, spec: SliceSpec, now: datetime) -> bool:
     hosts, current = record.current.hosts, record.current
     if not isinstance(seen, Running) or seen.lacking or seen.awaiting:
         return False
-    if current.refused or current.hindered is not None or hosts.maintained:
+    if current.refused or current.hindered is not None or hosts.leave_soon(now):
         return False
     used_last = next((each.reason for each in reversed(record.transitions) if each.phase is Phase.READY), None)
     return min(hosts.joined, hosts.working) >= spec.hosts and used_last is not Reason.PODS_NOT_RUNNING
@@ -150,12 +154,23 @@ def told(warmth: Warmth, record: SliceRecord, settings: ClusterSettings, now: da
         whom = f"Job of {record.owner.kind} {record.owner.name}"
     else:
         whom = f"slice of namespace {record.owner.namespace}"
-    return f"Kept warm until {clock(warmth.until, now)} for the next {whom} ({_price(record, settings)})."
+    until = f"until {clock(warmth.until, now)} for the next {whom}"
+    return f"Kept warm {until} ({_price(record, settings)}).{_maintenance(record, now)}"
 
 
-def spare_told(record: SliceRecord, settings: ClusterSettings) -> str:
+def spare_told(record: SliceRecord, settings: ClusterSettings, now: datetime) -> str:
     """Return what a spare says that stands."""
-    return f"A spare for the next slice of namespace {record.owner.namespace} ({_price(record, settings)})."
+    whom = f"the next slice of namespace {record.owner.namespace}"
+    return f"A spare for {whom} ({_price(record, settings)}).{_maintenance(record, now)}"
+
+
+def _maintenance(record: SliceRecord, now: datetime) -> str:
+    """Return that Google announces maintenance of the hosts of a slice; empty: it does not."""
+    announced = record.current.hosts.announced
+    if announced is None or announced.begins is None or announced.near_from is None:
+        return ""
+    begins, given = clock(announced.begins, now), clock(announced.near_from, now)
+    return f" Google has announced maintenance of its hosts from {begins}: nobody is given it from {given}."
 
 
 def _price(record: SliceRecord, settings: ClusterSettings) -> str:

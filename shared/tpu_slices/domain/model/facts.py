@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tpu_slices.domain.model.capacity import EXPECTED_DURATION, LADDER
 from tpu_slices.domain.model.gangs import Gating
+from tpu_slices.domain.model.hosts import HostKey, Upcoming
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.node_groups import NodeGroup
 from tpu_slices.domain.model.pods import JobPods
@@ -254,19 +255,6 @@ class Occupant:
         )
 
 
-MOST_KEYS = 8
-"""The most keys in one report of a pool's hosts. Hosts that nobody has to key carry one."""
-
-
-@dataclass(frozen=True, slots=True)
-class HostKey:
-    """A key, and how many hosts carry it."""
-
-    key: str
-    """Empty: no key."""
-    hosts: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostsChanged:
     """The hosts of a pool as a whole: how many there are, and whose pods are on them; told when that changes.
@@ -288,6 +276,8 @@ class HostsChanged:
     only goes back if the API server's versions do: see `occupancy.lowered`."""
     maintained: int = 0
     """Whose machines Google maintains now."""
+    announced: Upcoming | None = None
+    """None: Google announces nothing of their machines."""
     sound: int = 0
     """Usable, or closed by the relay and usable otherwise; of a relay that does not tell: none."""
     keys: tuple[HostKey, ...] = ()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
+from tpu_slices.domain.capacity.spares import failures_of
 from tpu_slices.domain.capacity.warmth import spare_told
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import (
@@ -171,7 +172,7 @@ class Case(Situation):
 
     def _running(self, seen: Running) -> Arm:
         record, spec = self.record, self.record.made_as
-        served = {"failures": 0, "retry_at": None}
+        served = {"failures": failures_of(record, self.now) if record.owner.kind.is_spare else 0, "retry_at": None}
         if record.spec is None or spec is None or (record.attempt == 0 and not record.current.hosts.known):
             return Arm(Reason.ADOPTED, messages.adopted(record))
         if self.unfilled:
@@ -194,7 +195,7 @@ class Case(Situation):
     def _vacant(self) -> tuple[Reason, str] | None:
         """Return what a spare says, or a slice that its leader should be on, or may not come to yet; None: neither."""
         if self.record.owner.kind.is_spare:
-            return Reason.SPARE, spare_told(self.record, self.settings)
+            return Reason.SPARE, spare_told(self.record, self.settings, self.now)
         if not self.may_be_used and not self.record.occupied:
             return Reason.READY, messages.HELD_FOR_ITS_GANG
         if self.leader_should_be_here:

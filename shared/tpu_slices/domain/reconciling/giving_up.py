@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from tpu_slices.domain.model.hosts import AHEAD
 from tpu_slices.domain.model.observations import (
     Absent,
     Begun,
@@ -20,7 +21,7 @@ from tpu_slices.domain.model.observations import (
 )
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import same_request
-from tpu_slices.domain.model.texts import duration
+from tpu_slices.domain.model.texts import clock, duration
 from tpu_slices.domain.reconciling.case import Situation
 from tpu_slices.domain.reconciling.messages import what_brings_back
 from tpu_slices.domain.reconciling.patience import FAILED
@@ -87,7 +88,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     | changing hands for `restart_grace`, or pods of others there | yes                                               |
     | have more than a minute to end                              |                                                   |
     | held for its gang                                           | no                                                |
-    | a spare                                                     | no                                                |
+    | a spare, with a host that is maintained within the hour     | failed                                            |
+    | any other spare                                             | no                                                |
     | ready and unused for `idle_after`                           | unneeded; while its leader waits: refused, or     |
     |                                                             | yes, if its gang waits                            |
     """
@@ -198,7 +200,9 @@ def _not_useful(case: Situation, seen: Running | Broken | Busy) -> GivingUp | No
         return GivingUp(why="nobody waits for it", unneeded=True) if case.long_unawaited else None
     if changes_hands(case) is not None:
         return _never_its_own(case)
-    return _idle(case) if case.whole else _hosts_missing(case)
+    if not case.whole:
+        return _hosts_missing(case)
+    return _maintained_soon(case) if record.owner.kind.is_spare else _idle(case)
 
 
 def _of_a_gang_let_go(case: Situation) -> GivingUp | None:
@@ -238,9 +242,18 @@ def _hosts_missing(case: Situation) -> GivingUp | None:
     return GivingUp(failure=Failure(FailureKind.HOSTS, message))
 
 
+def _maintained_soon(case: Situation) -> GivingUp | None:
+    """Return how a spare ends that nobody is given any more; the hosts of the next one may be announced as well."""
+    announced = case.record.current.hosts.announced
+    if announced is None or announced.begins is None or case.now < announced.begins - AHEAD:
+        return None
+    message = f"Google has announced maintenance of its hosts from {clock(announced.begins, case.now)}."
+    return GivingUp(failure=Failure(FailureKind.HOSTS, message))
+
+
 def _idle(case: Situation) -> GivingUp | None:
     record = case.record
-    if record.phase is not Phase.READY or case.held_until is not None or record.owner.kind.is_spare:
+    if record.phase is not Phase.READY or case.held_until is not None:
         return None
     since = case.vacant_since
     if case.now - since < case.limits.idle_after:

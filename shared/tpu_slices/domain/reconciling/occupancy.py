@@ -29,6 +29,7 @@ def counted(hosts: Hosts, fact: HostsChanged, now: datetime) -> Hosts | None:
         joined=fact.joined,
         closed=fact.closed,
         maintained=fact.maintained,
+        announced=fact.announced,
         sound=fact.sound,
         keys=fact.keys,
         pods=fact.pods,

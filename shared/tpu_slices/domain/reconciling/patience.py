@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
+from tpu_slices.domain.capacity.spares import STOOD_AFTER
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits
 from tpu_slices.domain.model.observations import Failure, FailureKind
 from tpu_slices.domain.model.reasons import IN_LINE, Phase, Reason
@@ -133,6 +134,9 @@ def due(
     | READY, of a TPUNodeGroup;       | after `resync_after`                                                     |
     | REFUSED, of a spare             |                                                                          |
     | READY, a spare                  | not by itself: the inventory check compares it with the settings         |
+    | - that failed before            | once it has stood for STOOD_AFTER                                        |
+    | - whose hosts are to be         | an hour before that begins                                               |
+    |   maintained                    |                                                                          |
     | QUEUED, of a spare              | after `requeue_after`: nobody tells it                                   |
     | READY, in use                   | not by itself                                                            |
     | - some pods do not run          | after `not_running_after`, if that is set                                |
@@ -193,12 +197,20 @@ def _due_by_itself(
     if not record.owner.kind.is_spare:
         return _due_by_phase(record, now, limits, held_until)
     if record.reason is Reason.SPARE:
-        return None
+        return _end_of_standing(record, now)
     if record.phase is Phase.REFUSED:
         return now + limits.resync_after
     if record.phase is Phase.QUEUED:
         return now + limits.requeue_after
     return _due_by_phase(record, now, limits, held_until)
+
+
+def _end_of_standing(record: SliceRecord, now: datetime) -> datetime | None:
+    """Return when what is said of a spare that stands changes by itself; None: it does not."""
+    announced = record.current.hosts.announced
+    stood = record.since + STOOD_AFTER if record.claim.failures else None
+    times = (stood, announced.near_from if announced is not None else None)
+    return min((time for time in times if time is not None and time > now), default=None)
 
 
 def _due_by_phase(

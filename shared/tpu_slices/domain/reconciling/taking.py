@@ -218,8 +218,9 @@ def is_offered(slice_: Situation) -> bool:
     | serves nobody (`matching.offers`)                                      | no           |
     | neither stands nor is being made; its labels were replaced             | no           |
     | has a host that is not sound, or hosts of which no key is known        | no           |
+    | has a host that Google maintains or stops, or will within the hour     | no           |
     | lacks hosts, and stands for longer than these may take to join, or was | no           |
-    | kept warm; was so, or is a spare, and a host's machine is maintained   | no           |
+    | kept warm                                                              | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
     | else, as a spare for which capacity is awaited, however long           | yes          |
     """
@@ -233,9 +234,7 @@ def is_offered(slice_: Situation) -> bool:
         return False
     if hosts.sound < hosts.joined or (hosts.joined and not hosts.keys):
         return False
-    if record.current.warm is not None and (hosts.joined < made_as.hosts or hosts.maintained):
-        return False
-    if record.owner.kind.is_spare and hosts.maintained:
+    if hosts.leave_soon(slice_.now) or (record.current.warm is not None and hosts.joined < made_as.hosts):
         return False
     if record.owner.kind.is_spare and isinstance(seen, Running) and seen.awaiting:
         return True

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from tpu_slices.domain.model.facts import HostKey, Occupant
+from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.hosts import HostKey, Upcoming
 from tpu_slices.domain.model.pods import JobPods
 from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.model.texts import digest
@@ -47,6 +48,7 @@ class Hosts:
     joined: int = 0
     closed: int = 0
     maintained: int = 0
+    announced: Upcoming | None = None
     sound: int = 0
     keys: tuple[HostKey, ...] = ()
     """How many carry which key; none: that was not reported."""
@@ -87,6 +89,10 @@ class Hosts:
         """Whether the relay has seen a later question than the latest on record, and will not answer that."""
         return self.asked is not None and self.highest > self.asked.number
 
+    def leave_soon(self, now: datetime) -> bool:
+        """Return whether Google maintains the machine of one of them, or is about to."""
+        return self.maintained > 0 or (self.announced is not None and self.announced.is_near(now))
+
     def lacking(self, key: str) -> int:
         """Return how many hosts are known to carry another key; empty: any will do."""
         return sum(each.hosts for each in self.keys if each.key != key) if key else 0
@@ -107,6 +113,7 @@ def digest_of(slice_id: ClaimId, attempt: int, hosts: Hosts) -> int:
     pods = sorted(occupant.pod_uid for occupant in hosts.occupants)
     counts = f"{hosts.usable} {hosts.joined} {hosts.closed} {hosts.maintained} {hosts.sound}"
     counts += "".join(f" {each.key}={each.hosts}" for each in hosts.keys)
+    counts += f" {hosts.announced.begins} {hosts.announced.stopping}" if hosts.announced is not None else ""
     text = f"{slice_id}/{attempt} {counts} {' '.join([*pods, *(each.text for each in hosts.pods)])}"
     return digest(text)
 
