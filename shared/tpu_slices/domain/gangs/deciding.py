@@ -11,7 +11,7 @@ from tpu_slices.domain.capacity.reservations import beyond_reservation
 from tpu_slices.domain.gangs.members import Members, refused_for_good, withheld
 from tpu_slices.domain.model.clusters import ClusterSettings, Limits, Policy
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import WorkloadUid
+from tpu_slices.domain.model.slices import ClaimId, WorkloadUid
 from tpu_slices.domain.model.texts import clock, lasting
 from tpu_slices.domain.planning.costs import spent
 from tpu_slices.domain.planning.gangs import GangSize, beyond_limits
@@ -65,7 +65,9 @@ def decided(case: Case) -> Gang:
     |----------------------------------------------------------------|--------------------------------------------|
     | each of its claims has a slice that stands or is used, or      | STANDS                                     |
     | needs none                                                     |                                            |
+    | stands; some of its slices cannot be read                      | STANDS: as before                          |
     | waits, and is to be tried again later                          | WAITS: as before                           |
+    | waits; some of its slices cannot be read                       | WAITS: which                               |
     | waits; one of its claims is refused as it is requested         | WAITS: which, and why                      |
     | waits; an operator holds or released one of its claims         | WAITS: which                               |
     | waits; it has more chips than a limit allows, or needs more    | WAITS: GANG_TOO_LARGE                      |
@@ -90,6 +92,8 @@ def decided(case: Case) -> Gang:
     gang, now = case.gang, case.now
     if case.members.satisfied >= gang.claims:
         return replace(gang if gang.state is GangState.STANDS else _stands(gang, now), runs=_runs(case))
+    if gang.state is GangState.STANDS and case.members.unread:
+        return gang
     if gang.waits:
         if (why := next(_whys(case), None)) is not None:
             return replace(gang, reason=why[0], message=why[1])
@@ -167,6 +171,8 @@ def _whys(case: Case) -> Iterator[tuple[Reason, str]]:
     gang = case.gang
     if gang.back_at is not None and case.now < gang.back_at:
         yield gang.reason, gang.message
+    if unread := case.members.unread:
+        yield Reason.AWAITING_GANG, f"{_not_read(unread)}, so nothing is bought for the others"
     if never := _never(case.members):
         yield Reason.AWAITING_GANG, never
     yield from _no_room(case)
@@ -318,7 +324,7 @@ def _let_go(gang: Gang, case: Case) -> Gang:
     now, tries, members = case.now, gang.tries + 1, case.members
     back_at = now + pause_after(tries, case.key)
     held, cost = lasting(now - (gang.held_since or now)), spent(members.standing, case.settings, now)
-    lacking = _lacking([*members.stuck, *members.made])
+    lacking = _lacking([*members.stuck, *members.made], members.unread)
     message = (
         f"{members.satisfied} of {gang.claims} slices stood for {held}{f' ({cost})' if cost else ''}, and {lacking}. "
         f"All were let go, and are tried again at {clock(back_at, now)}; if they are let go again, after about "
@@ -328,10 +334,14 @@ def _let_go(gang: Gang, case: Case) -> Gang:
     return replace(waits, since=now, back_at=back_at, tries=tries)
 
 
-def _lacking(others: list[SliceRecord]) -> str:
+def _not_read(claims: Collection[ClaimId]) -> str:
+    return f"the record of {' and of '.join(sorted(claims)[:2])} cannot be read"
+
+
+def _lacking(others: list[SliceRecord], unread: Collection[ClaimId]) -> str:
     """Return what became of the slices that did not come: of the first of them, and how many others there are."""
     if not others:
-        return "not all of the others came"
+        return _not_read(unread) if unread else "not all of the others came"
     more = f" and {len(others) - 1} more" if len(others) > 1 else ""
     first = others[0]
     return f"{first.job.job_name}{more} did not come ({first.reason}: {first.message.rstrip('.')})"

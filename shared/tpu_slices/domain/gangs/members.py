@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from tpu_slices.domain.model.reasons import LIMITED, OF_WAITING_GANGS, Phase, Reason
-from tpu_slices.domain.model.slices import WorkloadJob, claim_id
+from tpu_slices.domain.model.slices import ClaimId, WorkloadJob, claim_id
 from tpu_slices.domain.records.limiters import CapacityPool
 from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.slices import SliceRecord
@@ -43,6 +43,8 @@ class Members:
     """They are being made, or wait for nothing but an operation."""
     over: int = 0
     """How many claims need none: their Jobs are over."""
+    unread: Collection[ClaimId] = ()
+    """The claims whose records cannot be read: neither standing nor stuck, as far as is known."""
 
     @property
     def satisfied(self) -> int:
@@ -93,11 +95,16 @@ class Members:
         return (*self.standing, *self.used, *self.stuck, *self.made)
 
 
-def members_of(workload: WorkloadRecord, name: str, slices: Collection[SliceRecord]) -> Members:
+def members_of(
+    workload: WorkloadRecord, name: str, slices: Collection[SliceRecord], unreadable: Collection[ClaimId] = ()
+) -> Members:
     """Return the slices of a gang, each in the first row that holds; `slices`: those of all claims on record.
+
+    `unreadable`: the claims on record whose slices cannot be read.
 
     | the claim                                                        | its slice is  |
     |------------------------------------------------------------------|---------------|
+    | cannot be read                                                   | not known     |
     | was scaled away, or shares another's slice                       | none of it    |
     | is on record no more, as its slice has been gone for long        | over          |
     | has a slice that its Job is on                                   | used          |
@@ -109,7 +116,8 @@ def members_of(workload: WorkloadRecord, name: str, slices: Collection[SliceReco
     | else                                                             | being made    |
     """
     jobs = workload.gangs[name].replicated_jobs
-    standing, used, stuck, made, over = [], [], [], [], _forgotten(workload, name, slices)
+    unread = _claims_among(unreadable, workload, name)
+    standing, used, stuck, made, over = [], [], [], [], _forgotten(workload, name, slices, unread)
     for record in slices:
         has = not record.unclaimed and workload.has(record.replicated_job, record.job_index)
         if record.replicated_job not in jobs or not has:
@@ -124,21 +132,30 @@ def members_of(workload: WorkloadRecord, name: str, slices: Collection[SliceReco
             stuck.append(record)
         else:
             made.append(record)
-    return Members(standing, used, stuck, made, over)
+    return Members(standing, used, stuck, made, over, unread)
 
 
-def _forgotten(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord]) -> int:
+def _forgotten(
+    workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord], unread: Collection[ClaimId]
+) -> int:
     """Return how many claims of a gang nobody waits for whose records have expired."""
-    gang, known = workload.gangs[name], {each.last_claim for each in slices}
+    known = {*unread, *(each.last_claim for each in slices)}
     gone = {claim for claim, told_at in workload.demand.items() if told_at is None and claim not in known}
-    if not gone:
-        return 0
+    return len(_claims_among(gone, workload, name))
+
+
+def _claims_among(some: Collection[ClaimId], workload: WorkloadRecord, name: str) -> Sequence[ClaimId]:
+    """Return which claims of some are of a gang."""
+    if not some:
+        return ()
+    gang = workload.gangs[name]
     jobs = (
         WorkloadJob(cluster=workload.cluster, owner=workload.owner, replicated_job=each, job_index=index)
         for each in gang.replicated_jobs
         for index in range(gang.claims)
     )
-    return sum(claim_id(job) in gone for job in jobs if workload.has(job.replicated_job, job.job_index))
+    has = (claim_id(job) for job in jobs if workload.has(job.replicated_job, job.job_index))
+    return [claim for claim in has if claim in some]
 
 
 def _is_stuck(record: SliceRecord) -> bool:

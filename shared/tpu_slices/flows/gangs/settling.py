@@ -88,6 +88,8 @@ class _Known:
     settings: ClusterSettings
     relay: RelayHeartbeat | None
     budget: Stored[Budget] | None
+    unreadable: Collection[ClaimId] = ()
+    """The claims of the workload whose slices cannot be read."""
 
     @property
     def line(self) -> Mapping[GangKey, InLine]:
@@ -136,9 +138,8 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
             deps.store.commit(*left)
         return ()
     slices = deps.store.having(cluster, stored.value.demand)
-    if slices.unreadable:
-        return ()
-    known = _Known(settings, read.heartbeat.value if read.heartbeat is not None else None, budget)
+    heard = read.heartbeat.value if read.heartbeat is not None else None
+    known = _Known(settings, heard, budget, slices.unreadable)
     settled = _settled(stored.value, [each.value for each in slices.values()], known, deps)
     changes = [*settled.line]
     if settled.workload != stored.value:
@@ -153,7 +154,7 @@ def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _
     line, held = known.line, _held(workload, slices, known.line, settings, deps)
     places = {key: each for key, each in line.items() if each.workload != uid}
     own = {key: line[key] for name in workload.gangs if (key := gang_key(uid, name)) in line}
-    members = {name: members_of(workload, name, slices) for name in workload.gangs}
+    members = {name: members_of(workload, name, slices, known.unreadable) for name in workload.gangs}
     reservations = _reservations(workload.cluster, slices, deps)
     gangs, short = dict[str, Gang](), list[Short]()
     for name, gang in sorted(workload.gangs.items()):
