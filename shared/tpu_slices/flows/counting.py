@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.observations import Running
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.reconciling.case import Known
@@ -17,10 +16,10 @@ from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.domain.reporting.reports import is_news, report
 from tpu_slices.domain.reporting.unread import NotRead
-from tpu_slices.flows.gangs.settling import settled_with
+from tpu_slices.flows.gangs.settling import Beside, settled_with
 from tpu_slices.flows.report import QueueStates, Reported, with_announced
 from tpu_slices.ports.deps import IntakeDeps
-from tpu_slices.ports.store import Change, Names, Stored
+from tpu_slices.ports.store import Change, Names, Stored, Together
 
 _USED = frozenset({Reason.READY, Reason.PODS_NOT_RUNNING, Reason.PODS_APART})
 _STANDING = frozenset({Reason.HOSTS_JOINING, Reason.IDLE, *_USED})
@@ -82,7 +81,7 @@ def decided(stored: Stored[SliceRecord], changes: Sequence[Change], deps: Intake
     whole = _Whole(own)
     if uid in told and decision.reason is Reason.READY:
         having = [after, *(it for each in others if isinstance(it := each.after, SliceRecord) and not it.unclaimed)]
-        whole = _whole(own, having, read.settings, states, deps)
+        whole = _whole(own, having, read, states, deps)
     others = [replace(each, after=whole.workload) if each.after is own else each for each in others]
     changes = [Change(stored, after), *others, *whole.line]
     return Counted(before, replace(decision, record=after), tuple(changes), whole.reported)
@@ -124,7 +123,7 @@ class _Whole:
 def _whole(
     own: WorkloadRecord,
     changed: Sequence[SliceRecord],
-    settings: ClusterSettings,
+    read: Together,
     states: QueueStates,
     deps: IntakeDeps,
 ) -> _Whole:
@@ -140,8 +139,8 @@ def _whole(
     slices = deps.store.having(own.cluster, own.demand.keys() - known.keys())
     records, now = [*known.values(), *(each.value for each in slices.values())], deps.clock.now()
     workload, line = own, tuple[Change, ...]()
-    if own.gangs and not slices.unreadable:
-        settled = settled_with(own, records, budget, settings, deps)
+    if own.gangs and read.settings is not None and not slices.unreadable:
+        settled = settled_with(own, records, Beside(read.settings, read.heartbeat, budget), deps)
         if settled.told:  # some gang does not stand: the sweep's
             return _Whole(own)
         workload, line = settled.workload, settled.line

@@ -26,11 +26,10 @@ from tpu_slices.domain.model.facts import (
 from tpu_slices.domain.model.joining import JoinToken
 from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, ClusterId, WorkloadUid, claim_id, slice_id
 from tpu_slices.domain.reconciling import demand
-from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows.capacity.ladders import has_ladder, step
-from tpu_slices.flows.gangs.settling import Settled, saved, settled_with
+from tpu_slices.flows.gangs.settling import Beside, Settled, saved, settled_with
 from tpu_slices.flows.hosts import concerned, hosts_changed, with_free_name
 from tpu_slices.flows.lists import UNDER_WAY, heard, listed
 from tpu_slices.flows.node_groups import declared_by, node_group_told
@@ -40,7 +39,7 @@ from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.round_trip import echo_received
 from tpu_slices.ports.deps import IntakeDeps
 from tpu_slices.ports.errors import Permanent, StaleRecord
-from tpu_slices.ports.store import Change, Found, Names, Stored
+from tpu_slices.ports.store import Change, Found, Names, Stored, Together
 
 DELIVERED_AGAIN = timedelta(minutes=15)
 """Within which the message of a `receive` that was killed is delivered again, several times: infra/messaging.yaml has
@@ -88,9 +87,10 @@ def _record(fact: Fact, cluster: ClusterId, told_at: datetime, deps: IntakeDeps)
                 _check_known(cluster, deps.store.settings(cluster))
             heard(fact, last, told_at, cluster, deps)
         case SlicesWanted(workload=workload):
-            read = deps.store.together(cluster, Names(settings=True, workloads=[workload.owner.uid]))
-            known = read.workloads.get(workload.owner.uid)
-            _slices_wanted(fact, told_at, _check_known(cluster, read.settings), known, deps)
+            of_gangs = any(each.gang for each in fact.requests)
+            names = Names(settings=True, workloads=[workload.owner.uid], heartbeat=of_gangs)
+            read = deps.store.together(cluster, names)
+            _slices_wanted(fact, told_at, _check_known(cluster, read.settings), read, deps)
         case _:
             _check_known(cluster, deps.store.settings(cluster))
             _of_the_relay(fact, told_at, cluster, deps)
@@ -121,7 +121,7 @@ def _slices_wanted(
     fact: SlicesWanted,
     told_at: datetime,
     settings: ClusterSettings,
-    known: Stored[WorkloadRecord] | None,
+    read: Together,
     deps: IntakeDeps,
 ) -> None:
     """Record demand, and request reconciles where a waiting leader is news; the slices are read after the workload.
@@ -130,6 +130,7 @@ def _slices_wanted(
     whoever died after the demand was saved, and before that, is made up for.
     """
     cluster, owner = settings.cluster, fact.workload.owner
+    known = read.workloads.get(owner.uid)
     workload = known.value if known else None
     fact = _without_outdated(fact, workload, told_at, cluster, deps)
     asked = demand.asked_by(fact, workload, settings)
@@ -147,26 +148,21 @@ def _slices_wanted(
     change = replace(change, workload=with_change_told(workload, change.workload, deps))
     settled = Settled(change.workload, (), ())
     if change.workload.gangs and not slices.unreadable:
-        settled = _with_gangs(change, budget, settings, deps)
+        settled = _with_gangs(change, Beside(settings, read.heartbeat, budget), deps)
     _save(replace(change, workload=settled.workload), known, slices, settled.line, deps)
     moved = step(cluster, owner.uid, deps) if has_ladder(fact, settings) else ()
     told = sorted({*change.slices, *slices.unreadable, *news, *saved(settled, settings, deps), *moved})
     deps.publisher.request_reconcile(cluster, told, owner.uid)
 
 
-def _with_gangs(
-    change: demand.Demand, budget: Stored[Budget] | None, settings: ClusterSettings, deps: IntakeDeps
-) -> Settled:
-    """Return how the gangs of a workload are with what is changed of it; those stay of which some cannot be read.
-
-    `budget`: as it was read before any slice.
-    """
+def _with_gangs(change: demand.Demand, beside: Beside, deps: IntakeDeps) -> Settled:
+    """Return how the gangs of a workload are with what is changed of it; those stay of which some cannot be read."""
     workload = change.workload
-    others = deps.store.having(settings.cluster, workload.demand.keys() - change.slices.keys())
+    others = deps.store.having(workload.cluster, workload.demand.keys() - change.slices.keys())
     if others.unreadable:
         return Settled(workload, (), ())
     slices = [*change.slices.values(), *(each.value for each in others.values())]
-    return settled_with(workload, slices, budget, settings, deps)
+    return settled_with(workload, slices, beside, deps)
 
 
 def _hearing(

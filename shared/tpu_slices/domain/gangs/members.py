@@ -135,9 +135,7 @@ def members_of(
     return Members(standing, used, stuck, made, over, unread)
 
 
-def _forgotten(
-    workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord], unread: Collection[ClaimId]
-) -> int:
+def _forgotten(workload: WorkloadRecord, name: str, slices: Iterable[SliceRecord], unread: Collection[ClaimId]) -> int:
     """Return how many claims of a gang nobody waits for whose records have expired."""
     known = {*unread, *(each.last_claim for each in slices)}
     gone = {claim for claim, told_at in workload.demand.items() if told_at is None and claim not in known}

@@ -82,12 +82,14 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Beside:
     """What is known beside a workload."""
 
     settings: ClusterSettings
-    relay: RelayHeartbeat | None
+    heartbeat: Stored[RelayHeartbeat] | None
     budget: Stored[Budget] | None
+    """As it was read before any of the slices. Else a creation that is saved between the two reads counts as
+    another's, and the line is saved nevertheless."""
     unreadable: Collection[ClaimId] = ()
     """The claims of the workload whose slices cannot be read."""
 
@@ -97,24 +99,8 @@ class _Known:
 
     def silent(self, now: datetime) -> bool:
         """Return whether the relay is not heard, or the cluster is paused."""
-        relay = self.relay.relay if self.relay is not None else NEVER_HEARD
+        relay = self.heartbeat.value.relay if self.heartbeat is not None else NEVER_HEARD
         return relay.silent(now) or self.settings.paused is not None
-
-
-def settled_with(
-    workload: WorkloadRecord,
-    slices: Collection[SliceRecord],
-    budget: Stored[Budget] | None,
-    settings: ClusterSettings,
-    deps: IntakeDeps,
-) -> Settled:
-    """Return how the gangs of a workload are from now on that is about to be saved; `slices`: those of its claims.
-
-    `budget`: as it was read before any of the slices. Else a creation that is saved between the two reads counts as
-    another's, and the line is saved nevertheless.
-    """
-    relay = deps.store.heartbeat(workload.cluster)
-    return _settled(workload, slices, _Known(settings, relay.value if relay is not None else None, budget), deps)
 
 
 def saved(settled: Settled, settings: ClusterSettings, deps: IntakeDeps) -> Sequence[ClaimId]:
@@ -138,9 +124,8 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
             deps.store.commit(*left)
         return ()
     slices = deps.store.having(cluster, stored.value.demand)
-    heard = read.heartbeat.value if read.heartbeat is not None else None
-    known = _Known(settings, heard, budget, slices.unreadable)
-    settled = _settled(stored.value, [each.value for each in slices.values()], known, deps)
+    beside = Beside(settings, read.heartbeat, budget, slices.unreadable)
+    settled = settled_with(stored.value, [each.value for each in slices.values()], beside, deps)
     changes = [*settled.line]
     if settled.workload != stored.value:
         changes.append(Change(stored, settled.workload))
@@ -149,7 +134,8 @@ def _once(cluster: ClusterId, uid: WorkloadUid, deps: IntakeDeps) -> Sequence[Cl
     return saved(settled, settings, deps)
 
 
-def _settled(workload: WorkloadRecord, slices: Collection[SliceRecord], known: _Known, deps: IntakeDeps) -> Settled:
+def settled_with(workload: WorkloadRecord, slices: Collection[SliceRecord], known: Beside, deps: IntakeDeps) -> Settled:
+    """Return how the gangs of a workload are from now on that is about to be saved; `slices`: those of its claims."""
     settings, uid, now = known.settings, workload.owner.uid, deps.clock.now()
     line, held = known.line, _held(workload, slices, known.line, settings, deps)
     places = {key: each for key, each in line.items() if each.workload != uid}
