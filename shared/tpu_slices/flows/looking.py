@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tpu_slices.domain.capacity.reservations import state_at
 from tpu_slices.domain.capacity.seats import as_wanted
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import HostsChanged
@@ -31,6 +32,8 @@ from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import NEVER_HEARD
 from tpu_slices.domain.records.limiters import ConcurrencyLimiter, Slot
 from tpu_slices.domain.records.matching import users_of
+from tpu_slices.domain.records.queues import capacity_pool_of
+from tpu_slices.domain.records.reservations import ReservationState
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.brakes import limited, stopped
@@ -105,7 +108,7 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
         return None
     counted = with_report(stored.value, told.answer, deps.clock.now()) if told.answer else stored.value
     creates = counted.current.create_requested_at is None and not counted.unclaimed
-    beside = _beside(counted, read, told, deps, creates=creates)
+    beside = _beside(counted, read, told, deps, creates=creates or _lacks_reserved_hosts(counted))
     own = beside.workloads.get(counted.owner.uid)  # Permanent if it cannot be read: then nothing is decided
     workloads = {uid: each.value for uid, each in beside.workloads.items()}
     listed_at = heartbeat.value.confirmed_at(counted.owner.kind) if heartbeat else None
@@ -119,12 +122,26 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
         relay=heartbeat.value.relay if heartbeat else NEVER_HEARD,
         held=chips.held,
         stopped=why_stopped,
+        reservation_ended=_lacks_reserved_hosts(counted) and _has_ended(counted, beside.limiter, now),
         first=first_of(record, heartbeat, settings, deps) if spare else None,
     )
     nothing = Observed(Absent())
     limits = slots.limiter_of(beside.limiter, settings, now) if creates else None
     looked = Looked(settings, stored, record, nothing, beside_it, now, chips.guards, limits, beside.brake, read.slots)
     return replace(looked, listed_at=listed_at)
+
+
+def _lacks_reserved_hosts(record: SliceRecord) -> bool:
+    """Return whether hosts are away of a slice in a reservation, which may be over."""
+    reserved = record.made_as is not None and record.made_as.capacity.reservation is not None
+    return reserved and record.current.hosts_awaited_since is not None and not record.unclaimed
+
+
+def _has_ended(record: SliceRecord, limiter: Stored[ConcurrencyLimiter] | None, now: datetime) -> bool:
+    """Return whether the reservation of a slice is over, by what is known of it."""
+    pool = capacity_pool_of(record.made_as) if record.made_as is not None else None
+    known = limiter.value.reservations.get(pool) if limiter is not None and pool is not None else None
+    return known is not None and state_at(known, now) is ReservationState.ENDED
 
 
 def _names(slice_: ClaimId | SliceId, told: Told) -> Names:

@@ -4,7 +4,7 @@ once it has room."""
 from __future__ import annotations
 
 from tests.builders import MINUTE, NOW
-from tests.journeys.ladders.stories import LIST, PLACES, B, appears, asked, laddered, rung
+from tests.journeys.ladders.stories import LIST, PLACES, B, appears, asked, laddered, ordered, rung
 from tests.world import World
 from tpu_slices.domain.model.capacity import Place
 from tpu_slices.domain.model.slices import CapacityKind
@@ -95,3 +95,19 @@ def test_a_gang_that_is_larger_than_the_reservation_asks_for_all_of_its_slices_e
     world.settle(minutes=30, until=lambda: gang.served)
     assert (gang.served, dict(asked(world))) == (True, {f"on-demand in {B}": 4})
     assert "has 8 hosts in all, and the slices of the gang need 16 of them at once" in why_it_came(world, gang)
+
+
+def test_who_lost_its_hosts_with_the_reservation_steps_on_without_waiting_for_them() -> None:
+    ends = NOW + 40 * MINUTE
+    world = a_world(FakeReservation(name=HALL, hosts=16, ends_at=ends), minutes=120)
+    job = appears(world, "llama")
+    world.settle(minutes=20, until=lambda: job.served)
+    assert list(asked(world)) == [f"reservation {HALL} in {B}"]
+    while world.clock.now() < ends:
+        world.settle(minutes=1)
+    for pool in world.backend.pools.values():
+        pool.hosts_joined = False
+    lost_at = world.clock.now()
+    world.settle(minutes=40, until=lambda: f"on-demand in {B}" in asked(world))
+    (_, (asked_at, _)) = ordered(world, "llama")
+    assert asked_at - lost_at <= 2 * MINUTE

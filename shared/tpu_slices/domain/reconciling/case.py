@@ -46,6 +46,8 @@ class Known:
     """Why the releases of its JobSet are stopped."""
     limited: str | None = None
     """Why it is not bought while releases are stopped."""
+    reservation_ended: bool = False
+    """Whether the reservation is over that its hosts are of: those that are gone do not come back."""
     shortage: Shortage | None = None
     """The shortage for which its creation waits its turn."""
     first: First | None = None
@@ -227,9 +229,13 @@ class Situation:
         return found.without_return_of(self.record.job) if self._needs_other_hosts(fingerprint) else found
 
     def _needs_other_hosts(self, fingerprint: str | None) -> bool:
-        """Return whether the Job needs a pool of another request: it waits, or no claim has this one."""
+        """Return whether the Job needs another pool: it waits, or no claim has this one.
+
+        And that is of another request, or all of its hosts went with their reservation.
+        """
         spec, away = self.record.spec, self.waiting or self.record.unclaimed
-        return away and spec is not None and not same_request(fingerprint, spec)
+        nothing_left = self.known.reservation_ended and not self.record.current.hosts.joined
+        return away and spec is not None and (nothing_left or not same_request(fingerprint, spec))
 
     def evidence(self) -> Evidence:
         """Return what is known about the use of a pool that is to be deleted; a release ignores its own Jobs."""

@@ -84,6 +84,8 @@ def giving_up(case: Situation) -> GivingUp | None:
     |                                                             | no                                                |
     | unused, and without some usable hosts that the vendor is    | failed, once they are away for the `patience`     |
     | known to bring back, or was (`returning`)                   | of the cause, or back for `hosts_timeout`         |
+    | unused, and without some usable hosts, whose reservation is | yes: nothing comes back                           |
+    | over                                                        |                                                   |
     | else unused and without some usable hosts                   | failed, after `hosts_timeout`                     |
     | changing hands for `restart_grace`, or pods of others there | yes                                               |
     | have more than a minute to end                              |                                                   |
@@ -231,6 +233,8 @@ def _hosts_missing(case: Situation) -> GivingUp | None:
     record, since = case.record, case.record.current.hosts_awaited_since
     if since is None or record.made_as is None:
         return None
+    if case.known.reservation_ended:
+        return GivingUp(why="its reservation is over, and its hosts went with it")
     known = returning(case)
     if case.now < (since + case.limits.hosts_timeout if known is None else known.ends(case.limits)):
         return None
