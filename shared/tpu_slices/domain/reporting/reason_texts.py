@@ -179,9 +179,7 @@ REASON_TEXTS: Mapping[Reason, ReasonText] = MappingProxyType(
         ),
         Reason.INVALID_CONFIGURATION: ReasonText("{detail}", _OPERATOR),
         Reason.ATTEMPTS_EXHAUSTED: ReasonText("{detail}", "Create the {kind} again: its slices then get new names."),
-        Reason.NO_RUNG_IN_ZONE: ReasonText(
-            "{detail}", "Ask the operator of the cluster to change the ladder, or suspend and resume the {kind}."
-        ),
+        Reason.NO_RUNG_IN_ZONE: ReasonText("{detail}", "Ask the operator of the cluster to change the ladder."),
         Reason.HELD: ReasonText("{held}: nothing is created or deleted", "Run `slices resume` to end the hold."),
         Reason.PAUSED: ReasonText("{detail}", "The operator ends the pause with `slices resume --cluster ID`."),
         **dict.fromkeys(SERVED, ReasonText("not released yet", _NO_ACTION)),
