@@ -12,7 +12,16 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import timedelta
 
-from tests.domain.gangs.contention import CHIPS, LIMITS, MINUTE, SHORT_UNTIL, Contention, a_contention
+from tests.domain.gangs.contention import (
+    CHIPS,
+    LIMITS,
+    LONGEST_CREATION,
+    MINUTE,
+    NAMESPACES,
+    SHORT_UNTIL,
+    Contention,
+    a_contention,
+)
 
 SLACK = 3
 """Minutes by which a decision may be late."""
@@ -30,7 +39,11 @@ def minutes(time: timedelta) -> int:
     return time // MINUTE
 
 
-HELD_AT_MOST, BOTH_AT_MOST = minutes(LIMITS.gang_hold_at_most) + SLACK, minutes(LIMITS.gang_yield_after) + SLACK
+HELD_AT_MOST = minutes(LIMITS.gang_hold_for) + LONGEST_CREATION + SLACK
+"""While others could not be made; and once they are being made, these stand within the longest creation."""
+IDLE_AT_MOST = HELD_AT_MOST
+"""For how many minutes each slice of a gang but one is idle before it starts, at most and on the average."""
+BOTH_AT_MOST = minutes(LIMITS.gang_yield_after) + SLACK
 
 
 def played(seed: int) -> Contention:
@@ -60,13 +73,24 @@ def _look(world: Contention, when: str) -> None:
 def starts_or_never_fits(seed: int) -> None:
     """Play a contention; raise Broken unless each gang starts that a limit of chips would ever let start."""
     world = played(seed)
-    limit = world.settings.policy.chips_per_cluster
-    too_large = {each.name for each in world.gangs if limit is not None and CHIPS * each.size > limit}
+    limits = {each: world.settings.policy.limits(each).values() for each in NAMESPACES}
+    too_large = {it.name for it in world.gangs if CHIPS * it.size > min(limits[it.namespace], default=CHIPS * it.size)}
     never = {each.name for each in world.gangs if each.never_fits}
     if never != too_large:
         raise Broken(f"seed {seed}: {never} are told that they never fit, and {too_large} do not")
     if {*world.starts} != {each.name for each in world.gangs} - too_large:
         raise Broken(f"seed {seed}: {sorted(world.starts)} have started")
+    _is_cheap(world, seed)
+
+
+def _is_cheap(world: Contention, seed: int) -> None:
+    """Raise Broken if slices were idle for more than one whole time of holding for each start.
+
+    Who held in vain goes behind the others, and who is first makes the others give up theirs.
+    """
+    most = sum((each.size - 1) * IDLE_AT_MOST for each in world.gangs if each.started is not None)
+    if world.idle > most:
+        raise Broken(f"seed {seed}: slices were idle for {world.idle} minutes, and {most} are the most")
 
 
 def _broken(seed: int) -> str:

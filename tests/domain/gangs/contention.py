@@ -17,7 +17,7 @@ from random import Random
 from tests.builders import NOW, a_job, a_record, a_spec, settings, some_hosts
 from tpu_slices.domain.gangs import deciding
 from tpu_slices.domain.gangs.members import Members
-from tpu_slices.domain.model.clusters import ClusterSettings, Limits, Policy
+from tpu_slices.domain.model.clusters import Allowed, ClusterSettings, Limits, Policy
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.planning.policy import Held
@@ -32,6 +32,9 @@ SHORT_UNTIL = 12 * 60
 """The minute from which on all capacity is there."""
 LONGEST_RUN = 60
 """Minutes."""
+LONGEST_CREATION = 8
+"""Minutes."""
+NAMESPACES = ("research", "teaching", "serving")
 
 
 @cache
@@ -72,6 +75,7 @@ class Contender:
     """A gang, and the slices that it has: all of one zone."""
 
     name: str
+    namespace: str
     zone: str
     size: int
     arrives: int
@@ -124,10 +128,12 @@ class Contention:
     """By zone, how many slices it has in each hour; the last number counts from then on."""
     settings: ClusterSettings
     minute: int = 0
-    going: list[tuple[int, str]] = field(default_factory=list)
-    """When slices are gone that were let go, and of which zone."""
+    going: list[tuple[int, str, str]] = field(default_factory=list)
+    """When slices are gone that were let go, of which zone, and of which namespace."""
     taken: Counter[str] = field(default_factory=Counter)
     """By zone, how many slices stand, are being made, or are not gone yet."""
+    bought: Counter[str] = field(default_factory=Counter)
+    """The same by namespace."""
     line: dict[GangKey, InLine] = field(default_factory=dict)
     starts: list[str] = field(default_factory=list)
     idle: int = 0
@@ -150,8 +156,10 @@ class Contention:
     def plays_a_minute(self) -> None:
         """Have slices come and go, and decide on each gang that is there, in any order."""
         self.minute += 1
-        self.taken.subtract(zone for at, zone in self.going if at <= self.minute)
-        self.going = [(at, zone) for at, zone in self.going if at > self.minute]
+        gone = [each for each in self.going if each[0] <= self.minute]
+        self.taken.subtract(zone for _, zone, _ in gone)
+        self.bought.subtract(namespace for *_, namespace in gone)
+        self.going = [each for each in self.going if each[0] > self.minute]
         there = [each for each in self.gangs if each.arrives <= self.minute]
         self.chance.shuffle(there)
         for each in there:
@@ -183,13 +191,15 @@ class Contention:
 
     def _case(self, each: Contender) -> deciding.Case:
         held = None
-        if self.settings.policy.chips_per_cluster is not None:
-            taken = self._bought() - CHIPS * each.has + reserved(self.line)
-            held = Held(in_namespace=taken, in_cluster=taken)
+        if self.settings.policy.counts(each.namespace):
+            held = Held(
+                in_namespace=CHIPS * (self.bought[each.namespace] - each.has) + reserved(self.line, each.namespace),
+                in_cluster=CHIPS * (self.bought.total() - each.has) + reserved(self.line),
+            )
         return deciding.Case(
             workload=WorkloadUid(each.name),
             name=each.name,
-            namespace="research",
+            namespace=each.namespace,
             key=each.key,
             gang=each.gang,
             members=each.members,
@@ -199,24 +209,23 @@ class Contention:
             held=held,
         )
 
-    def _bought(self) -> int:
-        return CHIPS * self.taken.total()
-
-    def _allowed(self) -> int:
-        """Return how many slices the limit of chips allows, as each creation is held against it, too."""
-        limit = self.settings.policy.chips_per_cluster
-        return len(self.gangs) if limit is None else (limit - self._bought()) // CHIPS
+    def _allowed(self, namespace: str) -> int:
+        """Return how many slices the limits of chips allow, as each creation is held against them, too."""
+        bought = {"chips_per_namespace": self.bought[namespace], "chips_per_cluster": self.bought.total()}
+        limits = self.settings.policy.limits(namespace)
+        return min((most // CHIPS - bought[each] for each, most in limits.items()), default=len(self.gangs))
 
     def _asks(self, each: Contender) -> None:
         """Begin to make what it lacks, as far as there is capacity, and the limit of chips allows it."""
-        got = max(0, min(each.size - each.has, self.free(each.zone), self._allowed()))
-        each.coming += [self.minute + self.chance.randint(3, 8) for _ in range(got)]
+        got = max(0, min(each.size - each.has, self.free(each.zone), self._allowed(each.namespace)))
+        each.coming += [self.minute + self.chance.randint(3, LONGEST_CREATION) for _ in range(got)]
         each.asks = each.has < each.size
         self.taken[each.zone] += got
+        self.bought[each.namespace] += got
 
     def _lets_go(self, each: Contender) -> None:
         gone = [self.minute + self.chance.randint(2, 6) for _ in range(each.has)]
-        self.going += [(at, each.zone) for at in gone]
+        self.going += [(at, each.zone, each.namespace) for at in gone]
         each.standing, each.coming, each.asks = 0, [], False
 
     def halves(self) -> Iterator[tuple[str, str, int]]:
@@ -231,18 +240,22 @@ class Contention:
 def a_contention(seed: int) -> Contention:
     """Return fifty gangs of one to eight slices in two zones that are short for twelve hours, and then are not.
 
-    In half of them a limit of chips holds, which some gangs exceed by themselves.
+    They are of three namespaces. In half of them a limit of chips holds, and in a third one for each namespace: some
+    gangs exceed these by themselves.
     """
     chance = Random(seed)
     zones = {zone: chance.randint(8, 16) for zone in ("us-central2-b", "us-central2-c")}
     limit = CHIPS * chance.randint(6, 30) if chance.random() < 0.5 else None
+    of_namespaces = Random(f"{seed} namespaces")  # by itself, so that all else is drawn as without namespaces
+    each_namespace = CHIPS * of_namespaces.randint(4, 16) if of_namespaces.random() < 1 / 3 else None
+    policy = Policy(everyone=Allowed(chips_per_namespace=each_namespace), chips_per_cluster=limit)
     return Contention(
         chance=chance,
         gangs=tuple(_drawn(number, chance, [*zones]) for number in range(50)),
         capacity={
             zone: (*(chance.randint(0, most) for _ in range(SHORT_UNTIL // 60)), most) for zone, most in zones.items()
         },
-        settings=settings(limits=LIMITS, policy=Policy(chips_per_cluster=limit)),
+        settings=settings(limits=LIMITS, policy=policy),
     )
 
 
@@ -251,4 +264,5 @@ def _drawn(number: int, chance: Random, zones: Sequence[str]) -> Contender:
     at = NOW + arrives * MINUTE
     gang = Gang(replicated_jobs=("slice",), claims=size, chips=CHIPS * size, since=at, state_since=at, lacks_since=at)
     runs_for = chance.randint(5, LONGEST_RUN)
-    return Contender(f"gang-{number:02}", chance.choice(zones), size, arrives, runs_for, gang)
+    namespace = NAMESPACES[number % len(NAMESPACES)]
+    return Contender(f"gang-{number:02}", namespace, chance.choice(zones), size, arrives, runs_for, gang)

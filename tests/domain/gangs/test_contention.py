@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.domain.gangs import contended
-from tests.domain.gangs.contended import Broken, starts_or_never_fits
+from tests.domain.gangs.contended import OVER_WITHIN, Broken, starts_or_never_fits
 from tpu_slices.domain.gangs import deciding
 
 SEEDS = range(10)
@@ -27,6 +27,7 @@ SABOTEURS: dict[str, tuple[str, Callable[..., object]]] = {
     "nobody is before another in line": ("_before", lambda _case, _pools: None),
     "nobody gives way to who waits longer": ("_yields_to", lambda _gang, _case: None),
     "slices are held without end": ("_is_held_too_long", lambda _gang, _case: False),
+    "slices are held until the cap": ("_hold_for", lambda _gang, case: case.limits.gang_hold_at_most),
 }
 
 
@@ -35,6 +36,16 @@ def test_a_contention_shows_when(name: str, instead: Callable[..., object], monk
     monkeypatch.setattr(deciding, name, instead)
     with pytest.raises(Broken):
         all_start()
+
+
+def test_a_contention_shows_when_slices_are_idle_for_longer_than_the_starts_are_worth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for bound in ("HELD_AT_MOST", "BOTH_AT_MOST", "MOST_OFTEN"):
+        monkeypatch.setattr(contended, bound, OVER_WITHIN)
+    monkeypatch.setattr(deciding, "_before", lambda _case, _pools: None)
+    with pytest.raises(Broken, match="slices were idle for"):
+        starts_or_never_fits(5)
 
 
 def test_many_contentions_are_told_in_a_line_and_fail_if_one_is_broken(
