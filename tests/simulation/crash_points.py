@@ -79,6 +79,13 @@ STORIES: Mapping[str, Story] = MappingProxyType(
             jobsets=(a_plot("shared", 1, shared=True, suspended=((14, 18),), ends=40),),
             faults=(Fault(kind=Kind.LEADERS_EVICTED, at=10, lasts=1, share=1.0),),
         ),
+        "a gang that is let go and comes back": a_story(
+            seed=13,
+            minutes=110,
+            operations=1,
+            jobsets=(a_plot("gang", 1, slices=2, gang=True, ends=100),),
+            faults=(Fault(kind=Kind.STOCKOUT, at=6, lasts=55),),
+        ),
     }
 )
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from tests.simulation.promises import Promise, broken
 from tpu_slices.domain.model.facts import WorkloadState
+from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices_simulator.live import LiveWorkload, Pod
 from tpu_slices_simulator.simulation import Simulation
@@ -32,6 +33,8 @@ class Gangs:
         self._world = world
         self._held: Counter[WorkloadUid] = Counter()
         """By workload, for how many minutes some of its slices have stood unused while others did not."""
+        self._stuck: Counter[WorkloadUid] = Counter()
+        """For how many of these minutes another could not be made, as its record says."""
         world.cluster.opens = self._is_let_go
 
     def _is_let_go(self, pod: Pod) -> None:
@@ -51,9 +54,12 @@ class Gangs:
         for uid, workload in world.workloads.items():
             if not self._holds(workload):
                 self._held.pop(uid, None)
+                self._stuck.pop(uid, None)
             elif not kept and not world.operators.held:
                 self._held[uid] += 1
-                if timedelta(minutes=self._held[uid]) > limits.gang_hold_at_most + SLACK:
+                self._stuck[uid] += self._is_stuck(workload)
+                too_long = timedelta(minutes=self._held[uid]) > limits.gang_hold_at_most + SLACK
+                if too_long or timedelta(minutes=self._stuck[uid]) > limits.gang_hold_for + SLACK:
                     broken(Promise.NO_HOARD, f"{workload.ref.owner.name} holds slices, and lacks others", world)
 
     def _holds(self, workload: LiveWorkload) -> bool:
@@ -62,6 +68,10 @@ class Gangs:
             return False
         stand = [self._stands(workload, index) for index in claims]
         return any(stand) and not all(stand)
+
+    def _is_stuck(self, workload: LiveWorkload) -> bool:
+        records = (each for each in self._world.records.values() if each.owner == workload.ref.owner)
+        return any(each.wanted and each.phase in {Phase.WAITING, Phase.BLOCKED} for each in records)
 
     def _claims(self, workload: LiveWorkload) -> list[int]:
         return [index for index in range(workload.slices) if workload.gang_of(index)]

@@ -184,6 +184,13 @@ def held(story: Story) -> Story:
     return replace(plain, jobsets=gangs, faults=(out,), minutes=200, settings=settings)
 
 
+def held_to_a_late_cap(story: Story) -> Story:
+    """Return that story in a cluster that holds slices for long at most, and briefly while others cannot be made."""
+    story = held(story)
+    limits = replace(story.settings.limits, gang_hold_at_most=timedelta(hours=4))
+    return replace(story, settings=replace(story.settings, limits=limits))
+
+
 _never_repeating = partial(FactQueue, timing=Timing(repeat=timedelta(days=1)))
 MUTANTS = (
     Mutant("deletes at once", Promise.NO_THEFT, f"{DOMAIN}.ending.assess", _deletes_at_once, seed=6),
@@ -270,6 +277,13 @@ MUTANTS = (
     ),
     Mutant(
         "holds for ever", Promise.NO_HOARD, "tpu_slices.domain.gangs.deciding._is_held_too_long", lambda *_: False, held
+    ),
+    Mutant(
+        "holds until the cap",
+        Promise.NO_HOARD,
+        "tpu_slices.domain.gangs.deciding._hold_for",
+        lambda _gang, case: case.limits.gang_hold_at_most,
+        held_to_a_late_cap,
     ),
     Mutant(
         "keeps warm for ever",
