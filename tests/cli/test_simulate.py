@@ -120,6 +120,34 @@ def test_short_jobs_wait_for_less_where_slices_are_kept_warm(tmp_path: Path) -> 
     assert sum(waits["warm"]) < sum(waits["cold"])
 
 
+def shortened(folder: Path, name: str, jobsets: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return what is told of a story of the examples with fewer JobSets, or shorter ones."""
+    story = yaml.safe_load((STORIES / f"{name}.yaml").read_text())
+    fewer = [{**each, **jobsets, "manifest": str(STORIES / each["manifest"])} for each in story["jobsets"]]
+    cluster = str(STORIES / story["cluster"])
+    return told(written(folder, **{**story, "cluster": cluster, "jobsets": fewer, **changes}))
+
+
+@pytest.mark.slow
+def test_who_gets_a_spare_waits_for_no_hosts_and_the_spares_that_nobody_got_are_counted(tmp_path: Path) -> None:
+    found = shortened(tmp_path, "spares", {"at": "30m", "copies": 2, "every": "30m"}, lasts="105m")
+    waits = [each["served_at"] - each["created_at"] for each in found["workloads"]]
+    assert max(waits) <= 3, "minutes, and hosts take ten"
+    assert found["spares"]["slices"] == 5
+    assert found["spares"]["chip_hours"]["useful"] == 0
+    of_workloads = sum(each["chip_hours"]["held"] for each in found["workloads"])
+    assert found["chip_hours"]["held"] == pytest.approx(of_workloads + found["spares"]["chip_hours"]["held"], abs=0.2)
+
+
+@pytest.mark.slow
+def test_gangs_that_have_no_room_beside_each_other_begin_one_after_the_other_as_a_whole(tmp_path: Path) -> None:
+    found = shortened(tmp_path, "gangs-in-turn", {"runs": "20m"}, lasts="150m")
+    served, ended = ([each[when] for each in found["workloads"]] for when in ("served_at", "ended_at"))
+    assert all(end <= begin for end, begin in zip(ended, served[1:], strict=False))
+    assert all("AwaitingGang" in each["waited"] for each in found["workloads"][1:])
+    assert found["creations"] == {"tried": 6, "failed": 0}, "nobody holds one slice of two"
+
+
 @pytest.mark.slow
 def test_everybody_runs_to_the_end_on_a_bad_day() -> None:
     found = told(STORIES / "a-bad-day.yaml")

@@ -49,13 +49,18 @@ class CountedSimulation(Simulation):
     def __init__(self, story: Story) -> None:
         super().__init__(story)
         self.outcomes = {plot.id: Outcome(plot) for plot in story.jobsets}
+        self.spares: tuple[Course, ...] = ()
+        """What slices did that were made beside demand and that nobody got, once the story is played."""
 
     def play(self) -> None:
         """Play the story to its end."""
         self.until(self.story.minutes)
         for each in self.courses:
             owner = each.record.owner
-            self.outcomes[f"{owner.namespace}/{owner.name}"].courses += (each,)
+            if owner.kind.is_spare:
+                self.spares += (each,)
+            else:
+                self.outcomes[f"{owner.namespace}/{owner.name}"].courses += (each,)
 
     @property
     def window(self) -> Window:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tpu_slices_cli.screen import echo
+from tpu_slices_cli.screen import echo, log_to_standard_error
 
 if TYPE_CHECKING:
     from tpu_slices_simulator.outcome import CountedSimulation
@@ -38,6 +38,7 @@ def simulate_command(story: str, timeline: str | None, output: str) -> None:
     from tpu_slices_cli.simulate.telling import as_json, table
     from tpu_slices_simulator.outcome import CountedSimulation
 
+    log_to_standard_error()
     simulation = CountedSimulation(read_story(Path(story)))
     simulation.play()
     outcomes = tuple(simulation.outcomes.values())

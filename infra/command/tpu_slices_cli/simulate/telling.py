@@ -32,8 +32,9 @@ def as_json(simulation: CountedSimulation) -> dict[str, Any]:
         "seed": story.seed,
         "minutes": story.minutes,
         "workloads": [_one(each) for each in outcomes],
-        "chip_hours": _chip_hours(_courses(outcomes)),
-        "usd": _usd(story, _courses(outcomes)),
+        "spares": {"slices": len(simulation.spares), "chip_hours": _chip_hours(simulation.spares)},
+        "chip_hours": _chip_hours(_courses(simulation)),
+        "usd": _usd(story, _courses(simulation)),
         "creations": {"tried": tried, "failed": failed},
     }
 
@@ -57,8 +58,8 @@ def _one(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _courses(outcomes: Sequence[Outcome]) -> list[Course]:
-    return [course for each in outcomes for course in each.courses]
+def _courses(simulation: CountedSimulation) -> list[Course]:
+    return [*(course for each in simulation.outcomes.values() for course in each.courses), *simulation.spares]
 
 
 def table(simulation: CountedSimulation) -> None:
@@ -74,7 +75,9 @@ def table(simulation: CountedSimulation) -> None:
     for each in outcomes:
         for line in (*_why(each), *_where(each)):
             screen.print(plain(line), soft_wrap=True, markup=False, highlight=False)
-    courses = _courses(outcomes)
+    if spares := simulation.spares:
+        echo(f"{len(spares)} spares that nobody got: {chip_hours(held(totals(spares)))} chip-hours.")
+    courses = _courses(simulation)
     sums = totals(courses)
     share = f", {useful_share(sums)} of them useful" if held(sums) else ""
     usd = _usd(story, courses)
