@@ -23,6 +23,7 @@ from tests.kubernetes.queues.checks import (
 from tests.kubernetes.queues.queued import API, QUEUE_LABEL, Json, Team, a_cluster, a_jobset, applied, with_kueue
 from tests.relay.objects import OPTED_OUT
 from tpu_slices.domain.model.facts import Toleration
+from tpu_slices.domain.model.gangs import GANG
 from tpu_slices.domain.model.reasons import Reason
 from tpu_standins.kubernetes.programs import Programs
 from tpu_standins.prerequisites import Tools
@@ -210,13 +211,25 @@ def test_without_the_relay_kueue_admits_by_what_stood_once(team: Team) -> None:
 
 
 def test_a_queue_that_loses_the_check_admits_what_waited_for_it(team: Team, slices: Slices) -> None:
-    """Gates hold its pods, if they are of a gang."""
+    """Gates hold its pods, if they are of a gang, as the next test has it."""
     team.submit("let-in")
     says(team, "let-in", CheckState.PENDING, "0 of 1")
     applied(team.cluster, queue(checks=()))
     team.runs("let-in")
     until(lambda: slices.reserved == {}, "no reservation")
     team.remove("let-in")
+
+
+@pytest.mark.usefixtures("slices")
+def test_gates_hold_every_pod_of_a_gang_that_kueue_admits_without_the_check(team: Team) -> None:
+    applied(team.cluster, queue(chips=32))
+    team.submit("gang", jobs=2, schedulingGates=[{"name": GANG}])
+    says(team, "gang", CheckState.PENDING, "0 of 1")
+    applied(team.cluster, queue(chips=32, checks=()))
+    team.runs("gang", pods=8)
+    until(lambda: {why_not_scheduled(each) for each in team.pods("gang")} == {"SchedulingGated"}, "gated pods")
+    assert team.holds("gang", "Admitted")
+    team.remove("gang")
 
 
 def test_one_that_is_preempted_as_it_waits_is_no_longer_reserved_for(team: Team, slices: Slices) -> None:
@@ -263,6 +276,12 @@ def test_a_workload_that_others_change_all_the_time_is_written_to_nevertheless(t
 def selector(pod: Json) -> dict[str, str]:
     found: dict[str, str] = pod["spec"]["nodeSelector"]
     return found
+
+
+def why_not_scheduled(pod: Json) -> str:
+    """Return why a pod has no host, as its condition says; empty: it has one, or nothing is said."""
+    conditions = pod["status"].get("conditions", [])
+    return next((str(each.get("reason")) for each in conditions if each["type"] == "PodScheduled"), "")
 
 
 def with_another(team: Team) -> None:
