@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import MINUTE, NOW, a_record, a_spec, settings, some_hosts, with_fields
 from tests.domain.cases import OURS, situations
 from tpu_slices.domain.capacity.seats import as_wanted, needed_again, planned
-from tpu_slices.domain.capacity.spares import First, seats_of, usd_an_hour, waits_for_such, why_not_now
+from tpu_slices.domain.capacity.spares import (
+    First,
+    beyond_limit,
+    seats_of,
+    usd_an_hour,
+    waits_for_such,
+    why_not_now,
+)
 from tpu_slices.domain.model.capacity import Place, Spare
 from tpu_slices.domain.model.clusters import Allowed, CatalogueSettings, ClusterSettings, Limits, Policy
 from tpu_slices.domain.model.hosts import HostKey, Upcoming
@@ -23,6 +31,7 @@ from tpu_slices.domain.planning.policy import Held
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decide import decide
 from tpu_slices.domain.reconciling.decisions import CreatePool, DeletePool
+from tpu_slices.domain.reconciling.patience import due
 from tpu_slices.domain.records.gangs import InLine
 from tpu_slices.domain.records.heartbeats import RelayHeard
 from tpu_slices.domain.records.slices import SliceRecord
@@ -189,6 +198,30 @@ def test_what_others_cost_counts_what_is_bought_and_not_itself() -> None:
     stands, waits = standing(), a_seat(job_index=1)
     other = with_fields(stands, job_index=2)
     assert usd_an_hour(stands, [stands, other, waits], of) == 40.0
+
+
+@given(ages=st.lists(st.integers(0, 9), max_size=6), most=st.integers(0, 250))
+def test_beyond_the_limit_of_dollars_are_the_newest_and_none_that_would_fit(ages: list[int], most: int) -> None:
+    of = asking(spares_most_usd_an_hour=float(most), catalogue=PRICED)
+    seats = [standing(job_index=index, create_requested_at=NOW - age * MINUTE) for index, age in enumerate(ages)]
+    beyond = beyond_limit(seats, of)
+    stay = [each for each in seats if each not in beyond]
+    assert len(stay) == min(len(seats), most // 40)
+    made = [each.current.create_requested_at or NOW for each in (*beyond, *stay)]
+    assert not (beyond and stay) or min(made[: len(beyond)]) >= max(made[len(beyond) :])
+    assert beyond_limit(reversed(seats), of) == beyond
+    assert beyond_limit(stay, of) == ()
+
+
+def test_without_a_limit_none_is_beyond_it_and_with_one_each_without_a_known_price() -> None:
+    assert beyond_limit([standing()], asking()) == ()
+    assert beyond_limit([standing()], asking(spares_most_usd_an_hour=100.0)) == (standing(),)
+
+
+@pytest.mark.parametrize("reason", [each for each in Reason if each.phase is Phase.READY and each is not Reason.SPARE])
+def test_one_that_stands_and_says_another_reason_is_looked_at_again_by_itself(reason: Reason) -> None:
+    assert due(standing(reason=reason), None, NOW, Limits()) is not None
+    assert due(standing(), None, NOW, Limits()) is None
 
 
 def test_a_spare_stays_however_long_nobody_uses_it() -> None:

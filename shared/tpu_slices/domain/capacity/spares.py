@@ -174,6 +174,33 @@ def _too_dear(price: Price, first: First, most: float | None) -> str:
     )
 
 
+UNPINNED = "nothing pins pods to slices any more, so that any pod might come to it"
+BEYOND = "with it all spares cost more than spares_most_usd_an_hour"
+
+
+def beyond_limit(seats: Iterable[SliceRecord], settings: ClusterSettings) -> tuple[SliceRecord, ...]:
+    """Return the spares that exceed the limit of dollars, with all that were made before them and do not.
+
+    So the newest go, none of them would fit beside those that stay, and none is made again. One whose price is not
+    known exceeds any limit.
+    """
+    most = settings.spares_most_usd_an_hour
+    if most is None:
+        return ()
+    dollars, beyond = 0.0, []
+    for each in sorted(seats, key=lambda it: (it.current.create_requested_at or it.since, it.id)):
+        if not each.chips_bought or each.made_as is None:
+            continue
+        price = price_of(each.made_as, settings)
+        if price.reserved:
+            continue
+        if price.usd_per_hour is None or dollars + price.usd_per_hour > most:
+            beyond.append(each)
+        else:
+            dollars += price.usd_per_hour
+    return tuple(beyond)
+
+
 def usd_an_hour(record: SliceRecord, others: Iterable[SliceRecord], settings: ClusterSettings) -> float:
     """Return what the slices of other seats cost that stand, or may still come; of a reservation nothing."""
     bought = (each for each in others if each.last_claim != record.last_claim and each.chips_bought and each.made_as)

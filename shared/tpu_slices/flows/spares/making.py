@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tpu_slices.domain.capacity.seats import as_wanted, is_settled, needed_again
-from tpu_slices.domain.capacity.spares import First, Seat, seats_of, usd_an_hour, waits_for_such
+from tpu_slices.domain.capacity.spares import (
+    BEYOND,
+    UNPINNED,
+    First,
+    Seat,
+    beyond_limit,
+    not_needed,
+    seats_of,
+    usd_an_hour,
+    waits_for_such,
+)
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import Pinning
 from tpu_slices.domain.model.reasons import Reason
-from tpu_slices.domain.model.slices import ClaimId, ClusterId
+from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import RAN_OUT
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
@@ -141,8 +151,37 @@ def _made(
 
 
 def ask_spares(settings: ClusterSettings, deps: IntakeDeps) -> None:
-    """Have each spare looked at that the settings do not ask for any more, or not so."""
-    found = (each.value for each in deps.store.for_reasons(settings.cluster, [Reason.SPARE], MOST_SEEN))
-    unlike = [each.name for each in found if as_wanted(each, settings) != each]
-    if unlike:
-        deps.publisher.request_reconcile(settings.cluster, unlike)
+    """Have each spare looked at that the settings do not ask for any more, or not so, and each that may not stay."""
+    found = deps.store.for_reasons(settings.cluster, [Reason.SPARE], MOST_SEEN)
+    asked = {each.value.name for each in found if as_wanted(each.value, settings) != each.value}
+    if found and settings.paused is None:
+        asked |= _let_go(found, settings, deps)
+    if asked:
+        deps.publisher.request_reconcile(settings.cluster, sorted(asked))
+
+
+def _let_go(
+    standing: Sequence[Stored[SliceRecord]], settings: ClusterSettings, deps: IntakeDeps
+) -> set[ClaimId | SliceId]:
+    """Let spares go that may not stay; return their names. `make_spares` makes each anew once that is allowed again.
+
+    | where                                                          | go                                        |
+    |----------------------------------------------------------------|-------------------------------------------|
+    | the relay says that nothing pins pods                          | all                                       |
+    | all together cost more than they may                           | the newest (`spares.beyond_limit`)        |
+    """
+    heartbeat, now = deps.store.heartbeat(settings.cluster), deps.clock.now()
+    pinning = heartbeat.value.pinning_at(now) if heartbeat is not None else None
+    why, going = UNPINNED, {each.value.id for each in standing}
+    if pinning is not Pinning.NOTHING:
+        limited = settings.spares_most_usd_an_hour is not None
+        seats = deps.store.having(settings.cluster, seats_of(settings).keys()) if limited else {}
+        why, going = BEYOND, {each.id for each in beyond_limit((it.value for it in seats.values()), settings)}
+    asked = set[ClaimId | SliceId]()
+    for stored in standing:
+        each = stored.value
+        if each.id in going and each.wanted and not each.hold:
+            with suppress(StaleRecord):
+                deps.store.commit(Change(stored, replace(not_needed(each, why), next_reconcile_at=now)))
+                asked.add(each.name)
+    return asked
