@@ -45,6 +45,8 @@ class Counted:
     held: Held | None = None
     """None: no limit applies, or the slice is not in demand."""
     guards: tuple[Change, ...] = ()
+    gangs: tuple[InLine, ...] = ()
+    """Those in line, as they were read with the budget."""
 
 
 def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, *, always: bool = False) -> Counted:
@@ -64,7 +66,8 @@ def count(record: SliceRecord, settings: ClusterSettings, deps: ReconcileDeps, *
         in_namespace=deps.store.chips_bought(cluster, namespace) - own + reserved(line, namespace, but=uid),
         in_cluster=deps.store.chips_bought(cluster) - own + reserved(line, but=uid),
     )
-    return Counted(held, (Change(stored, replace(before, creations=before.creations + 1, changed_at=now)),))
+    guard = Change(stored, replace(before, creations=before.creations + 1, changed_at=now))
+    return Counted(held, (guard,), (*line.values(),))
 
 
 def counted(settings: ClusterSettings, deps: ReconcileDeps) -> ClusterCount:

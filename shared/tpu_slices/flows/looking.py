@@ -123,7 +123,7 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
         held=chips.held,
         stopped=why_stopped,
         reservation_ended=_lacks_reserved_hosts(counted) and _has_ended(counted, beside.limiter, now),
-        first=first_of(record, heartbeat, settings, deps) if spare else None,
+        first=first_of(record, chips.gangs, heartbeat, settings, deps) if spare else None,
     )
     nothing = Observed(Absent())
     limits = slots.limiter_of(beside.limiter, settings, now) if creates else None

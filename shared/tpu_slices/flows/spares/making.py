@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -24,6 +24,7 @@ from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.reconciling.limiter import RAN_OUT
 from tpu_slices.domain.records.awaited import PoolOperation
+from tpu_slices.domain.records.gangs import InLine
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget
 from tpu_slices.domain.records.queues import FIRST_QUEUES, capacity_pool_of
@@ -40,10 +41,14 @@ MOST_SEEN = 500
 
 
 def first_of(
-    record: SliceRecord, heartbeat: Stored[RelayHeartbeat] | None, settings: ClusterSettings, deps: ReconcileDeps
+    record: SliceRecord,
+    gangs: Iterable[InLine],
+    heartbeat: Stored[RelayHeartbeat] | None,
+    settings: ClusterSettings,
+    deps: ReconcileDeps,
 ) -> First:
-    """Return what comes before a spare that would be made."""
-    cluster, budget = settings.cluster, deps.store.budget(settings.cluster)
+    """Return what comes before a spare that would be made; `gangs`: those in line."""
+    cluster = settings.cluster
     pinning = heartbeat.value.pinning_at(deps.clock.now()) if heartbeat is not None else None
     seats, own, tried = seats_of(settings), record.owner.namespace, _tried_again(cluster, deps)
     waiting = _waiting_for_chips(own, cluster, deps)
@@ -57,7 +62,7 @@ def first_of(
         chips=any(each.namespace == own for each in waiting),
         chips_elsewhere=max((each.chips for each in (*waiting, *tried) if each.namespace != own), default=0),
         chips_tried=max((each.chips for each in tried if each.namespace == own), default=0),
-        gangs=budget is not None and waits_for_such(budget.value.gangs.values(), record, settings),
+        gangs=waits_for_such(gangs, record, settings),
         capacity=record.spec is not None and any(each.pool == capacity_pool_of(record.spec) for each in tried),
         usd_an_hour=usd_an_hour(record, (each.value for each in others.values()), settings),
     )
