@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import MappingProxyType
 
+from tests.simulation.capacity.killed import of_capacity
 from tests.simulation.commit import FOLDER, commit
 from tests.simulation.drawn import a_plot, a_story
 from tests.simulation.played import Played, played
@@ -86,6 +87,7 @@ STORIES: Mapping[str, Story] = MappingProxyType(
             jobsets=(a_plot("gang", 1, slices=2, gang=True, ends=100),),
             faults=(Fault(kind=Kind.STOCKOUT, at=6, lasts=55),),
         ),
+        **of_capacity(LENGTH),
     }
 )
 

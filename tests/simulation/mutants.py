@@ -16,10 +16,12 @@ import pytest
 from relay.agenda import Timing
 from relay.fact_queue import FactQueue
 from tests.builders import had, with_fields
+from tests.simulation.capacity.booked import in_reservations
 from tests.simulation.capacity.drawn import on_ladders
 from tests.simulation.drawn import a_plot, in_gangs, level, story_of
 from tests.simulation.played import played
 from tests.simulation.promises import Promise
+from tests.simulation.stocked import with_spares
 from tests.simulation.tenants import anew, flips, reservations
 from tests.simulation.warm import in_warm
 from tpu_slices.domain.capacity.warmth import kept_warm
@@ -316,6 +318,28 @@ MUTANTS = (
         lambda *_: False,
         on_ladders,
         seed=21,
+    ),
+    Mutant(
+        "asks in full reservations",
+        Promise.NO_OVERBOOKING,
+        "tpu_slices.domain.capacity.reservations.fewest_held",
+        _none,
+        in_reservations,
+        seed=2,
+    ),
+    Mutant(
+        "looks at reservations each minute",
+        Promise.BOUNDED_COST,
+        "tpu_slices.domain.capacity.reservations.next_look",
+        _looks_each_minute,
+        in_reservations,
+    ),
+    Mutant(
+        "makes no spares",
+        Promise.SPARES_STAND,
+        f"{DOMAIN}.binding.why_not_now",
+        lambda *_: "Others come first.",
+        with_spares,
     ),
     Mutant("rests before it deletes", Promise.NO_LEAK, f"{DOMAIN}.ending.assess", _rests, seed=1),
     Mutant(

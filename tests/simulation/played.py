@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from tests.simulation.calm import Calm
+from tests.simulation.capacity import spares
+from tests.simulation.capacity.booked import Reservations
 from tests.simulation.capacity.ladders import Ladders
 from tests.simulation.drawn import remade
 from tests.simulation.gangs import Gangs
@@ -52,6 +54,7 @@ class Watched(Simulation):
         super().__init__(story, fuse)
         self.watch, self.calm, self.tenancy, self.gangs = Watch(self), Calm(self), Tenancy(self), Gangs(self)
         self.warmths, self.ladders = Warmths(self), Ladders(self)
+        self.reserved = Reservations(self)
 
     def _a_minute(self) -> None:
         super()._a_minute()
@@ -60,18 +63,23 @@ class Watched(Simulation):
         self.gangs.each_minute()
         self.warmths.each_minute()
         self.ladders.each_minute()
+        self.reserved.each_minute()
 
     def play(self) -> None:
         """Play the story to its end, then some time of calm, then the end of all workloads. Raise Broken."""
         self.until(self.story.minutes)
         self.calms()
+        looks = 0
         for left in range(CALM, 0, -10):  # an operator looks after it
             if left == QUIET:
                 self.calm.begins()
+                looks = len(self.reservations.reads)
             self.until(self.minute + 10)
             confirm(self.settings.cluster, self.deps)
         self.calm.costs_little()
+        self.reserved.looked_at_seldom(len(self.reservations.reads) - looks)
         self.calm.in_calm()
+        spares.stand(self)
         self.calm.reports()
         self.puts_settings(replace(self.settings, spares=()))
         self.users.end_all()

@@ -36,9 +36,14 @@
 |                 | that it has, or that are made for it; not of a gang that has not started          |               |
 | no hammering    | a creation of a workload with a ladder where that many hosts are known to be out  | at a creation |
 |                 | of stock: before the pause after the last refusal is over, or beside another one  |               |
+| no overbooking  | an order in a reservation before its start, or after its end; or beside others    | at a creation |
+|                 | that have all of the hosts that were free when it was looked at last              |               |
+| spares stand    | in calm, a spare that the settings ask for and that does not stand, though all    | in the end    |
+|                 | live Jobs have their slices, its chips fit into the limits, and pods are pinned   |               |
 | bounded cost    | in calm, a write on a slice that is READY or GONE; more than one look a minute at | in the end    |
 |                 | a slice that waits, or more than one in three minutes at another; more messages,  |               |
-|                 | reads or writes than a story says that its minutes may cost                       |               |
+|                 | reads or writes than a story says that its minutes may cost; more than a look at  |               |
+|                 | a reservation in 15 minutes, and two more in the time that is watched             |               |
 | fair turns      | a namespace that gets over five slots more than that of a slice that has          | at a creation |
 |                 | waited longer; a slice that is not requested in the time that its story says      |               |
 | converges       | in calm, a live Job without its slice, or a pool that nobody uses                 | in the end    |
@@ -74,6 +79,8 @@ class Promise(StrEnum):
     OWN_RUNGS = "own rungs"
     ONE_ZONE = "one zone"
     NO_HAMMERING = "no hammering"
+    NO_OVERBOOKING = "no overbooking"
+    SPARES_STAND = "spares stand"
     BOUNDED_COST = "bounded cost"
     FAIR_TURNS = "fair turns"
     CONVERGES = "converges"

@@ -21,7 +21,7 @@ SPARES = (
 def with_spares(story: Story) -> Story:
     """Return a story in a cluster that makes spares of the shapes that its workloads ask for."""
     places = {"list": Place(capacity=CapacityKind.ON_DEMAND, zones=(ZONE,))}
-    return replace(story, settings=replace(story.settings, places=places, spares=SPARES))
+    return replace(story, settings=replace(story.settings, places={**story.settings.places, **places}, spares=SPARES))
 
 
 def is_asked_for(record: SliceRecord, settings: ClusterSettings) -> bool:
