@@ -6,16 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tpu_slices.domain.model.clusters import ClusterSettings
+from tpu_slices.domain.model.facts import Family
 from tpu_slices.domain.model.observations import (
     Observed,
     Witness,
 )
+from tpu_slices.domain.model.questions import RepeatQuestion
 from tpu_slices.domain.model.reasons import Phase
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, SliceId
 from tpu_slices.domain.planning.expected_nodes import nodes_expected
 from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.records.awaited import PoolOperation
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.workloads import WorkloadRecord
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import Acted, act
 from tpu_slices.flows.budget import tell_waiting
@@ -153,12 +156,26 @@ def _once(
         done = forget(decided.looked, decided.decision, deps, served)
     else:
         done = _follow(decided, deps, served)
-    step_after(done.after, looked.known.workloads.get(done.after.owner.uid), deps)
+    own = looked.known.workloads.get(done.after.owner.uid)
+    step_after(done.after, own, deps)
+    _ask_after_attempt(done, own, deps)
     left = decided.decision.let_go
     served += warm.follow(decided.looked, done.before, done.after, deps)
     if done.before.chips_bought > done.after.chips_bought + (left.chips_bought if left is not None else 0):
         tell_waiting(looked.settings, deps, released_in=done.before.owner.namespace)
     return done
+
+
+def _ask_after_attempt(done: Reconciled, own: WorkloadRecord | None, deps: ReconcileDeps) -> None:
+    """Ask for the demand of a claim again if its pool came to nothing, and it was not planned as it was told last.
+
+    A claim keeps the request by which its pool was ordered as long as that may exist, whatever settings say since.
+    """
+    after = done.after
+    ended = done.before.current.create_requested_at is not None and after.current.create_requested_at is None
+    waits = own is not None and own.demand.get(after.last_claim) is not None and after.last_claim not in own.asked
+    if ended and waits:
+        deps.publisher.ask(after.cluster, [RepeatQuestion(family=Family.DEMAND, keys=(after.owner.uid,))])
 
 
 def _follow(decided: _Decided, deps: ReconcileDeps, served: list[SliceRecord]) -> Reconciled:

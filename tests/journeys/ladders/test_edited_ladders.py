@@ -80,3 +80,15 @@ def test_where_a_workload_asks_is_decided_though_an_instance_died_once_its_deman
     world.settle(minutes=120, until=lambda: jobset.served)
     assert jobset.served
     assert LIST_IN_C not in asked(world)
+
+
+@pytest.mark.parametrize("gang", ["", "all"])
+@pytest.mark.parametrize("minutes", range(7, 12))
+def test_what_is_being_made_as_the_rungs_are_edited_is_asked_for_by_the_new_ones_next(gang: str, minutes: int) -> None:
+    world = World(of_cluster=laddered(rung("spot", 600)))
+    world.backend.runs_out(B, SPOT, after=1)
+    jobset = appears(world, "llama", 2, gang=gang)
+    world.settle(minutes=minutes)
+    world.store.put_settings(laddered(rung("list"), version="settings-2"))
+    world.settle(minutes=90, until=lambda: jobset.served)
+    assert jobset.served
