@@ -28,6 +28,7 @@ their order is kept. While a watch has shown no sign of life for `blind_after`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from relay.agenda import (
@@ -51,11 +52,11 @@ from relay.kueue.reservations import Reservation, Reservations
 from relay.lookups.looking import Looking, pods_on
 from relay.lookups.threads import Due, LookedUp
 from relay.lookups.users import PodsOn, answers
-from relay.messages import end_of, list_of
+from relay.messages import beat_of, end_of, list_of
 from relay.objects import Follower, Host, Kind, Leader, Pool, PoolKey, Seen, Unparseable, Workload
 from relay.pods.jobs import job_pods_on, pools_of
 from relay.telling.workloads import HeldBack, Telling
-from tpu_slices.domain.model.facts import Family, Heartbeat, Pinning, WorkloadChanged, WorkloadState
+from tpu_slices.domain.model.facts import Family, Pinning, WorkloadChanged, WorkloadState
 from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.questions import FactQuestion, HostsQuestion, ListQuestion, Question, RepeatQuestion
 from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadUid
@@ -359,12 +360,10 @@ class FactQueue:
     def _beat(self, subject: Beat, now: datetime) -> Due:
         first, self._beaten = not self._beaten, True
         self._agenda.put(subject, now + self._timing.beat)
-        digests = {family: self._digests(family) for family in Family}
-        sums = {family: sum(each.values()) for family, each in digests.items()} if now >= self._tells_all_at else {}
-        count = len(digests[Family.WORKLOADS])
-        pinning, gating, mirrored = self._pinning(), self.gating(), self.mirrored()
-        beat = Heartbeat(count=count, digests=sums, first=first, pinning=pinning, gating=gating, mirrored=mirrored)
-        return Due(subject, (beat,))
+        found = {family: self._digests(family) for family in Family}
+        sums = {family: sum(each.values()) for family, each in found.items()} if now >= self._tells_all_at else {}
+        told = beat_of(len(found[Family.WORKLOADS]), sums, self._pinning(), self.gating(), self.mirrored())
+        return Due(subject, (replace(told, first=first),))
 
     def _list(self, subject: List, now: datetime) -> Iterator[Due]:
         if now < self._tells_all_at:

@@ -11,12 +11,15 @@ import structlog
 from relay.objects import Workload
 from tpu_slices.domain.model.facts import (
     Family,
+    Heartbeat,
     Listed,
+    Pinning,
     SliceDeclared,
     WaitingLeader,
     WorkloadChanged,
     WorkloadState,
 )
+from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.ports.log_events import LogEvent
 from tpu_slices.wire.bounds import KEYS_PER_PART, LEADERS_PER_FACT
 from tpu_slices.wire.messages import Message, bytes_of
@@ -41,6 +44,14 @@ def state_of(workload: Workload) -> WorkloadChanged | SliceDeclared:
         notify=workload.notify,
         unserved=workload.unserved,
     )
+
+
+def beat_of(
+    count: int, digests: Mapping[Family, int], pinning: Pinning | None, gating: Gating | None, mirrored: int | None
+) -> Heartbeat:
+    """Return a heartbeat of this relay, which can hand hosts on to other namespaces."""
+    seen = Heartbeat(count=count, digests=digests, pinning=pinning, gating=gating, mirrored=mirrored)
+    return replace(seen, hands_across=True)
 
 
 def end_of(last: Workload, deleted_at: str | None) -> WorkloadChanged:

@@ -301,7 +301,7 @@ class Host:
     closed_for: int | None
     """The number of the question for which the relay cordoned it; None: the relay did not."""
     key: str
-    """The key that it carries (`planning.keys`); empty: none."""
+    """The key that it carries (`planning.keys`); empty: none. `NAMESPACE/KEY` if it may come to other namespaces."""
     uid: str
     version: str
     """Its resourceVersion."""

@@ -29,6 +29,7 @@ from relay.objects import (
 from relay.pod_status import status_of
 from tpu_slices.domain.catalogue.topology import Topology
 from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.host_keys import within
 from tpu_slices.domain.model.observations import LegacyPool
 from tpu_slices.domain.model.slices import (
     ClaimId,
@@ -50,6 +51,7 @@ from tpu_slices.domain.planning.host_labels import (
 )
 from tpu_slices.domain.planning.keys import KEY_LABEL
 from tpu_slices.domain.planning.pool_labels import (
+    ANY_NAMESPACE_LABEL,
     ATTEMPT_LABEL,
     EXCLUSIVE_NODES_LABEL,
     OWNER_UID_LABEL,
@@ -273,11 +275,17 @@ def host(obj: Json, hosts_in: str = "") -> Host | None:
         maintained=labels.get(MAINTENANCE) == "ONGOING",
         announced=announced(obj),
         closed_for=closed,
-        key=labels.get(KEY_LABEL, ""),
+        key=_key(labels),
         uid=metadata["uid"],
         version=metadata["resourceVersion"],
         unlabeled=unlabeled,
     )
+
+
+def _key(labels: Mapping[str, str]) -> str:
+    """Return the key of a host, with the namespace that it is for if that may change."""
+    key = labels.get(KEY_LABEL, "")
+    return within(labels.get(PARENT_NAMESPACE_LABEL, ""), key) if labels.get(ANY_NAMESPACE_LABEL) == "true" else key
 
 
 def _is_an_instance_of(node: Json, pool: Pool, labels: Mapping[str, str], hosts_in: str) -> bool:

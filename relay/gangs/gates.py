@@ -32,6 +32,7 @@ from relay.notices.gangs import NOT_HELD, Notice
 from relay.objects import Follower, Host, JobPod, Leader, Seen, Unparseable, Workload, WorkloadName
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.gangs import GANG
+from tpu_slices.domain.model.host_keys import parted
 from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.ports.log_events import LogEvent
 
@@ -84,7 +85,7 @@ class Gates:
             case Workload():
                 self._concerns([seen.name], now)
             case Host():
-                self._concerns([*self._lacked.get(seen.key, ())], now)
+                self._concerns([*self._lacked.get(parted(seen.key)[1], ())], now)
             case Unparseable():
                 pass  # its last known state stays
 

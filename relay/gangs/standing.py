@@ -27,6 +27,7 @@ from relay.hosts.closing import Closing
 from relay.hosts.occupants import is_controlled
 from relay.objects import Follower, Leader, Place, Pool, Workload
 from tpu_slices.domain.model.facts import TemplateRequest
+from tpu_slices.domain.model.host_keys import within
 from tpu_slices.domain.model.slices import WorkloadJob
 from tpu_slices.domain.planning.keys import key_of
 from tpu_slices.domain.planning.sharing import share_slice
@@ -57,13 +58,13 @@ class Standing:
             key = self._key(workload, request, place)
             pods = [*self._cache.pods_of(workload, place)]
             is_over = all(each.status.ended for each in pods) if pods else place.replicated_job in over
-            if not (is_over or self._has_hosts(key) or _runs(pods, workload, attempt)):
+            if not (is_over or self._has_hosts(key, workload) or _runs(pods, workload, attempt)):
                 return Missing(place, key)
         return None
 
     def counted(self, workload: Workload, gang: str) -> tuple[int, int]:
         """Return how many slices of a gang stand, whoever is on them, and how many it has."""
-        stand = [self._has_hosts(self._key(workload, *claim)) for claim in claims_of(workload, gang)]
+        stand = [self._has_hosts(self._key(workload, *claim), workload) for claim in claims_of(workload, gang)]
         return sum(stand), len(stand)
 
     def _key(self, workload: Workload, request: TemplateRequest, place: Place) -> str:
@@ -72,8 +73,9 @@ class Standing:
         job = WorkloadJob(cluster=self._cache.cluster, owner=owner, replicated_job=name, job_index=index)
         return key_of(job, request.first_job, shared=share_slice(request))
 
-    def _has_hosts(self, key: str) -> bool:
-        return any(self._is_whole(pool, key) for pool in self._cache.hosts.keyed(key))
+    def _has_hosts(self, key: str, workload: Workload) -> bool:
+        told = (key, within(workload.ref.owner.namespace, key)) if key else ()
+        return any(self._is_whole(pool, each) for each in told for pool in self._cache.hosts.keyed(each))
 
     def _is_whole(self, pool: Pool, key: str) -> bool:
         hosts = self._cache.hosts.of(pool)

@@ -16,9 +16,10 @@
 
 A host is closed by cordoning its node. An annotation with the question's number marks the cordon as ours: it outlives
 the relay, and a cordon without it is somebody else's, which is left alone. A key says which pods may come; those that
-are there stay. Questions may be late, doubled or out of
-order: only the one with the highest number counts. For another one the hosts are reported at once, without an answer,
-with the highest number: the functions ask anew by the next, as they do if their database was set back.
+are there stay. Hosts that may come to other namespaces get their namespace with it, in the same patch. Questions may be
+late, doubled or out of order: only the one with the highest number counts. For another one the hosts are reported at
+once, without an answer, with the highest number: the functions ask anew by the next, as they do if their database was
+set back.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ from relay.host_counts import Count
 from relay.hosts.cordons import Cordons
 from relay.objects import Host, Pool, PoolKey
 from tpu_slices.domain.model.facts import HostsChanged
+from tpu_slices.domain.model.host_keys import is_keyed, parted
 from tpu_slices.domain.model.questions import HostsQuestion
 from tpu_slices.domain.planning.keys import KEY_LABEL
+from tpu_slices.domain.planning.pool_labels import PARENT_NAMESPACE_LABEL
 from tpu_slices.domain.records.hosts import MOST_BELIEVED
 
 CLOSED = "google.com/tpu-slice-closed"
@@ -85,7 +88,7 @@ class Asked:
 
     def lacks_key(self, host: Host) -> bool:
         """Return whether a host is to get another key than it has."""
-        return bool(self.host_key) and host.key != self.host_key
+        return bool(self.host_key) and not is_keyed(host.key, self.host_key)
 
     def is_like(self, question: HostsQuestion) -> bool:
         """Return whether another question opens the hosts with the same key."""
@@ -289,12 +292,14 @@ def pool_key(question: HostsQuestion) -> PoolKey:
 def _patch(host: Host, number: int | None, key: str = "") -> Mapping[str, Any]:
     """Return the patch that closes a node for a question, or opens it (None), with another key if that is not empty.
 
+    A key with a namespace is that of a host that may come to others: it is for that one from then on.
     It has the resourceVersion that it is based on: it must not mark a cordon that somebody else has made meanwhile.
     """
     annotations = {CLOSED: None if number is None else str(number)}
     metadata: dict[str, Any] = {"resourceVersion": host.version, "annotations": annotations}
     if key:
-        metadata["labels"] = {KEY_LABEL: key}
+        namespace, key = parted(key)
+        metadata["labels"] = {KEY_LABEL: key, **({} if namespace is None else {PARENT_NAMESPACE_LABEL: namespace})}
     return {"metadata": metadata, "spec": {"unschedulable": number is not None}}
 
 

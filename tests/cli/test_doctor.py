@@ -269,7 +269,7 @@ def test_queries_that_fail_are_listed_and_the_rest_is_checked(stage: Stage, monk
     monkeypatch.setattr(FakeStore, "digests", fails)
     result = stage.slices("doctor", "--patience", "0")
     assert result.exit_code == 1
-    assert "1 of 45 queries failed." in result.stdout
+    assert "1 of 47 queries failed." in result.stdout
     assert "digests: The query requires an index." in result.stdout
     assert f"cluster {CLUSTER}" in result.stdout
 

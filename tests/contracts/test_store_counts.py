@@ -7,7 +7,7 @@ from tests.contracts.stores import ELSEWHERE, Bench
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import WorkloadUid
 from tpu_slices.domain.records.brakes import UnconfirmedEnd
-from tpu_slices.domain.records.matching import offers, wants
+from tpu_slices.domain.records.matching import offers, offers_to_any, wants, wants_of_any
 from tpu_slices.domain.records.slices import Desire
 
 
@@ -72,6 +72,40 @@ def test_slices_that_go_are_found_by_the_request_that_they_were_made_for(bench: 
     )
     assert [stored.value for stored in bench.store.offered(offers(first) or "", 10)] == [first, second]
     assert bench.store.offered(offers(first) or "", 1) == (bench.slice(first),)
+
+
+def test_claims_that_take_slices_of_any_namespace_are_found_by_their_request_alone(bench: Bench) -> None:
+    takes = a_spec(takes=True)
+    first, second = (
+        a_record(job=a_job(namespace=namespace, job_index=number), spec=takes).with_claim(
+            waits_since=NOW + number * MINUTE
+        )
+        for number, namespace in enumerate(("vision", "research"))
+    )
+    others = (a_record(job=a_job(job_index=2)), a_record(job=a_job(cluster=ELSEWHERE), spec=takes))
+    bench.create(second, first, *others)
+    assert [stored.value for stored in bench.store.wanting(wants_of_any(first) or "", 10, of_any=True)] == [
+        first,
+        second,
+    ]
+
+
+def test_slices_that_are_warm_for_any_namespace_are_found_by_their_request_alone(bench: Bench) -> None:
+    made = {"create_requested_at": NOW, "desire": Desire.ABSENT, "phase": Phase.RELEASING}
+    crosses = {**made, "spec": a_spec(crosses=True), "reason": Reason.WARM}
+    first, second = (
+        a_record(job=a_job(namespace=namespace, job_index=number), **crosses)
+        for number, namespace in enumerate(("research", "vision"))
+    )
+    others = (
+        a_record(job=a_job(job_index=3), **{**crosses, "spec": a_spec()}),
+        a_record(job=a_job(job_index=2), **{**crosses, "reason": Reason.CLOSING_HOSTS}),
+        a_record(job=a_job(cluster=ELSEWHERE), **crosses),
+    )
+    bench.create(first, second, *others)
+    found = bench.store.offered(offers_to_any(first) or "", 10, to_any=True)
+    assert {stored.value.owner.namespace for stored in found} == {"research", "vision"}
+    assert len(found) == 2
 
 
 def test_the_slices_that_hear_of_their_workload_are_found_and_no_others(bench: Bench) -> None:

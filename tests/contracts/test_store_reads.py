@@ -89,6 +89,8 @@ CALLS: dict[str, Callable[[SliceStore], object]] = {
     "paid_longest": lambda store: store.paid_longest(CLUSTER),
     "wanting": lambda store: store.wanting("demo research v1-abc", 5),
     "offered": lambda store: store.offered("demo research v1-abc", 5),
+    "wanting of any": lambda store: store.wanting("demo v1-abc", 5, of_any=True),
+    "offered to any": lambda store: store.offered("demo v1-abc", 5, to_any=True),
     "brake": lambda store: store.brake(CLUSTER),
     "unconfirmed_ends": lambda store: store.unconfirmed_ends(CLUSTER, NOW),
     "unconfirmed_ends of a namespace": lambda store: store.unconfirmed_ends(CLUSTER, NOW, "research"),

@@ -31,6 +31,7 @@ from tests.relay.test_events import update
 from tpu_slices.domain.model.reasons import OwnerReason
 from tpu_slices.domain.planning.host_labels import JOBSET_TAINT, NAMESPACED_JOB
 from tpu_slices.domain.planning.keys import KEY_LABEL
+from tpu_slices.domain.planning.pool_labels import ANY_NAMESPACE_LABEL, PARENT_NAMESPACE_LABEL
 from tpu_standins.testing.waiting import until
 
 pytestmark = [pytest.mark.emulators, pytest.mark.enable_socket]
@@ -48,6 +49,7 @@ EXCLUSIVE = {
     "google.com/tpu-provisioner-parent-namespace": "research",
     "google.com/tpu-provisioner-parent-name": "llama-workers-0",
 }
+OF_ANY = {**OURS, ANY_NAMESPACE_LABEL: "true", KEY_LABEL: "tpu-llama-0-aaaaaaaaaaaaa-1"}
 OTHER_TAINT = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}
 JOB = "research_llama-workers-0"
 
@@ -61,6 +63,9 @@ NODES = {
     "open": node(OURS),
     "closed": node({**OURS, KEY_LABEL: "u-1.j0"}, closed=True, **{CLOSED: "1"}),
     "cordoned": node(OURS, closed=True),
+    "mobile": node({**OF_ANY, PARENT_NAMESPACE_LABEL: "research"}, closed=True, **{CLOSED: "1"}),
+    "anew": node(OF_ANY, closed=True, **{CLOSED: "1"}),
+    "mobile-open": node(OF_ANY),
     "exclusive": node(EXCLUSIVE),
     "labeled": node({**EXCLUSIVE, NAMESPACED_JOB: JOB}, dict(translate.TAINT)),
     "legacy": node({"google.com/nodepool-manager": "tpu-provisioner"}),
@@ -90,6 +95,11 @@ def reopen(found: Json) -> Any:
 
 def reopen_with_key(found: Json) -> Any:
     return cordons._patch(host(found), None, "u-2.j0")
+
+
+def hand_on(found: Json) -> Any:
+    """Return the relay's own patch that opens a node for another namespace."""
+    return cordons._patch(host(found), None, "vision/u-2.j0")
 
 
 def close_with_key(found: Json) -> Any:
@@ -144,6 +154,16 @@ CASES = (
     Case(name="a label for another Job", of="exclusive", patch=labelled(**{NAMESPACED_JOB: "a_b"}), refused=LABELS),
     Case(name="no label for its Job any more", of="labeled", patch=labelled(**{NAMESPACED_JOB: None}), refused=LABELS),
     Case(name="a Job's label on a node for all", of="open", patch=labelled(**{NAMESPACED_JOB: JOB}), refused=LABELS),
+    Case(name="it hands a node on to another namespace", of="mobile", patch=hand_on),
+    Case(name="it says for which namespace a node is that was made anew", of="anew", patch=hand_on),
+    Case(name="a node of one namespace handed on", of="closed", patch=hand_on, refused=LABELS),
+    Case(name="a node that is open handed on", of="mobile-open", patch=hand_on, refused=LABELS),
+    Case(
+        name="a node of one namespace made one of any",
+        of="closed",
+        patch=labelled(**{ANY_NAMESPACE_LABEL: "true"}),
+        refused=LABELS,
+    ),
     Case(name="a key on a node that is open", of="open", patch=reopen_with_key, refused=LABELS),
     Case(name="a key on a node while it closes it", of="open", patch=close_with_key, refused=LABELS),
     Case(name="a key on a node that somebody else cordoned", of="cordoned", patch=reopen_with_key, refused=LABELS),

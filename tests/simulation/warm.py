@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from tests.simulation.drawn import a_plot
 from tests.simulation.promises import Promise, broken
-from tpu_slices.domain.model.capacity import Warm
+from tpu_slices.domain.model.capacity import Across, Warm
 from tpu_slices.domain.model.reasons import Reason
 from tpu_slices.domain.model.slices import SliceId
 from tpu_slices_simulator.simulation import Simulation
@@ -20,8 +20,13 @@ LATE = 3
 
 
 def in_warm(story: Story) -> Story:
-    """Return a story in a cluster that keeps slices."""
-    return replace(story, settings=replace(story.settings, warm=KEPT))
+    """Return a story in a cluster that keeps slices: by every second seed for claims of any namespace."""
+    kept = replace(KEPT, across=Across.CLUSTER) if _is_for_all(story) else KEPT
+    return replace(story, settings=replace(story.settings, warm=kept))
+
+
+def _is_for_all(story: Story) -> bool:
+    return story.seed % 2 == 1
 
 
 def minutes_of(story: Story) -> int:
@@ -57,6 +62,11 @@ class Warmths:
 
 def queued(story: Story) -> Story:
     """Return a story of Jobs of one shape that follow each other, with the troubles of this one: slices go round."""
-    lives = [(f"line-{line}-{number}", 2 + 13 * number + 3 * line) for line in range(2) for number in range(8)]
-    jobsets = tuple(a_plot(name, at, ends=at + 9, deleted=bool(at % 2)) for name, at in lives)
+    namespaces = ("research", "vision" if _is_for_all(story) else "research")
+    lives = [
+        (number % 2, f"line-{line}-{number}", 2 + 13 * number + 3 * line) for line in range(2) for number in range(8)
+    ]
+    jobsets = tuple(
+        a_plot(name, at, ends=at + 9, deleted=bool(at % 2), namespace=namespaces[turn]) for turn, name, at in lives
+    )
     return in_warm(replace(story, jobsets=jobsets, minutes=max(story.minutes, 130)))

@@ -101,6 +101,7 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "queued_slices": lambda: store.queued_slices(cluster, 1),
         "settings_at": lambda: store.settings_at(""),
         **_in_turn(store, cluster, now),
+        **_matching(store, cluster),
         "live_workloads": lambda: next(store.live_workloads(cluster), None),
         "live_standings": lambda: next(store.live_standings(cluster), None),
         "kept_slices": lambda: next(store.kept_slices(cluster), None),
@@ -118,12 +119,20 @@ def queries(store: SliceStore, cluster: ClusterId, now: datetime) -> Mapping[str
         "alike": lambda: next(store.alike(cluster, nobody, 1), None),
         "told_alike": lambda: store.told_alike(cluster, nobody, (Phase.READY, Reason.READY), 1),
         "awaiting_chips": lambda: store.awaiting_chips(cluster, "", 1),
-        "wanting": lambda: store.wanting(f"{cluster} default v1", 1),
-        "offered": lambda: store.offered(f"{cluster} default v1", 1),
         "unconfirmed_ends": lambda: store.unconfirmed_ends(cluster, now),
         "unconfirmed_ends of a namespace": lambda: store.unconfirmed_ends(cluster, now, "default"),
         "ready_count": lambda: store.ready_count(cluster, 1),
         "ready_count of a namespace": lambda: store.ready_count(cluster, 1, "default"),
+    }
+
+
+def _matching(store: SliceStore, cluster: ClusterId) -> Mapping[str, Callable[[], object]]:
+    """Return the queries by which claims and slices find each other."""
+    return {
+        "wanting": lambda: store.wanting(f"{cluster} default v1", 1),
+        "wanting of any namespace": lambda: store.wanting(f"{cluster} v1", 1, of_any=True),
+        "offered": lambda: store.offered(f"{cluster} default v1", 1),
+        "offered to any namespace": lambda: store.offered(f"{cluster} v1", 1, to_any=True),
     }
 
 

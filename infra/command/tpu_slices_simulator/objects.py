@@ -25,7 +25,7 @@ from tpu_slices.domain.planning.pool_labels import (
     PARENT_KIND_LABEL,
     PARENT_NAME_LABEL,
     PARENT_NAMESPACE_LABEL,
-    labels_of,
+    labels_of_pool,
 )
 from tpu_slices.ports.backend import PoolOrder
 from tpu_slices.wire import leader_worker_sets
@@ -224,7 +224,7 @@ def node_of(order: PoolOrder, number: int) -> dict[str, Any]:
     assert order.spec is not None
     known = host_labels(order.spec, order.job, order.settings)
     labels = {key: known[key] for key in (ACCELERATOR, TOPOLOGY, COUNT)}
-    labels |= {**labels_of(order.job, order.attempt, order.spec), NODE_POOL: order.name}
+    labels |= {**labels_of_pool(order.job, order.attempt, order.spec), NODE_POOL: order.name}
     taints = [dict(TAINT)] if order.spec.exclusive_nodes else []
     return node(f"{order.name}-{number}", labels, labels[COUNT], taints)
 

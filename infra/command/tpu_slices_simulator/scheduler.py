@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from relay.objects import Pool, PoolKey
 from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, claim_id
 from tpu_slices.domain.planning.host_labels import ACCELERATOR, TOPOLOGY
+from tpu_slices.domain.planning.keys import KEY_LABEL
+from tpu_slices.domain.planning.pool_labels import PARENT_NAMESPACE_LABEL
 from tpu_slices_simulator.live import Node, Pod
 
 Pods = dict[str, Pod]
@@ -95,9 +97,16 @@ def _with_key(pod: Pod, leaders: Pods, followers: Pods, nodes: Nodes) -> list[Po
     """
     taken = {each.node: each for each in (*leaders.values(), *followers.values()) if not each.ended}
     free = dict.fromkeys(node.pool for node in nodes.values() if node.name not in taken)
-    others = {node.pool for node in nodes.values() if not node.seen.usable or node.seen.key != pod.key}
+    others = {node.pool for node in nodes.values() if not (node.seen.usable and fits(pod, node))}
     others |= {nodes[name].pool for name, each in taken.items() if name in nodes and not each.key}
     return [pool for pool in free if pool not in others and _selects(pod, pool, nodes)]
+
+
+def fits(pod: Pod, node: Node) -> bool:
+    """Return whether a host is what the admission policy has a leader require: one with its key, in its namespace."""
+    labels = node.raw["metadata"]["labels"]
+    asked = (pod.key, pod.jobset.ref.owner.namespace)
+    return (labels.get(KEY_LABEL), labels.get(PARENT_NAMESPACE_LABEL)) == asked
 
 
 def _free_pools(leaders: Pods, followers: Pods, nodes: Nodes) -> dict[Pool, str | None]:

@@ -19,7 +19,7 @@ from tpu_slices.domain.model.facts import Fact, Family, Heartbeat, HostsChanged,
 from tpu_slices.domain.model.node_groups import NodesGone
 from tpu_slices.domain.model.questions import ListQuestion
 from tpu_slices.domain.model.slices import ClaimId, ClusterId, PoolName, SliceId, WorkloadUid, attempt_named, slice_id
-from tpu_slices.domain.planning.pool_labels import labels_of
+from tpu_slices.domain.planning.pool_labels import labels_of_pool
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.joining import hand_on
 from tpu_slices.flows.looking import Told
@@ -272,7 +272,7 @@ class System:
             order, bare = pool.order, bool(pool.lacking)
             if order is None or order.spec is None or self.settings.self_managed or bare == (pool.name in self._bare):
                 continue
-            ours = labels_of(order.job, order.attempt, order.spec)
+            ours = labels_of_pool(order.job, order.attempt, order.spec)
             for name in self.cluster.nodes_of(PoolKey(order.slice_id, order.attempt)):
                 labels = dict.fromkeys(ours) if bare else ours
                 self.cluster.changes_node(self.cluster.nodes[name], {"metadata": {"labels": labels}})

@@ -42,6 +42,7 @@ from tpu_slices.adapters.firestore_queries import (
     LIVE_WORKLOADS,
     NAMESPACE_IN_PHASE,
     OFFERED,
+    OFFERED_TO_ANY,
     PAID_SLICES,
     SLICES_FOR_REASONS,
     SLICES_IN_PHASE,
@@ -53,6 +54,7 @@ from tpu_slices.adapters.firestore_queries import (
     UNCONFIRMED_IN_CLUSTER,
     UNCONFIRMED_IN_NAMESPACE,
     WANTING,
+    WANTING_OF_ANY,
     WORKLOADS_SHOWN,
 )
 from tpu_slices.adapters.firestore_reads import by_claim, named, one
@@ -309,11 +311,11 @@ class FirestoreStore(FirestoreTurns):
         prefix = key(SliceRecord, cluster, "").id
         return (SliceId(found[0].id.removeprefix(prefix)), fields_of(found[0])[PAID_SINCE]) if found else None
 
-    def wanting(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        return self._leading(SliceRecord, most, self._asked(WANTING, request))
+    def wanting(self, request: str, most: int, *, of_any: bool = False) -> tuple[Stored[SliceRecord], ...]:
+        return self._leading(SliceRecord, most, self._asked(WANTING_OF_ANY if of_any else WANTING, request))
 
-    def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        return self._leading(SliceRecord, most, self._asked(OFFERED, request))
+    def offered(self, request: str, most: int, *, to_any: bool = False) -> tuple[Stored[SliceRecord], ...]:
+        return self._leading(SliceRecord, most, self._asked(OFFERED_TO_ANY if to_any else OFFERED, request))
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         return self.together(cluster, Names(brake=True)).brake

@@ -19,6 +19,7 @@ from tpu_slices.wire.documents import (
     HOSTS_RESERVED,
     MIRROR_DIGEST,
     OFFERS,
+    OFFERS_TO_ANY,
     PAID_SINCE,
     REPORT_QUEUE,
     RESERVED_POOL,
@@ -27,6 +28,7 @@ from tpu_slices.wire.documents import (
     STANDING,
     TELLS,
     WANTS,
+    WANTS_OF_ANY,
 )
 
 Operator = Literal["==", "in", "<", "<=", ">", ">="]
@@ -135,7 +137,9 @@ NAMESPACE_IN_PHASE = Query(
 )
 SLICES_FOR_REASONS = Query(collection="slices", where=(("cluster", "=="), ("reason", "in")), order="since")
 WANTING = Query(collection="slices", where=((WANTS, "=="),), order="claim.waits_since")
+WANTING_OF_ANY = Query(collection="slices", where=((WANTS_OF_ANY, "=="),), order="claim.waits_since")
 OFFERED = Query(collection="slices", where=((OFFERS, "=="),), order=GOES_AT)
+OFFERED_TO_ANY = Query(collection="slices", where=((OFFERS_TO_ANY, "=="),), order=GOES_AT)
 AWAITING_CHIPS = Query(
     collection="workloads",
     where=((CHIPS_LINE, ">="), (CHIPS_LINE, "<")),
@@ -194,7 +198,9 @@ QUERIES = (
     SLICES_FOR_REASONS,
     PAID_SLICES,
     WANTING,
+    WANTING_OF_ANY,
     OFFERED,
+    OFFERED_TO_ANY,
     AWAITING_CHIPS,
     HEARING,
     TOLD_OF_WORKLOAD,

@@ -34,8 +34,10 @@ def order_of(record: SliceRecord, settings: ClusterSettings) -> PoolOrder:
 
 
 def _keyed(record: SliceRecord) -> SliceSpec | None:
-    """Return what its pool is, with the key that its hosts ought to carry now."""
+    """Return what its pool is, with the key that its hosts ought to carry now; of one that crosses, its own name."""
     spec = record.made_as
+    if spec is not None and spec.crosses:
+        return replace(spec, key=record.id)
     return replace(spec, key=record.key) if spec is not None and record.key else spec
 
 

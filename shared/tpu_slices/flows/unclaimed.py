@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain, islice
 
 from tpu_slices.domain.model.facts import WorkloadState
 from tpu_slices.domain.model.observations import Absent, Observed
@@ -20,11 +21,12 @@ from tpu_slices.domain.reconciling.taking import (
     may_be_regained,
     regained,
 )
-from tpu_slices.domain.records.matching import needs, offers, users_of
+from tpu_slices.domain.records.matching import needs, needs_of_any, offers, users_of
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.usage import with_those_of
 from tpu_slices.flows import slots
 from tpu_slices.flows.acting import act
+from tpu_slices.flows.capacity import crossing
 from tpu_slices.flows.hosts import with_free_name
 from tpu_slices.flows.looking import Looked
 from tpu_slices.flows.node_groups import tell_gone
@@ -68,6 +70,8 @@ class _Match:
     slice_: SliceRecord
     waiting: Stored[SliceRecord]
     claim: SliceRecord
+    guards: tuple[Change, ...] = ()
+    """Written with a hand-over to another namespace: they order it among creations under a chip limit."""
 
 
 def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
@@ -82,11 +86,26 @@ def hand_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
     kept = decision.reason in {Reason.WARM, Reason.SPARE} and looked.settings.paused is None
     if not (deletes or kept) or not is_offered(slice_):
         return []
-    for stored in deps.store.wanting(offers(looked.record) or "", MOST_ASKED):
+    for stored in _wanting(looked, decision, deps):
         claim = _claim(stored.value, looked, deps)
-        if claim is not None and is_served_by(claim, looked.record):
-            return _give(_Match(looked.stored, looked.record, stored, claim.record), looked, deps)
+        if claim is None or not is_served_by(claim, _as_kept(looked, decision)):
+            continue
+        guards = crossing.guards(claim.record, looked.record, looked.settings, deps)
+        if guards is not None:
+            return _give(_Match(looked.stored, looked.record, stored, claim.record, guards), looked, deps)
     return []
+
+
+def _wanting(looked: Looked, decision: Decision, deps: ReconcileDeps) -> Iterator[Stored[SliceRecord]]:
+    """Yield claims that wait for what a slice is: of its namespace first, then of others if it is kept for all."""
+    yield from deps.store.wanting(offers(looked.record) or "", MOST_ASKED)
+    if decision.reason is Reason.WARM:
+        yield from crossing.wanting(looked, decision.record, deps)
+
+
+def _as_kept(looked: Looked, decision: Decision) -> SliceRecord:
+    """Return a slice as it is kept by a decision that is not saved yet; else as it is."""
+    return decision.record if decision.reason is Reason.WARM else looked.record
 
 
 def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[SliceRecord]:
@@ -96,15 +115,23 @@ def take_over(looked: Looked, decision: Decision, deps: ReconcileDeps) -> list[S
     """
     request, namespace, settings = needs(looked.record), looked.record.owner.namespace, looked.settings
     kept = settings.warm_in(namespace)[0] is not None or settings.spares_in(namespace)
+    kept = kept or (settings.hands_across and needs_of_any(looked.record) is not None)
     looks = decision.creates or (kept and decision.record.wanted and settings.paused is None)
     if request is None or not looks:
         return []
     claim = Situation(looked.record, looked.seen, looked.at, looked.settings, looked.known)
-    for stored in _serving(claim, request, deps):
+    for stored in chain(_serving(claim, request, deps), _serving_of_others(claim, looked, deps)):
         slice_ = _offered(stored.value, looked, deps)
-        if slice_ is not None:
-            return _give(_Match(stored, slice_.record, looked.stored, looked.record), looked, deps)
+        guards = None if slice_ is None else crossing.guards(looked.record, slice_.record, settings, deps)
+        if slice_ is not None and guards is not None:
+            return _give(_Match(stored, slice_.record, looked.stored, looked.record, guards), looked, deps)
     return []
+
+
+def _serving_of_others(claim: Situation, looked: Looked, deps: ReconcileDeps) -> Iterator[Stored[SliceRecord]]:
+    """Yield some slices of other namespaces that serve a claim: they are read once no slice of its own was given."""
+    serving = (each for each in crossing.offered(looked, deps) if is_served_by(claim, each.value))
+    yield from islice(serving, MOST_ASKED)
 
 
 def _serving(claim: Situation, request: str, deps: ReconcileDeps) -> Sequence[Stored[SliceRecord]]:
@@ -175,7 +202,8 @@ def _give(match: _Match, looked: Looked, deps: ReconcileDeps) -> list[SliceRecor
     stored = (match.stored, match.waiting)
     settling = [slots.Settling(each.value, got.has, looked.settings, deps) for each in stored]
     others = [Change(last, got.other)] if got.other is not None else []
-    deps.store.commit(Change(match.stored, got.has), Change(match.waiting, None), *others)
+    deps.store.commit(Change(match.stored, got.has), Change(match.waiting, None), *others, *match.guards)
+    crossing.tell_left(match.claim, slice_, looked.settings, deps)
     served = [each for settled in settling for each in settled.saved(looked.seen)]
     return [got.has, *([got.other] if got.other is not None else []), *served]
 

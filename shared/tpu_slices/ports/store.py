@@ -323,11 +323,11 @@ class SliceStore(ReservedHosts, Protocol):
     def paid_longest(self, cluster: ClusterId) -> tuple[SliceId, datetime] | None:
         """Return the slice with the earliest `spending.paid_since`, and that; one read; None: no slice has it."""
 
-    def wanting(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        """Return claims whose `matching.wants` is this, those that wait longest first."""
+    def wanting(self, request: str, most: int, *, of_any: bool = False) -> tuple[Stored[SliceRecord], ...]:
+        """Return claims whose `matching.wants`, or `wants_of_any`, is this, those that wait longest first."""
 
-    def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
-        """Return slices whose `matching.offers` is this, those that go first first: see `matching.goes_at`."""
+    def offered(self, request: str, most: int, *, to_any: bool = False) -> tuple[Stored[SliceRecord], ...]:
+        """Return slices whose `matching.offers`, or `offers_to_any`, is this, by `matching.goes_at`."""
 
     def brake(self, cluster: ClusterId) -> Stored[Brake] | None:
         """Return the cluster's brake; raise Permanent if it cannot be parsed: it may stop releases."""

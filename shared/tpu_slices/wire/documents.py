@@ -21,7 +21,7 @@ from tpu_slices.domain.records.attempts import Seen
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import goes_at, hears, offers, tells, wants
+from tpu_slices.domain.records.matching import goes_at, hears, offers, offers_to_any, tells, wants, wants_of_any
 from tpu_slices.domain.records.mirror import mirror_digest
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
@@ -48,16 +48,14 @@ HOSTS_DIGEST = "hosts_digest"
 MIRROR_DIGEST = "mirror_digest"
 """The field of slices and workloads that Firestore sums up to compare the mirror with. A release that shows anything
 else, or otherwise, names it anew: so documents of the one before count as not whole."""
-WANTS = "wants"
-OFFERS, GOES_AT = "offers", "goes_at"
+WANTS, WANTS_OF_ANY = "wants", "wants_of_any"
+OFFERS, OFFERS_TO_ANY, GOES_AT = "offers", "offers_to_any", "goes_at"
 """The fields of a slice by which a claim that waits and a slice that goes find each other (`records.matching`)."""
 HEARS = "hears"
 """The field of a slice by which those are found that a change of their workload concerns (`records.matching`)."""
 TELLS = "tells"
 """The field of a slice by which a workload's are counted by reason (`records.matching`)."""
-SLOT_QUEUE = "slot_queue"
-SLOT_POOL = "slot_pool"
-DUE_QUEUE = "due_queue"
+SLOT_QUEUE, SLOT_POOL, DUE_QUEUE = "slot_queue", "slot_pool", "due_queue"
 RESERVED_POOL, HOSTS_RESERVED = "reserved_pool", "hosts_reserved"
 """The fields of a slice by which namespaces take turns, and users of reservations are found (`records.queues`)."""
 PAID_SINCE = "paid_since"
@@ -302,7 +300,9 @@ def _derived(record: Record) -> Fields:
         RESERVED_POOL: queues.reserved_pool(record),
         HOSTS_RESERVED: queues.hosts_reserved(record),
         WANTS: wants(record),
+        WANTS_OF_ANY: wants_of_any(record),
         OFFERS: offers(record),
+        OFFERS_TO_ANY: offers_to_any(record),
         GOES_AT: goes_at(record),
         HEARS: hears(record),
         TELLS: tells(record),

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import a_job, a_spec
+from tests.builders import a_job, a_spec, an_owner
 from tpu_slices.domain.model.observations import LegacyPool, PoolSeen
-from tpu_slices.domain.model.slices import ClusterId, WorkloadJob, WorkloadUid, claim_id, pool_name
+from tpu_slices.domain.model.slices import ClusterId, OwnerKind, WorkloadJob, WorkloadUid, claim_id, pool_name
 from tpu_slices.domain.planning.keys import key_of
-from tpu_slices.domain.planning.pool_labels import label_value, labels_of, legacy_pool, missing_proof, pool_seen
+from tpu_slices.domain.planning.pool_labels import (
+    ANY_NAMESPACE_LABEL,
+    PARENT_NAMESPACE_LABEL,
+    label_value,
+    labels_of,
+    labels_of_pool,
+    lacking,
+    legacy_pool,
+    missing_proof,
+    naming_labels,
+    pool_seen,
+)
 
 LONGEST = a_job(
     namespace="n" * 63, name="j" * 100, uid=WorkloadUid("0" * 36), replicated_job="r" * 63, job_index=99_999
@@ -19,6 +30,28 @@ def test_our_labels_leave_room_for_a_tenants() -> None:
     labels = labels_of(LONGEST, 9999, a_spec(exclusive_nodes=True, key=key_of(LONGEST, 1_999)))
     assert sum(len(key) + len(value) for key, value in labels.items()) <= 1_000
     assert max(map(len, labels.values())) <= 63
+
+
+def test_a_pool_whose_hosts_may_come_to_other_namespaces_names_none_and_is_still_known() -> None:
+    for kind in (OwnerKind.JOBSET, OwnerKind.JOB):
+        job = a_job(owner=an_owner(kind=kind), **({} if kind is OwnerKind.JOBSET else {"replicated_job": ""}))
+        labels = labels_of_pool(job, 3, a_spec(crosses=True, key="own-name"))
+        assert (labels.get(PARENT_NAMESPACE_LABEL), labels[ANY_NAMESPACE_LABEL]) == (None, "true")
+        name = pool_name(claim_id(job), 3)
+        assert pool_seen(name, labels, job.cluster) == PoolSeen(name=name, slice_id=claim_id(job), attempt=3, job=job)
+        assert missing_proof(labels, job) is None
+        assert lacking(labels, naming_labels(job, 3, crosses=True)) == ""
+
+
+def test_every_other_pool_names_its_namespace_and_does_not_say_so() -> None:
+    labels = labels_of_pool(a_job(), 1, a_spec())
+    assert labels == labels_of(a_job(), 1, a_spec())
+    assert (labels[PARENT_NAMESPACE_LABEL], ANY_NAMESPACE_LABEL in labels) == ("research", False)
+
+
+def test_the_labels_of_hosts_of_any_namespace_leave_room_for_a_tenants() -> None:
+    labels = labels_of_pool(LONGEST, 9999, a_spec(crosses=True, key="k" * 40))
+    assert sum(len(key) + len(value) for key, value in labels.items()) <= 1_000
 
 
 def test_shortened_values_of_different_names_differ() -> None:

@@ -7,13 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from relay.webhook.pods import Pod
 from tests.builders import a_job, a_leader, a_request, a_spec, an_owner, settings
-from tests.infra.admission.pods import UID, Json, a_pod, group_together, of_group, of_job, of_jobset, together
-from tests.infra.admission.settings import POLICY
+from tests.infra.admission.judges import Judge, by_policy, by_webhook
+from tests.infra.admission.pods import JOB_UID, UID, Json, a_pod, group_together, of_group, of_job, of_jobset, together
+from tests.infra.admission.settings import OFF, POLICY, SERVE
+from tests.infra.admission.test_agreement import pods
 from tpu_slices.domain.model.facts import PROVISIONING_REQUESTS
 from tpu_slices.domain.model.slices import OwnerKind, SliceSpec, WorkloadJob, WorkloadUid
+from tpu_slices.domain.planning.host_labels import GROUP_KEYS
 from tpu_slices.domain.planning.pool_labels import (
+    ANY_NAMESPACE_LABEL,
     NAMESPACE_LABEL,
     OWNER,
     OWNER_LABEL,
@@ -21,6 +28,7 @@ from tpu_slices.domain.planning.pool_labels import (
     PARENT_NAME_LABEL,
     PARENT_NAMESPACE_LABEL,
     labels_of,
+    labels_of_pool,
 )
 from tpu_slices.domain.planning.specs import SliceRequest, spec_for
 from tpu_standins.embedded.controllers.scheduler import Board, choose
@@ -55,11 +63,17 @@ LEGACY = {
     PARENT_NAMESPACE_LABEL: "default",
     PARENT_NAME_LABEL: "llama-workers-1",
 }
+ANY = {ANY_NAMESPACE_LABEL: "true"}
 NODES: Mapping[str, Mapping[str, str]] = {
     "its slice": OWN,
     "its sibling's": hosts_of(replace(LLAMA, job_index=0), 3),
     "that of its name before": hosts_of(replace(LLAMA, owner=replace(LLAMA.owner, uid=WorkloadUid("before"))), 3),
     "of a copy of its key elsewhere": {**OWN, PARENT_NAMESPACE_LABEL: "kube-public", NAMESPACE_LABEL: "kube-public"},
+    "of any namespace, with its key here": {**OWN, **ANY},
+    "of any namespace, with its key elsewhere": {**OWN, **ANY, PARENT_NAMESPACE_LABEL: "kube-public"},
+    "of any namespace, made anew": labels_of_pool(LLAMA, 1, a_spec(key="tpu-llama-1", crosses=True)),
+    "of any namespace, made anew, with its key": labels_of_pool(LLAMA, 1, a_spec(key=f"{UID}.j4", crosses=True)),
+    "of any namespace, a group's elsewhere": {**hosts_of(GROUP), **ANY, PARENT_NAMESPACE_LABEL: "kube-public"},
     "the lone Job's": hosts_of(ALONE),
     "the group's": hosts_of(GROUP),
     "its other group's": hosts_of(replace(GROUP, job_index=0)),
@@ -68,6 +82,9 @@ NODES: Mapping[str, Mapping[str, str]] = {
     "a TPUNodeGroup's": labels_of(of_kind(OwnerKind.TPU_NODE_GROUP, "nodes"), 1, a_spec(key="")),
     "a static one": STATIC,
 }
+
+
+ITS_OWN = {"its slice", "of any namespace, with its key here"}
 
 
 def usable(pod: Json) -> set[str]:
@@ -86,9 +103,9 @@ def _board(name: str, labels: Mapping[str, str]) -> Board:
 @pytest.mark.parametrize(
     ("pod", "hosts"),
     [
-        pytest.param(of_jobset(), {"its slice", "TPU Provisioner's"}, id="of a JobSet"),
+        pytest.param(of_jobset(), {*ITS_OWN, "TPU Provisioner's"}, id="of a JobSet"),
         pytest.param(
-            of_jobset(annotations=together()), {"its slice", "TPU Provisioner's", "a static one"}, id="kept together"
+            of_jobset(annotations=together()), {*ITS_OWN, "TPU Provisioner's", "a static one"}, id="kept together"
         ),
         pytest.param(of_job(), {"the lone Job's"}, id="of a Job"),
         pytest.param(of_group(), {"the group's"}, id="of a group"),
@@ -103,7 +120,11 @@ def _board(name: str, labels: Mapping[str, str]) -> Board:
         pytest.param(
             a_pod(tolerations=[{"operator": "Exists"}]), {"a static one"}, id="of no controller, tolerating everything"
         ),
-        pytest.param(of_jobset(namespace="kube-public"), {"of a copy of its key elsewhere"}, id="in another namespace"),
+        pytest.param(
+            of_jobset(namespace="kube-public"),
+            {"of a copy of its key elsewhere", "of any namespace, with its key elsewhere"},
+            id="in another namespace",
+        ),
     ],
 )
 def test_a_pod_runs_on_the_hosts_that_are_meant_for_it_and_on_no_others(pod: Json, hosts: set[str]) -> None:
@@ -119,3 +140,27 @@ def test_a_leader_that_is_labelled_after_it_was_judged_runs_on_its_own_groups_ho
     static = {"a static one"} if annotations else set()
     assert usable(labelled) == {"the group's"} | static
     assert POLICY.admitted(POLICY.admitted(labelled)) == POLICY.admitted(labelled)
+
+
+OF_OTHERS = [
+    {**hosts_of(job, first), **ANY, PARENT_NAMESPACE_LABEL: "research"} for job, first in ((LLAMA, 3), (GROUP, None))
+]
+"""Of namespace research, with a key that pods of others name, too."""
+OF_NOBODY = [
+    labels_of_pool(job, 1, a_spec(key=key, crosses=True))
+    for job, key in ((LLAMA, f"{UID}.j4"), (GROUP, "key"), (ALONE, JOB_UID), (LLAMA, "tpu-llama-1"))
+]
+"""As they are made: no relay has said for which namespace they are."""
+
+
+@given(pods, st.sampled_from([by_policy, by_webhook]), st.sampled_from([OFF, SERVE]))
+def test_no_pod_comes_to_hosts_of_another_namespace_or_of_none_whatever_it_says(
+    pod: Json, judge: Judge, settings_: Mapping[str, str]
+) -> None:
+    """Whatever keys, names, affinities and tolerations a tenant writes, of whatever kind it pretends to be."""
+    if not Pod.read(pod).asks_for_chips:
+        return
+    judged, shape = judge(pod, settings_), pod["spec"].get("nodeSelector") or {}
+    for labels in (*OF_OTHERS, *OF_NOBODY):
+        own = {key: value for key, value in shape.items() if key not in GROUP_KEYS}
+        assert choose(judged, _board("host", {**own, **labels})) != "host"

@@ -40,7 +40,8 @@ def test_a_heartbeat_each_minute_has_count_and_digest_of_the_live_tpu_jobsets(wa
     watched.pass_time(1)
     (beat,) = due_facts(watched.queue, watched.now)
     live = active("u-1") + suspended("u-2") + active("u-4")
-    assert beat == Heartbeat(count=3, digests={Family.WORKLOADS: live, Family.DEMAND: 0, Family.HOSTS: 0})
+    sums = {Family.WORKLOADS: live, Family.DEMAND: 0, Family.HOSTS: 0}
+    assert beat == Heartbeat(count=3, digests=sums, hands_across=True)
 
 
 def test_a_heartbeat_has_of_each_family_the_sum_of_what_its_list_would_have(watched: Watched) -> None:
@@ -102,7 +103,7 @@ def test_nothing_is_compared_until_what_was_there_at_the_start_has_been_told() -
     watched = Watched.after(jobset(), pod(0))
     watched.queue.ask(ListQuestion(family=Family.DEMAND, asked_at=START), START)
     first, *told = due_facts(watched.queue, START)
-    assert (first, Listed in map(type, told)) == (Heartbeat(count=1, first=True), False)
+    assert (first, Listed in map(type, told)) == (Heartbeat(count=1, first=True, hands_across=True), False)
     watched.pass_time(1)
     assert demand(watched.due_facts()) == [[0]]
     watched.pass_time(4)

@@ -21,7 +21,17 @@ from tpu_slices.domain.model.slices import SLICES_PER_WORKLOAD, ClaimId, Cluster
 from tpu_slices.domain.records.brakes import Brake
 from tpu_slices.domain.records.heartbeats import RelayHeartbeat
 from tpu_slices.domain.records.limiters import Budget, ConcurrencyLimiter, Slot
-from tpu_slices.domain.records.matching import goes_at, hears, news_of, offers, tells, told_of_all, wants
+from tpu_slices.domain.records.matching import (
+    goes_at,
+    hears,
+    news_of,
+    offers,
+    offers_to_any,
+    tells,
+    told_of_all,
+    wants,
+    wants_of_any,
+)
 from tpu_slices.domain.records.rejected import RejectedMessage
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.standings import Standing
@@ -264,14 +274,16 @@ class FakeStore(FakeTurns):
         fields = ((place, self._documents[place].fields) for place in found)
         return [(SliceId(place.id.removeprefix(prefix)), each.get(documents.PAID_SINCE)) for place, each in fields]
 
-    def wanting(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+    def wanting(self, request: str, most: int, *, of_any: bool = False) -> tuple[Stored[SliceRecord], ...]:
         self._answer()
-        found = self._computed(SliceRecord, "wants", lambda: self._by(wants)).get(request, [])
+        name = wants_of_any if of_any else wants
+        found = self._computed(SliceRecord, name.__name__, lambda: self._by(name)).get(request, [])
         return tuple(sorted(found, key=lambda it: (it.value.claim.waits_since or _LONG_AGO, it.value.id))[:most])
 
-    def offered(self, request: str, most: int) -> tuple[Stored[SliceRecord], ...]:
+    def offered(self, request: str, most: int, *, to_any: bool = False) -> tuple[Stored[SliceRecord], ...]:
         self._answer()
-        found = self._computed(SliceRecord, "offers", lambda: self._by(offers)).get(request, [])
+        name = offers_to_any if to_any else offers
+        found = self._computed(SliceRecord, name.__name__, lambda: self._by(name)).get(request, [])
         return tuple(sorted(found, key=lambda it: (goes_at(it.value) or _LONG_AGO, it.value.id))[:most])
 
     def _by(self, name: Callable[[SliceRecord], str | None]) -> Mapping[str, list[Stored[SliceRecord]]]:

@@ -19,6 +19,7 @@ from tpu_slices.adapters.gke import operations
 from tpu_slices.adapters.gke.requests import (
     create_request,
     location_path,
+    naming_labels_of,
     operation_path,
     pool_path,
     relabel_request,
@@ -49,7 +50,6 @@ from tpu_slices.domain.planning.pool_labels import (
     lacking,
     legacy_pool,
     missing_proof,
-    naming_labels,
     pool_seen,
 )
 from tpu_slices.ports.backend import PoolOrder
@@ -320,9 +320,7 @@ class GkeBackend:
 
 def _lacking(pool: NodePool, order: PoolOrder) -> str:
     """Return which of the labels that name the slice a pool lacks; empty: none."""
-    return lacking(
-        pool.config.labels, naming_labels(order.job, order.attempt, legacy_pool=order.legacy_pool is not None)
-    )
+    return lacking(pool.config.labels, naming_labels_of(order))
 
 
 def _refills(pool: NodePool) -> bool:

@@ -34,7 +34,7 @@ from tpu_slices.domain.catalogue.machines import Placement
 from tpu_slices.domain.model.clusters import PoolSettings, Upgrades
 from tpu_slices.domain.model.slices import CapacityKind, SliceSpec
 from tpu_slices.domain.planning.host_labels import network_labels, network_profile_of, workload_policy_of
-from tpu_slices.domain.planning.pool_labels import labels_of, lacking, naming_labels
+from tpu_slices.domain.planning.pool_labels import labels_of_pool, lacking, naming_labels
 from tpu_slices.ports.backend import PoolOrder
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -61,12 +61,18 @@ def relabel_request(order: PoolOrder, pool: NodePool) -> UpdateNodePoolRequest |
     changed since the pool was made.
     """
     found = dict(pool.config.labels)
-    named = naming_labels(order.job, order.attempt, legacy_pool=order.legacy_pool is not None)
+    named = naming_labels_of(order)
     if not lacking(found, named):
         return None
     asked = _labels(order, order.spec) if order.spec and order.legacy_pool is None else {}
     labels = {**asked, **found, **named}
     return UpdateNodePoolRequest(name=pool_path(order), labels=NodeLabels(labels=labels), etag=pool.etag)
+
+
+def naming_labels_of(order: PoolOrder) -> dict[str, str]:
+    """Return the labels that name the slice of an order's pool."""
+    crosses = order.spec is not None and order.spec.crosses
+    return naming_labels(order.job, order.attempt, legacy_pool=order.legacy_pool is not None, crosses=crosses)
 
 
 def as_rest(order: PoolOrder) -> Mapping[str, Any]:
@@ -204,7 +210,7 @@ def _config(order: PoolOrder, spec: SliceSpec) -> NodeConfig:
 
 
 def _labels(order: PoolOrder, spec: SliceSpec) -> dict[str, str]:
-    return {**labels_of(order.job, order.attempt, spec), **network_labels(spec, order.settings)}
+    return {**labels_of_pool(order.job, order.attempt, spec), **network_labels(spec, order.settings)}
 
 
 def _image_cache(disk_image: str) -> SecondaryBootDisk:

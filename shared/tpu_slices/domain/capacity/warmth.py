@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from tpu_slices.domain.capacity.crossing import may_cross
 from tpu_slices.domain.capacity.spares import not_needed
 from tpu_slices.domain.model.capacity import Across, Warm
 from tpu_slices.domain.model.clusters import ClusterSettings, Policy
@@ -152,6 +153,8 @@ def told(warmth: Warmth, record: SliceRecord, settings: ClusterSettings, now: da
     warm, _ = settings.warm_in(record.owner.namespace)
     if warm is not None and warm.across is Across.WORKLOAD:
         whom = f"Job of {record.owner.kind} {record.owner.name}"
+    elif warm is not None and warm.is_for_all and record.made_as is not None and record.made_as.crosses:
+        whom = f"slice, of namespace {record.owner.namespace} or another one"
     else:
         whom = f"slice of namespace {record.owner.namespace}"
     until = f"until {clock(warmth.until, now)} for the next {whom}"
@@ -181,7 +184,9 @@ def _price(record: SliceRecord, settings: ClusterSettings) -> str:
 
 
 def may_get(claim: SliceRecord, slice_: SliceRecord, settings: ClusterSettings) -> bool:
-    """Return whether a claim of another workload may get a slice that is let go, as the setting says, or a spare."""
+    """Return whether a claim may get a slice that is let go, as the setting says, or a spare."""
+    if claim.owner.namespace != slice_.owner.namespace:
+        return is_warm(slice_) and may_cross(claim, slice_, settings)
     warm, _ = settings.warm_in(slice_.owner.namespace)
     same = claim.owner.uid == slice_.owner.uid or slice_.owner.kind.is_spare
     return same or warm is None or warm.across is not Across.WORKLOAD

@@ -12,7 +12,9 @@ LADDER = "tpu-provisioner.cloud.google.com/ladder"
 """The annotation of a workload, or of a pod template, that names its ladder."""
 EXPECTED_DURATION = "tpu-provisioner.cloud.google.com/expected-duration"
 """The annotation of a workload, or of a pod template, that says how long its Jobs run."""
-OF_NO_HOSTS = frozenset({LADDER, EXPECTED_DURATION})
+FRESH = "tpu-provisioner.cloud.google.com/fresh"
+"""The annotation of a workload, or of a pod template, that refuses hosts that another namespace had."""
+OF_NO_HOSTS = (LADDER, EXPECTED_DURATION, FRESH)
 """Those that say nothing of the hosts: a slice serves whatever they say."""
 NO_LADDER = "none"
 """What it says for none, although there is one by default."""
@@ -69,6 +71,7 @@ class Across(StrEnum):
 
     WORKLOAD = "workload"  # the next Jobs of the same workload
     NAMESPACE = "namespace"
+    CLUSTER = "cluster"  # any namespace, if the slice was made for that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,11 @@ class Warm:
     most_usd_an_hour: float | None = None
     """The same of their price by list; None: no limit."""
     across: Across = Across.NAMESPACE
+
+    @property
+    def is_for_all(self) -> bool:
+        """Whether slices are kept for claims of any namespace."""
+        return self.across is Across.CLUSTER and self.lasts > timedelta(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

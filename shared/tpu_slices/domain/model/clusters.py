@@ -343,6 +343,12 @@ class ClusterSettings:
         own = (each.warm for each in self.namespaces.values())
         return any(warm is not None for warm in (self.warm, *own))
 
+    @property
+    def hands_across(self) -> bool:
+        """Whether slices of any namespace may come to others."""
+        warm = (self.warm, *(each.warm for each in self.namespaces.values()))
+        return any(each is not None and each.is_for_all for each in warm)
+
     def spares_in(self, namespace: str) -> bool:
         """Return whether spares are made for a namespace."""
         return any(namespace in each.namespaces for each in self.spares)

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
-from tpu_slices.domain.model.capacity import EXPECTED_DURATION, LADDER
+from tpu_slices.domain.model.capacity import OF_NO_HOSTS
 from tpu_slices.domain.model.gangs import Gating
 from tpu_slices.domain.model.hosts import HostKey, Upcoming
 from tpu_slices.domain.model.joining import JoinToken
@@ -29,7 +29,7 @@ PROVISIONING_REQUESTS = (
     "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
 )
 """Annotations that name the ProvisioningRequest by which GKE provisions a pod's nodes."""
-_OURS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, IDLE_HOSTS, LADDER, EXPECTED_DURATION)
+_OURS = (COPY_LABELS, ADDITIONAL_NETWORKS, SERVICE_ACCOUNT, MAX_RUN_DURATION, IDLE_HOSTS, *OF_NO_HOSTS)
 REQUESTED_ANNOTATIONS = (*_OURS, *PROVISIONING_REQUESTS)
 """The annotations of a pod template that say how its hosts are provisioned; the first three are TPU Provisioner's."""
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -333,8 +333,8 @@ class Heartbeat:
     first: bool = False  # of a relay that started: what happened before may have gone unreported
     pinning: Pinning | None = None
     gating: Gating | None = None  # of these two None: it is not known
-    mirrored: int | None = None
-    """The sum of the digests of the mirror's objects (`records.mirror`); None: it keeps no mirror, or not yet."""
+    hands_across: bool = False  # whether it can say on hosts for which namespace they are
+    mirrored: int | None = None  # the sum of the digests of the mirror's objects; None: it keeps none, or not yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,6 +105,14 @@ class OwnerKind(StrEnum):
         return self is OwnerKind.TPU_NODE_GROUP
 
     @property
+    def stays(self) -> bool:
+        """Whether its slices stay in their namespace, and it gets none of another.
+
+        A group's leader may be judged before it has a key: it requires hosts made for its LeaderWorkerSet, by name.
+        """
+        return self in {OwnerKind.LEADER_WORKER_SET, OwnerKind.TPU_NODE_GROUP, OwnerKind.SPARE}
+
+    @property
     def is_spare(self) -> bool:
         """Whether its slice is made beside demand: for whoever needs such next."""
         return self is OwnerKind.SPARE
@@ -252,6 +260,10 @@ class SliceSpec:
     """The index of the rung that its place is."""
     expected: timedelta | None = None
     """How long its Job runs, as the workload says; None: it does not say."""
+    crosses: bool = False
+    """Whether its hosts may come to claims of other namespaces (`capacity.crossing`), as it was decided when made."""
+    takes: bool = False
+    """Whether its claim may get hosts that another namespace had."""
 
     @property
     def chips(self) -> int:

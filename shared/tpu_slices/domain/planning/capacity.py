@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from tpu_slices.domain.model.capacity import EXPECTED_DURATION
+from tpu_slices.domain.model.capacity import EXPECTED_DURATION, FRESH
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.facts import MAX_RUN_DURATION, TemplateRequest
-from tpu_slices.domain.model.slices import Capacity, CapacityKind, RungSpec, Taint
+from tpu_slices.domain.model.slices import Capacity, CapacityKind, OwnerKind, RungSpec, Taint
 from tpu_slices.domain.model.texts import as_duration, shortened
 from tpu_slices.domain.planning.flex_start import flex_start, flex_start_fits, is_flex_start, no_run_duration
 from tpu_slices.domain.planning.host_labels import (
@@ -105,3 +105,22 @@ def expected_duration(request: TemplateRequest) -> timedelta | None:
             f"{_LONGEST_EXPECTED.days}d"
         )
     return lasts
+
+
+def takes(kind: OwnerKind, request: TemplateRequest, settings: ClusterSettings) -> bool:
+    """Return whether a claim may get hosts that another namespace had; raise DoesNotFit if `fresh` is no answer.
+
+    | the claim                                       | may  |
+    |-------------------------------------------------|------|
+    | asks for `fresh` hosts                          | no   |
+    | is of a LeaderWorkerSet, or a TPUNodeGroup      | no   |
+    | is in a cluster that keeps no slices for all    | no   |
+    | else                                            | yes  |
+    """
+    given = dict(request.requested_annotations).get(FRESH, "false")
+    if given not in {"true", "false"}:
+        raise DoesNotFit(
+            f'{FRESH}: "{shortened(given, 40)}" is neither "true" nor "false": write "true" if no slice is wanted that '
+            "another namespace had, or remove it"
+        )
+    return given == "false" and not kind.stays and settings.hands_across

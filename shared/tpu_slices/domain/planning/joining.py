@@ -14,7 +14,7 @@ from tpu_slices.domain.model.clusters import Join, PoolSettings
 from tpu_slices.domain.model.joining import JoinToken, Kubeadm
 from tpu_slices.domain.model.slices import PoolName, SliceSpec, Taint, WorkloadJob, claim_id, pool_name
 from tpu_slices.domain.planning.host_labels import NODE_POOL, host_labels
-from tpu_slices.domain.planning.pool_labels import labels_of
+from tpu_slices.domain.planning.pool_labels import labels_of_pool
 
 KUBE_LABELS = "kube-labels"
 KUBE_TAINTS = "kube-taints"
@@ -79,7 +79,7 @@ def labels_of_host(
     """
     labels = {
         **{key: value for key, value in host_labels(spec, job, pools).items() if value},
-        **labels_of(job, attempt, spec),
+        **labels_of_pool(job, attempt, spec),
         NODE_POOL: pool or pool_name(claim_id(job), attempt),
     }
     return dict(sorted(labels.items()))

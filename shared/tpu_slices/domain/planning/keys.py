@@ -13,6 +13,11 @@ Pure. Except a group's, a key is an identity: it fits nothing once its workload 
 | a TPUNodeGroup                | none                     | a pod selects the group itself                       |
 | nobody yet: a spare           | its own name             | no pod                                               |
 
+Hosts that may come to other namespaces (`pool_labels.ANY_NAMESPACE_LABEL`) are told of with the namespace that they are
+for, as `NAMESPACE/KEY` (`model.host_keys`). Their pool has neither: its key is the slice's own name, and it names no
+namespace, so that no pod of any comes to a host that the vendor makes anew. The relay gives them both, on nodes that it
+closed before.
+
 A pod of a JobSet does not say whether its Job shares a slice: it has the first two keys, and hosts have one of them. A
 group has no UID of its own, and its pods do not carry that of their LeaderWorkerSet: its key is made of namespace and
 name, as LeaderWorkerSet's webhook does (sigs.k8s.io/lws pkg/webhooks/pod_webhook.go). JobSet's labels are as of 0.10

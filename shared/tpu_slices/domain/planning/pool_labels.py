@@ -43,6 +43,9 @@ JOB_INDEX_LABEL = "google.com/tpu-slice-job-index"
 EXCLUSIVE_NODES_LABEL = "google.com/tpu-slice-exclusive-nodes"
 """The relay adds the labels of JobSet's placement by node selector to nodes with this label."""
 
+ANY_NAMESPACE_LABEL = "google.com/tpu-slice-any-namespace"
+"""`true` on hosts that may come to other namespaces: the relay says on them for which one they are."""
+
 OF_ONE_SLICE = frozenset({SLICE_ID_LABEL, NAMESPACED_JOB})
 """Node selectors that the hosts of one slice alone meet."""
 
@@ -55,7 +58,7 @@ _DIGEST = 13  # characters that keep shortened values apart
 
 
 def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]:
-    """Return every label of a slice's pool: the tenant's and ours. The tenant's never replace ours."""
+    """Return every label of a slice's hosts: the tenant's and ours. The tenant's never replace ours."""
     labels = {
         **dict(spec.node_labels),
         **naming_labels(job, attempt),
@@ -63,7 +66,27 @@ def labels_of(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]
         FINGERPRINT_LABEL: spec.fingerprint,
     }
     keyed = {**labels, KEY_LABEL: spec.key} if spec.key else labels
+    keyed = {**keyed, **_crossing(job)} if spec.crosses else keyed
     return {**keyed, EXCLUSIVE_NODES_LABEL: "true"} if spec.exclusive_nodes else keyed
+
+
+def labels_of_pool(job: WorkloadJob, attempt: int, spec: SliceSpec) -> dict[str, str]:
+    """Return the labels that a slice's pool has, and each host that the vendor makes: for no namespace if it crosses.
+
+    The key is then the slice's own name.
+    """
+    labels = labels_of(job, attempt, spec)
+    return without_namespace(labels) if spec.crosses else labels
+
+
+def without_namespace(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return labels without that which says for which namespace hosts are."""
+    return {key: value for key, value in labels.items() if key != PARENT_NAMESPACE_LABEL}
+
+
+def _crossing(job: WorkloadJob) -> dict[str, str]:
+    """Return what hosts that may come to other namespaces have beside: in which one their maker is stays known."""
+    return {ANY_NAMESPACE_LABEL: "true", NAMESPACE_LABEL: label_value(job.owner.namespace)}
 
 
 def _parent(job: WorkloadJob) -> dict[str, str]:
@@ -94,7 +117,7 @@ def _owner(labels: Mapping[str, str]) -> tuple[Owner, str]:
         replicated_job = labels[REPLICATED_JOB_LABEL]
     else:
         kind, replicated_job = _KINDS[labels[PARENT_KIND_LABEL]], ""
-        name, namespace = labels[PARENT_NAME_LABEL], labels[PARENT_NAMESPACE_LABEL]
+        name, namespace = labels[PARENT_NAME_LABEL], labels.get(NAMESPACE_LABEL) or labels[PARENT_NAMESPACE_LABEL]
     return Owner(kind=kind, namespace=namespace, name=name, uid=WorkloadUid(labels[OWNER_UID_LABEL])), replicated_job
 
 
@@ -121,10 +144,17 @@ def _proof(job: WorkloadJob, *, legacy_pool: bool) -> dict[str, str]:
     return {OWNER_LABEL: OWNER, SLICE_ID_LABEL: claim_id(job), OWNER_UID_LABEL: label_value(job.owner.uid)}
 
 
-def naming_labels(job: WorkloadJob, attempt: int, *, legacy_pool: bool = False) -> dict[str, str]:
-    """Return the labels that name a pool's owner, slice and Job, by which it is found without a record."""
+def naming_labels(
+    job: WorkloadJob, attempt: int, *, legacy_pool: bool = False, crosses: bool = False
+) -> dict[str, str]:
+    """Return the labels that name a pool's owner, slice and Job, by which it is found without a record.
+
+    `crosses`: its hosts may come to other namespaces, and those that the vendor makes are for none.
+    """
     if legacy_pool:
         return {**_proof(job, legacy_pool=True), PARENT_KIND_LABEL: "job"}
+    if crosses:
+        return {**without_namespace(naming_labels(job, attempt)), **_crossing(job)}
     return {
         OWNER_LABEL: OWNER,
         **_parent(job),

@@ -36,7 +36,7 @@ from tpu_slices.domain.model.slices import (
     WorkloadJob,
     fingerprint,
 )
-from tpu_slices.domain.planning.capacity import capacity_at, capacity_of, expected_duration, resource, taints_of
+from tpu_slices.domain.planning.capacity import capacity_at, capacity_of, expected_duration, resource, taints_of, takes
 from tpu_slices.domain.planning.fit import fit, idle_hosts, pool_fits
 from tpu_slices.domain.planning.gangs import GangSize, held_for_longer
 from tpu_slices.domain.planning.host_labels import (
@@ -217,6 +217,7 @@ def _spec(
         jobset_chips=asked.jobset_chips,
         fingerprint=_fingerprint(request),
         expected=found.part(lambda: expected_duration(request), None),
+        takes=found.part(lambda: takes(asked.job.owner.kind, request, settings), False),  # noqa: FBT003
     )
     requested = found.part(lambda: _workload_policy(template, spec, settings), None)
     return replace(spec, workload_policy=requested)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from tpu_slices.domain.capacity.crossing import crosses
 from tpu_slices.domain.capacity.places import with_place
 from tpu_slices.domain.capacity.spares import why_not_now
 from tpu_slices.domain.model.observations import (
@@ -19,7 +20,7 @@ from tpu_slices.domain.model.observations import (
     Witness,
 )
 from tpu_slices.domain.model.reasons import LIMITED, Phase, Reason
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceId, same_request
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, SliceId, SliceSpec, same_request
 from tpu_slices.domain.reconciling import messages
 from tpu_slices.domain.reconciling.case import Known, Situation
 from tpu_slices.domain.reconciling.decisions import Action, Arm
@@ -250,7 +251,7 @@ def _create(case: Situation, slot: int) -> Arm:
     known, spec, begun = record.current, record.spec, isinstance(seen, Begun)
     current = {
         "create_requested_at": case.now,
-        "ordered": record.made_as if begun else spec,
+        "ordered": record.made_as if begun else _ordered(case),
         "slot": slot,
         "operation": None,
         "seen": Seen(pool=Creating(), since=case.now, by=Witness.REQUEST),
@@ -268,6 +269,12 @@ def _create(case: Situation, slot: int) -> Arm:
     ahead = messages.attempt_ahead(record.with_current(create_requested_at=case.now), case.vendor, case.now)
     message = f"Creating {noun} {record.pool}: {what}{ahead}.{messages.stepped_on(case)}"
     return Arm(Reason.CREATION_STARTED, message, claim, current, others, creates=True)
+
+
+def _ordered(case: Situation) -> SliceSpec | None:
+    """Return what is ordered for a claim, with whether its hosts may come to other namespaces."""
+    spec = case.record.spec
+    return spec and replace(spec, crosses=crosses(case.record, case.settings, case.known.relay))
 
 
 def let_go(record: SliceRecord, ended: GivingUp, case: Situation) -> SliceRecord:

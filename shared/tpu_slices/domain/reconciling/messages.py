@@ -111,6 +111,9 @@ def awaiting_capacity(record: SliceRecord, spec: SliceSpec, why: str, now: datet
 
 def changing_hands(record: SliceRecord, why: str) -> str:
     """Return what a claim says whose hosts carry another claim's key; `why`: what the relay has to prove first."""
+    made_as = record.made_as
+    if record.first_job is None and made_as is not None and made_as.crosses:
+        return f"The hosts of {record.pool}, which may be handed on to other namespaces, become its own: {why}."
     return f"The hosts of {record.pool}, which were another's, become its own: {why}."
 
 

@@ -13,7 +13,7 @@ once the relay has proven that nobody uses them (`changes_hands`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,17 +21,19 @@ from tpu_slices.domain.capacity.warmth import may_get
 from tpu_slices.domain.model.capacity import ZonesOf
 from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.host_keys import within
 from tpu_slices.domain.model.observations import Broken, Busy, Creating, Running
 from tpu_slices.domain.model.reasons import Phase, Reason
-from tpu_slices.domain.model.slices import ClaimId, SliceSpec, at_rung, same_request
+from tpu_slices.domain.model.slices import ClaimId, SliceId, SliceSpec, at_rung, same_request
 from tpu_slices.domain.model.texts import clock
 from tpu_slices.domain.reconciling.case import Situation
-from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, assess
+from tpu_slices.domain.reconciling.deletion import Assessment, Evidence, Step, assess
 from tpu_slices.domain.reconciling.occupancy import NewCount, Workloads, may_use, with_hosts
 from tpu_slices.domain.reconciling.refusals import refusal_of
 from tpu_slices.domain.records.hosts import job_of
-from tpu_slices.domain.records.matching import needs, offers, values_of
+from tpu_slices.domain.records.matching import needs, needs_of_any, offers, offers_to_any, values_of
 from tpu_slices.domain.records.slices import SliceRecord
+from tpu_slices.domain.records.usage import Usage, with_those_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,16 @@ def given(slice_: SliceRecord, has: SliceRecord, last: SliceRecord | None, why: 
     """
     if slice_.unclaimed:
         earlier = tuple(each for each in last.claim.earlier if each != slice_.id) if last is not None else ()
-        return Taken(has, None, last and replace(last.with_claim(earlier=earlier), next_reconcile_at=now))
+        past = slice_.usages if has.owner.namespace != slice_.owner.namespace else ()
+        return Taken(has, None, last and _without(last, earlier, past, now))
     rest = replace(slice_.with_next(None), join_asked=None, next_reconcile_at=now)
     return Taken(has, None, rest.transitioned(now, Reason.REQUESTED, why) if rest.wanted else rest.used(now))
+
+
+def _without(last: SliceRecord, earlier: tuple[SliceId, ...], past: Sequence[Usage], now: datetime) -> SliceRecord:
+    """Return a claim that has a slice no more; `past`: how its chips were used, if its namespace has them no more."""
+    usages = with_those_of(last.usages, past, now)
+    return replace(last.with_claim(earlier=earlier), usages=usages, next_reconcile_at=now)
 
 
 def _vacated(own: SliceRecord, by: Occupant, now: datetime) -> SliceRecord:
@@ -254,7 +263,9 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
 
     | the claim                                                                   | gets it |
     |-----------------------------------------------------------------------------|---------|
-    | waits for another request, in another namespace or cluster, or for nothing  | no      |
+    | waits for another request, in another cluster, or for nothing               | no      |
+    | is of another namespace, unless a setting lets the slice cross, which is    | no      |
+    | kept warm, and the claim takes such (`capacity.crossing`)                   |         |
     | had the slice itself, which it gets as `regained`                           | no      |
     | is of another workload, and a setting keeps the slice for that which had it | no      |
     | has no leader that was lately seen to wait, or is of a gang that waits      | no      |
@@ -266,7 +277,7 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     | else                                                                        | yes     |
     """
     spec, made_as = claim.record.spec, slice_.made_as
-    if spec is None or made_as is None or needs(claim.record) != offers(slice_):
+    if spec is None or made_as is None or not _is_asked_for(claim.record, slice_):
         return False
     if slice_.last_claim == claim.record.claimed_by or not may_get(claim.record, slice_, claim.settings):
         return False
@@ -275,6 +286,11 @@ def is_served_by(claim: Situation, slice_: SliceRecord) -> bool:
     if claim.asks_nowhere or (claim.gang is not None and claim.gang.waits):
         return False
     return refusal_of(claim.record, claim.settings, None) is None
+
+
+def _is_asked_for(claim: SliceRecord, slice_: SliceRecord) -> bool:
+    of_any = needs_of_any(claim)
+    return needs(claim) == offers(slice_) or (of_any is not None and of_any == offers_to_any(slice_))
 
 
 def _as_asked(claim: Situation) -> Iterator[SliceSpec]:
@@ -307,21 +323,26 @@ def handed_over(claim: SliceRecord, slice_: SliceRecord, last: SliceRecord | Non
     whose = f"the slice that {slice_.owner.kind} {slice_.owner.name} gave back at {clock(slice_.since, now)}"
     if slice_.owner.kind.is_spare:
         whose = f"a spare of namespace {slice_.owner.namespace}"
+    elif slice_.owner.namespace != claim.owner.namespace:
+        whose = f"a slice that namespace {slice_.owner.namespace} gave back at {clock(slice_.since, now)}"
     why = f"Got {whose}: nothing was created."
     has = claim.with_slice_of(slice_, now, left=None, why=why)
-    return given(slice_, has, last, f"{claim.owner.full_name} has its slice.", now)
+    return given(slice_, has, last, f"{claim.owner.told_in(slice_.owner.namespace)} has its slice.", now)
 
 
 def changes_hands(case: Situation) -> Assessment | None:
     """Return what is known of the users of hosts that all carry another key than their claim's; None: it is not so.
 
-    Not if the claim's own Job is there: then its hosts get the key beside it.
+    Not if the claim's own Job is there: then its hosts get the key beside it. Hosts that may come to other namespaces
+    fit no pod when they are made: nothing is to be proven of them before they get the first one.
     """
     record, current = case.record, case.record.current
     if record.goes or record.occupied or not current.hosts.joined:
         return None
     if current.hosts.lacking(record.key) < current.hosts.joined:
         return None
+    if _are_nobodys(record):
+        return Assessment(Step.DELETE, Reason.HOSTS_JOINING, "the relay gives them its key")
     others = case.users_of(current.made_for).without_return_of(record.job)
     return assess(
         current,
@@ -329,3 +350,10 @@ def changes_hands(case: Situation) -> Assessment | None:
         case.now,
         case.limits,
     )
+
+
+def _are_nobodys(record: SliceRecord) -> bool:
+    """Return whether the hosts of a slice are as they were made for its claim, of no namespace yet."""
+    made_as, hosts = record.made_as, record.current.hosts
+    new = made_as is not None and made_as.crosses and record.first_job is None and not hosts.occupants
+    return new and hosts.lacking(within("", record.id)) == 0

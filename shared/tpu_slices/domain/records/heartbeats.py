@@ -30,6 +30,8 @@ class RelayHeard:
     """Since when it has been heard without a gap of SILENT_AFTER."""
     confirmed_at: datetime | None = None
     """When the records of hosts last agreed with what it sees; None: they never did."""
+    hands_across: bool = False
+    """Whether it can say on hosts for which namespace they are, and pods heed that."""
 
     def silent(self, now: datetime) -> bool:
         return self.last_at is None or now - self.last_at > SILENT_AFTER
@@ -106,6 +108,8 @@ class RelayHeartbeat:
     """By what pods are pinned to slices; None: the relay does not know."""
     gating: Gating | None = None
     """What the API server makes of gangs; None: the relay does not know."""
+    hands_across: bool = False
+    """Whether the relay can say on hosts for which namespace they are."""
     families: Mapping[Family, Compared] = field(default_factory=dict, hash=False)
     """How each compares with what is on record; one that is not there was never compared."""
     next_inventory_check_at: datetime | None = None
@@ -155,7 +159,9 @@ class RelayHeartbeat:
     @property
     def relay(self) -> RelayHeard:
         confirmed_at = self.compared(Family.HOSTS).confirmed_at
-        return RelayHeard(last_at=self.received_at, since=self.uninterrupted_since, confirmed_at=confirmed_at)
+        heard = RelayHeard(last_at=self.received_at, since=self.uninterrupted_since, confirmed_at=confirmed_at)
+        pinned = self.pinning is not None and self.pinning.pins
+        return replace(heard, hands_across=self.hands_across and pinned)
 
 
 def silent_since(heartbeat: RelayHeartbeat | None, now: datetime, after: timedelta = SILENT_AFTER) -> datetime | None:
@@ -182,6 +188,7 @@ def with_heartbeat(
         count=beat.count,
         pinning=beat.pinning,
         gating=beat.gating,
+        hands_across=beat.hands_across,
         next_inventory_check_at=None if beat.first or silent else before.next_inventory_check_at,
     )
     for family, digest in beat.digests.items():

@@ -61,6 +61,25 @@ def offers(record: SliceRecord) -> str | None:
     return _request(record.cluster, record.owner.namespace, made_as)
 
 
+def wants_of_any(record: SliceRecord) -> str | None:
+    """Return what a claim waits for that may get hosts that another namespace had; None: for nothing."""
+    return needs_of_any(record) if record.reason not in OF_WAITING_GANGS else None
+
+
+def needs_of_any(record: SliceRecord) -> str | None:
+    """Return what a claim needs of any namespace; None: it may get nothing of another one, or needs nothing."""
+    takes = record.spec is not None and record.spec.takes and needs(record) is not None
+    return _of_any(record.cluster, record.spec) if takes and record.spec is not None else None
+
+
+def offers_to_any(record: SliceRecord) -> str | None:
+    """Return for what of any namespace a slice could serve that is warm; None: for nothing in another one."""
+    made_as = record.made_as
+    if made_as is None or not made_as.crosses or record.reason is not Reason.WARM or offers(record) is None:
+        return None
+    return _of_any(record.cluster, made_as)
+
+
 def goes_at(record: SliceRecord) -> datetime | None:
     """Return until when a slice that goes is kept warm; None: it is not, and goes before those that are."""
     warm = record.current.warm
@@ -127,6 +146,10 @@ def told_of_all(cluster: ClusterId, workload: WorkloadUid) -> tuple[str, str]:
 
 def _request(cluster: ClusterId, namespace: str, spec: SliceSpec) -> str:
     return f"{cluster} {namespace} {spec.fingerprint}"
+
+
+def _of_any(cluster: ClusterId, spec: SliceSpec) -> str:
+    return f"{cluster} {spec.fingerprint}"
 
 
 def values_of(spec: SliceSpec) -> tuple[object, ...]:

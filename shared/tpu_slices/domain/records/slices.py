@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from tpu_slices.domain.model.clusters import PoolSettings
 from tpu_slices.domain.model.facts import Occupant
+from tpu_slices.domain.model.host_keys import within
 from tpu_slices.domain.model.joining import JoinAsked
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import (
@@ -193,6 +194,7 @@ class SliceRecord:
         earlier = (*(each for each in self.claim.earlier if each != other.id), *(() if left is None else (left,)))
         unlike = self.spec is not None and not same_request(other.current.made_for, self.spec)
         serves = other.phase in {Phase.PROVISIONING, Phase.READY} and not other.owner.kind.is_spare
+        past = other.usages if other.unclaimed and other.owner.namespace == self.owner.namespace else ()
         told = (other.reason, other.message) if serves else (Reason.HOSTS_JOINING, why or "It was to go, and stays.")
         after = replace(
             self,
@@ -201,7 +203,7 @@ class SliceRecord:
             legacy_pool=other.legacy_pool if other.attempt == 0 else None,
             pinned_settings=other.pinned_settings or self.pinned_settings,
             claim=self.claim.with_changes(earlier=earlier, rebuild_allowed=unlike, rejection=None),
-            usages=with_those_of(self.usages, other.usages if other.unclaimed else (), now),
+            usages=with_those_of(self.usages, past, now),
             let_go="",
             join_asked=other.join_asked,
             slot_awaited=None,
@@ -243,7 +245,8 @@ class SliceRecord:
             return ""
         if self.unclaimed or self.owner.kind.is_spare:
             return self.id
-        return self.spec.key if self.spec else ""
+        key = self.spec.key if self.spec else ""
+        return within(self.owner.namespace, key) if key and self.made_as and self.made_as.crosses else key
 
     @property
     def last_claim(self) -> ClaimId:

@@ -21,6 +21,7 @@ from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.records.matching import wants
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.flows.budget import MOST_WARM, make_room
+from tpu_slices.flows.capacity import crossing
 from tpu_slices.flows.looking import Looked
 from tpu_slices.ports.deps import ReconcileDeps
 
@@ -65,7 +66,7 @@ def follow(looked: Looked, before: SliceRecord, after: SliceRecord, deps: Reconc
         needed = Needed(after.spec.chips, after.spec.chips, held.in_namespace)
         return make_room(settings, short_of({namespace: needed}, held.in_cluster, settings.policy), deps)
     request, own = wants(after), before.current.create_requested_at is not None
-    if own and request is not None and deps.store.offered(request, 1):
+    if own and request is not None and (deps.store.offered(request, 1) or crossing.offered(looked, deps, most=1)):
         return [after]
     return []
 

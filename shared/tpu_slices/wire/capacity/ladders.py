@@ -1,16 +1,19 @@
-"""Reads a workload's ladder and how long it runs: its annotations hold for the pod templates without such."""
+"""Reads a workload's ladder, how long it runs, and whether it takes hosts of others.
+
+Its annotations hold for the pod templates without such.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from tpu_slices.domain.model.capacity import EXPECTED_DURATION, LADDER
+from tpu_slices.domain.model.capacity import EXPECTED_DURATION, FRESH, LADDER
 from tpu_slices.domain.model.facts import TemplateRequest
 from tpu_slices.domain.model.slices import Pairs
 from tpu_slices.wire.workloads import Json, annotations_of, reading
 
-_OF_WORKLOADS = (LADDER, EXPECTED_DURATION)
+_OF_WORKLOADS = (LADDER, EXPECTED_DURATION, FRESH)
 _LONGEST = 64
 """Characters of what they say that are read: nothing valid is as long."""
 
