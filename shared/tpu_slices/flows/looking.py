@@ -132,9 +132,10 @@ def look(cluster: ClusterId, slice_: ClaimId | SliceId, told: Told, deps: Reconc
 
 
 def _lacks_reserved_hosts(record: SliceRecord) -> bool:
-    """Return whether hosts are away of a slice in a reservation, which may be over."""
+    """Return whether all hosts are away of a slice in a reservation, which may be over."""
     reserved = record.made_as is not None and record.made_as.capacity.reservation is not None
-    return reserved and record.current.hosts_awaited_since is not None and not record.unclaimed
+    away = record.current.hosts_awaited_since is not None and not record.current.hosts.joined
+    return reserved and away and not record.unclaimed
 
 
 def _has_ended(record: SliceRecord, limiter: Stored[ConcurrencyLimiter] | None, now: datetime) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from tests.builders import MINUTE, NOW
 from tests.domain.gangs.test_deciding import FORMING, HOUR, a_case, a_gang, being_made, standing, stuck
 from tpu_slices.domain.gangs.deciding import decided
 from tpu_slices.domain.gangs.members import Members
 from tpu_slices.domain.model.reasons import Phase, Reason
+from tpu_slices.domain.model.slices import ClaimId
 from tpu_slices.domain.records.slices import SliceRecord
 from tpu_slices.domain.records.transitions import Transition
 
@@ -33,5 +34,11 @@ def test_the_clock_stopped_when_the_last_of_the_others_could_be_made_again() -> 
     assert decided(a_case(gang, Members(standing=standing(1), made=made))).stuck_for == 8 * MINUTE
     without_history = Members(standing=standing(1), made=being_made(2, 1))
     assert decided(a_case(gang, without_history)).stuck_for == 10 * MINUTE
-    earlier = Members(standing=standing(1), made=made_after_a_stockout(NOW - 20 * MINUTE))
-    assert decided(a_case(gang, earlier)).stuck_for == timedelta(0)
+
+
+def test_what_ceased_to_be_stuck_before_others_were_stuck_does_not_stop_the_clock() -> None:
+    gang = a_gang(**FORMING, held_since=NOW - HOUR, stuck_since=NOW - 10 * MINUTE)
+    made = made_after_a_stockout(NOW - 20 * MINUTE)
+    assert decided(a_case(gang, Members(standing=standing(1), made=made))).stuck_for == 10 * MINUTE
+    unread = Members(standing=made_after_a_stockout(NOW - 20 * MINUTE), unread=(ClaimId("llama-slice-1"),))
+    assert decided(a_case(gang, unread)).stuck_for == 10 * MINUTE

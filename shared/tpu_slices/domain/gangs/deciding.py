@@ -65,7 +65,7 @@ def decided(case: Case) -> Gang:
     |----------------------------------------------------------------|--------------------------------------------|
     | each of its claims has a slice that stands or is used, or      | STANDS                                     |
     | needs none                                                     |                                            |
-    | stands; some of its slices cannot be read                      | STANDS: as before                          |
+    | stands; only slices that cannot be read may be missing         | STANDS: as before                          |
     | waits, and is to be tried again later                          | WAITS: as before                           |
     | waits; some of its slices cannot be read                       | WAITS: which                               |
     | waits; one of its claims is refused as it is requested         | WAITS: which, and why                      |
@@ -92,7 +92,7 @@ def decided(case: Case) -> Gang:
     gang, now = case.gang, case.now
     if case.members.satisfied >= gang.claims:
         return replace(gang if gang.state is GangState.STANDS else _stands(gang, now), runs=_runs(case))
-    if gang.state is GangState.STANDS and case.members.unread:
+    if gang.state is GangState.STANDS and case.members.satisfied + len(case.members.unread) >= gang.claims:
         return gang
     if gang.waits:
         if (why := next(_whys(case), None)) is not None:
@@ -270,7 +270,8 @@ def _timed(gang: Gang, case: Case) -> Gang:
     runs = case.members.stuck and not case.silent and not _is_free(case)
     if runs:
         return replace(gang, held_since=held_since, stuck_since=gang.stuck_since or case.now)
-    until = case.now if case.members.stuck else case.members.made_since(case.now)
+    made_since = case.members.made_since(gang.stuck_since or case.now)
+    until = case.now if case.members.stuck or made_since is None else made_since
     return replace(gang, held_since=held_since, stuck_since=None, stuck_for=gang.held_for(until))
 
 

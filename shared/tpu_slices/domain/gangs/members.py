@@ -86,9 +86,10 @@ class Members:
         """Whether holding what stands costs nothing beyond what is paid anyway: it is of reservations."""
         return all(each.made_as is not None and each.made_as.capacity.reservation for each in self.standing)
 
-    def made_since(self, now: datetime) -> datetime:
-        """Return since when none of its slices has been stuck, as their transitions tell; `now`: they do not."""
-        return max((at for each in (*self.made, *self.standing) for at in _ceased_to_be_stuck(each)), default=now)
+    def made_since(self, stuck_since: datetime) -> datetime | None:
+        """Return since when none of its slices has been stuck, as some were; None: their transitions do not tell."""
+        ceased = (at for each in (*self.made, *self.standing) for at in _ceased_to_be_stuck(each))
+        return max((at for at in ceased if at > stuck_since), default=None)
 
     @property
     def _all(self) -> Sequence[SliceRecord]:
@@ -157,13 +158,13 @@ def _claims_among(some: Collection[ClaimId], workload: WorkloadRecord, name: str
 
 
 def _is_stuck(record: SliceRecord) -> bool:
-    if record.reason in OF_WAITING_GANGS:
-        return False
-    return record.release_requested or _cannot_be_made(record.phase, record.reason)
+    released = record.release_requested and record.reason not in OF_WAITING_GANGS
+    return released or _cannot_be_made(record.phase, record.reason)
 
 
 def _cannot_be_made(phase: Phase, reason: Reason) -> bool:
-    return phase in {Phase.WAITING, Phase.BLOCKED, Phase.REFUSED} or reason in RAN_OUT
+    waits = phase in {Phase.WAITING, Phase.BLOCKED, Phase.REFUSED} or reason in RAN_OUT
+    return waits and reason not in OF_WAITING_GANGS
 
 
 def _ceased_to_be_stuck(record: SliceRecord) -> Iterator[datetime]:

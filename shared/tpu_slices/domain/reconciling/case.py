@@ -234,8 +234,7 @@ class Situation:
         And that is of another request, or all of its hosts went with their reservation.
         """
         spec, away = self.record.spec, self.waiting or self.record.unclaimed
-        nothing_left = self.known.reservation_ended and not self.record.current.hosts.joined
-        return away and spec is not None and (nothing_left or not same_request(fingerprint, spec))
+        return away and spec is not None and (self.known.reservation_ended or not same_request(fingerprint, spec))
 
     def evidence(self) -> Evidence:
         """Return what is known about the use of a pool that is to be deleted; a release ignores its own Jobs."""
