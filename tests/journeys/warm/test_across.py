@@ -314,8 +314,7 @@ def test_a_purchase_of_its_namespace_at_the_same_time_keeps_it_within_its_limit(
     assert world.store.chips_bought(world.settings.cluster, "vision") <= 16
 
 
-def test_a_relay_of_before_has_slices_made_for_one_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = world_for_all()
+def has_a_relay_of_before(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     heartbeat = FactQueue._beat
 
     def of_before(queue: FactQueue, *told: Any) -> Any:
@@ -326,5 +325,22 @@ def test_a_relay_of_before_has_slices_made_for_one_namespace(monkeypatch: pytest
 
     monkeypatch.setattr(FactQueue, "_beat", of_before)
     world.settle(minutes=3)
+
+
+def test_a_relay_of_before_has_slices_made_for_one_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = world_for_all()
+    has_a_relay_of_before(world, monkeypatch)
     _, llama = serving("llama", world)
     assert labels(world) == {("research", key(llama))}
+
+
+def test_nobody_gets_one_whose_hosts_the_relay_cannot_say_a_namespace_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    world, llama = serving("llama", world_for_all())
+    world.ends(llama)
+    world.settle(minutes=2)
+    assert world.record(llama).reason is Reason.WARM
+    has_a_relay_of_before(world, monkeypatch)
+    olmo = world.jobset_appears("olmo")
+    world.settle(minutes=10, until=lambda: olmo.bound == {0})
+    assert olmo.bound == {0}
+    assert orders(world).count(Verb.CREATE) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tpu_slices.domain.catalogue.accelerators import machine_named
@@ -104,14 +105,26 @@ def pool_fits(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> I
     for key, value in spec.node_labels:
         if not (_LABEL_KEY.fullmatch(key) and len(key.rpartition("/")[2]) <= _LONGEST and is_label_value(value)):
             yield does_not_fit(f'node labels: "{key}={value}" is not a valid node label')
-    labels = {**labels_of(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
-    length = sum(len(key) + len(value) for key, value in labels.items())
+    length = max(_characters(job, each, settings) for each in _ordered_as(job, spec, settings))
     if length > MOST_CHARACTERS and not settings.self_managed:
         theirs = ", ".join(key for key, _ in spec.node_labels)
         yield does_not_fit(
             f"node labels: the labels of the node pool have {length} characters, and GKE allows {MOST_CHARACTERS}: "
             f"shorten or remove some of {theirs}"
         )
+
+
+def _ordered_as(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> Iterator[SliceSpec]:
+    """Yield how a slice may be ordered: for its namespace, or for any if a setting keeps it for all."""
+    yield spec
+    warm, _ = settings.warm_in(job.owner.namespace)
+    if warm is not None and warm.is_for_all:
+        yield replace(spec, crosses=True)
+
+
+def _characters(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> int:
+    labels = {**labels_of(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
+    return sum(len(key) + len(value) for key, value in labels.items())
 
 
 def idle_hosts(request: TemplateRequest, job: WorkloadJob, spec: SliceSpec) -> str:

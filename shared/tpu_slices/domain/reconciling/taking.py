@@ -231,6 +231,8 @@ def is_offered(slice_: Situation) -> bool:
     | lacks hosts, and stands for longer than these may take to join, or was | no           |
     | kept warm                                                              | no           |
     | has a user, or one that may come back; pods on it are being deleted    | no           |
+    | needs a relay that says for which namespace its hosts are; this is     | no           |
+    | none, or nothing pins pods                                             |              |
     | else, as a spare for which capacity is awaited, however long           | yes          |
     """
     record, seen = slice_.record, slice_.seen.pool
@@ -240,6 +242,8 @@ def is_offered(slice_: Situation) -> bool:
     if not isinstance(seen, Creating | Running | Busy) or (isinstance(seen, Running) and seen.lacking):
         return False
     if hosts.ends_by is not None or slice_.users_of(record.current.made_for):
+        return False
+    if made_as.crosses and not slice_.known.relay.hands_across:
         return False
     if hosts.sound < hosts.joined or (hosts.joined and not hosts.keys):
         return False
