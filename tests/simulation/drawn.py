@@ -274,8 +274,25 @@ def story_of(seed: int) -> Story:
 
 
 def in_gangs(story: Story) -> Story:
-    """Return a story in which the pods of each workload start together, unless its hosts come by flex-start."""
-    return replace(story, jobsets=tuple(remade(plot, gang=True) for plot in story.jobsets))
+    """Return a story in which the pods of each workload start together, unless its hosts come by flex-start.
+
+    In one story of four, one workload has more slices than any other.
+    """
+    chance = Chance(f"gangs {story.seed}")
+    large = next(filter(_may_be_large, story.jobsets), None) if chance.happens(0.25, "large") else None
+    slices = chance.between(4, 8, "slices")
+    return replace(
+        story,
+        jobsets=tuple(
+            remade(plot, gang=True, slices=slices) if plot is large else remade(plot, gang=True)
+            for plot in story.jobsets
+        ),
+    )
+
+
+def _may_be_large(plot: Plot) -> bool:
+    """Return whether a workload can have many slices: a Job has one, and so has one whose Jobs share a slice."""
+    return plot.kind is not OwnerKind.JOB and not shares_a_slice(plot) and not is_flex_start(plot)
 
 
 def _drawn(seed: int) -> Story:
