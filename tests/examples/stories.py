@@ -26,7 +26,7 @@ V4, STATIC, HALL = FOLDER / "v4.yaml", "static", "hall"
 """An example, and slices that stand for it, each reserved by a taint of its name."""
 OFFICE = "office"
 """Another one, for pods without chips."""
-REFUSED = ("impossible-shape", "more-pods-than-hosts", "not-allowed")
+REFUSED = ("gang-by-flex-start", "impossible-shape", "more-pods-than-hosts", "not-allowed")
 SPOT, PRIORITIES = TRAINING / "spot.yaml", TRAINING / "priorities.yaml"
 
 

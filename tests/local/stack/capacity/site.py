@@ -16,12 +16,13 @@ from infra.local.stack import Stack, local_relay
 from tests.examples.cluster import FOR_EVER, IN_SECONDS, POOL, Cluster, Json
 from tpu_standins.kubelet.keys import RUN_SECONDS
 
-LADDER, QUEUE, GANG = "ladder", "queue", "gang"
-NAMESPACES = (LADDER, QUEUE, GANG)
+LADDER, QUEUE, GANG, LISTED = "ladder", "queue", "gang", "listed"
+NAMESPACES = (LADDER, QUEUE, GANG, LISTED)
 ZONE = "us-central2-b"
 HOSTS = 4
 """Of each slice."""
 _PLACES = {"spot": "spot", "flex": "flex-start", "list": "on-demand"}
+_READ = {"read": "2026-11-30", "source": "an assumption"}
 SETTINGS = {
     "zone": ZONE,
     "places": {name: {"capacity": capacity, "zone": ZONE} for name, capacity in _PLACES.items()},
@@ -32,7 +33,16 @@ SETTINGS = {
     "namespaces": {LADDER: {"ladder": "patient"}, QUEUE: {"warm": {"for": "1h"}}, GANG: {"ladder": "whole"}},
     "limits": {**IN_SECONDS, "backoff": {"stockout": {"initial": "1s", "maximum": "5s"}}},
     "catalogue": {
-        "zones": [{"accelerator": "tpu-v6e-slice", "zone": ZONE, "read": "2026-11-30", "source": "an assumption"}]
+        "zones": [{"accelerator": "tpu-v6e-slice", "zone": ZONE, **_READ}],
+        "prices": [
+            {
+                "accelerator": "tpu-v6e-slice",
+                "region": "us-central2",
+                "kind": "on_demand",
+                "usd_per_chip_hour": 2.7,
+                **_READ,
+            }
+        ],
     },
 }
 
