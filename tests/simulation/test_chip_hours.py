@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.builders import settings as cluster_settings
 from tests.simulation.drawn import a_plot
+from tpu_slices.domain.model.clusters import Limits
 from tpu_slices.domain.model.slices import PoolName
 from tpu_slices.domain.records.usage import Use
 from tpu_slices.domain.reporting.timeline import held, totals
@@ -22,6 +23,8 @@ from tpu_slices_simulator.story import Fault, Kind, Plot, Story
 MINUTE = timedelta(minutes=1)
 NOTICED_WITHIN = MINUTE
 """How far records and this count may be apart when hosts or pods come or go: it counts a minute as a whole."""
+GIVEN_UP_WITHIN = Limits().hosts_timeout + 5 * MINUTE
+"""For how long hosts that came and went before anybody told of them count as if they were on their way."""
 SHARES = {
     Kind.STOCKOUT: 1.0,
     Kind.QUOTA: 0.5,
@@ -47,6 +50,8 @@ class Metered(CountedSimulation):
         super().__init__(story)
         self.held, self.useful, self.unsure = timedelta(), timedelta(), timedelta()
         self._before: Mapping[PoolName, tuple[int, bool]] = {}
+        self._long: frozenset[PoolName] = frozenset()
+        """The pools whose hosts have stood for more than a minute."""
 
     def _a_minute(self) -> None:
         super()._a_minute()
@@ -56,6 +61,9 @@ class Metered(CountedSimulation):
         self.useful += sum(count for count, is_used in now.values() if is_used) * MINUTE
         changed = now.items() ^ self._before.items()
         self.unsure += sum(count for _, (count, _) in changed) * NOTICED_WITHIN
+        brief = self._before.keys() - now.keys() - self._long
+        self.unsure += sum(self._before[each][0] for each in brief) * GIVEN_UP_WITHIN
+        self._long = frozenset(now.keys() & self._before.keys())
         self._before = now
 
 
@@ -93,6 +101,12 @@ def stories(draw: st.DrawFn) -> Story:
 
 OUT_OF_STOCK = a_story(1, (a_plot("job", 0, runs=60),), (Fault(kind=Kind.STOCKOUT, at=0, lasts=150),))
 PREEMPTED = a_story(2, (a_plot("job", 0, spot=True),), (Fault(kind=Kind.HOSTS_PREEMPTED, at=30, lasts=30, share=0.2),))
+BRIEF = a_story(
+    266,
+    (a_plot("preempted", 8, spot=True), a_plot("job", 0)),
+    (Fault(kind=Kind.HOSTS_PREEMPTED, at=0, lasts=11, share=0.02),),
+)
+"""Hosts that are preempted in the minute in which they join."""
 
 
 @pytest.mark.slow
@@ -100,6 +114,7 @@ PREEMPTED = a_story(2, (a_plot("job", 0, spot=True),), (Fault(kind=Kind.HOSTS_PR
 @given(stories())
 @example(OUT_OF_STOCK)
 @example(PREEMPTED)
+@example(BRIEF)
 def test_records_have_the_chip_hours_that_gke_would_bill_and_that_pods_used(story: Story) -> None:
     simulation = Metered(story)
     simulation.play()
