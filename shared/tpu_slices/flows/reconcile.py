@@ -29,7 +29,7 @@ from tpu_slices.flows.hosts import is_taken
 from tpu_slices.flows.looking import NOTHING, Looked, Told, look, with_known, with_limit, with_pools
 from tpu_slices.flows.node_groups import tell_gone, tell_node_group
 from tpu_slices.flows.outcomes import Reconciled, announce
-from tpu_slices.flows.reservations.looking import look_before
+from tpu_slices.flows.reservations.looking import is_handed_on, look_before, without_slot
 from tpu_slices.flows.reservations.outlasting import tell_if_it_outlasts
 from tpu_slices.flows.retrying import retry_on_conflict
 from tpu_slices.flows.unclaimed import forget, hand_over, regain, take_over
@@ -216,7 +216,10 @@ def _decided(looked: Looked, deps: ReconcileDeps) -> _Decided:
     taking = _taking(looked, deps)
     decision = _decide(looked, taking)
     if (reserved := _with_reservation(looked, decision, deps)) is not None:
-        looked, taking = reserved, _taking(reserved, deps)
+        looked = reserved
+    if reserved is not None or is_handed_on(looked.record, decision):
+        looked = replace(looked, record=without_slot(looked.record))
+        taking = _taking(looked, deps)
         decision = _decide(looked, taking)
     looked, decision = _seen_if_changed(looked, decision, taking, deps)
     if (limit := with_limit(looked, decision, deps)) is not None:

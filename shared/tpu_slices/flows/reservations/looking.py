@@ -22,6 +22,7 @@ from tpu_slices.domain.capacity.reservations import (
 from tpu_slices.domain.model.clusters import ClusterSettings
 from tpu_slices.domain.model.reasons import Phase, Reason
 from tpu_slices.domain.model.slices import ClusterId
+from tpu_slices.domain.reconciling.decisions import Decision
 from tpu_slices.domain.records.limiters import CapacityPool, ConcurrencyLimiter
 from tpu_slices.domain.records.queues import capacity_pool_of
 from tpu_slices.domain.records.reservations import Reservation, ReservationPlace, ReservationSeen, ReservationState
@@ -159,3 +160,22 @@ def _with_end_told(pool: CapacityPool, known: Reservation, cluster: ClusterId, d
     if updates:
         deps.publisher.announce(cluster, updates)
     return replace(known, announced=minutes)
+
+
+def is_handed_on(record: SliceRecord, decision: Decision) -> bool:
+    """Return whether a decision creates a slice in a reservation in a slot that was handed on to it.
+
+    The reservation may have been looked at since, or never: then it may not be open.
+    """
+    spec, awaited = decision.record.spec, record.slot_awaited
+    reserved = spec is not None and spec.capacity.reservation is not None
+    return decision.creates and reserved and awaited is not None and awaited.number is not None
+
+
+def without_slot(record: SliceRecord) -> SliceRecord:
+    """Return a slice that takes the slot anew that was handed on to it, or another; if none may be taken it waits.
+
+    Whoever saves that it waits hands on the slot, since the slice had it before and has it no more.
+    """
+    awaited = record.slot_awaited
+    return record if awaited is None else replace(record, slot_awaited=replace(awaited, number=None))
