@@ -139,10 +139,10 @@ def _lacks_reserved_hosts(record: SliceRecord) -> bool:
 
 
 def _has_ended(record: SliceRecord, limiter: Stored[ConcurrencyLimiter] | None, now: datetime) -> bool:
-    """Return whether the reservation of a slice is over, by what is known of it."""
+    """Return whether the reservation of a slice is over, by what is known of it: one that ended is soon not there."""
     pool = capacity_pool_of(record.made_as) if record.made_as is not None else None
     known = limiter.value.reservations.get(pool) if limiter is not None and pool is not None else None
-    return known is not None and state_at(known, now) is ReservationState.ENDED
+    return known is not None and state_at(known, now) in {ReservationState.ENDED, ReservationState.MISSING}
 
 
 def _names(slice_: ClaimId | SliceId, told: Told) -> Names:

@@ -111,3 +111,17 @@ def test_who_lost_its_hosts_with_the_reservation_steps_on_without_waiting_for_th
     world.settle(minutes=40, until=lambda: f"on-demand in {B}" in asked(world))
     (_, (asked_at, _)) = ordered(world, "llama")
     assert asked_at - lost_at <= 2 * MINUTE
+
+
+def test_who_lost_its_hosts_with_a_reservation_that_is_not_there_any_more_steps_on_too() -> None:
+    world = a_world(FakeReservation(name=HALL, hosts=16), minutes=5)
+    job = appears(world, "llama")
+    world.settle(minutes=20, until=lambda: job.served)
+    world.reservations.has()
+    world.settle(minutes=20)  # it is looked at each 15 minutes while slices have hosts of it
+    for pool in world.backend.pools.values():
+        pool.hosts_joined = False
+    lost_at = world.clock.now()
+    world.settle(minutes=60, until=lambda: f"on-demand in {B}" in asked(world))
+    (_, (asked_at, _)) = ordered(world, "llama")
+    assert asked_at - lost_at <= 10 * MINUTE
