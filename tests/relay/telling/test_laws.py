@@ -218,7 +218,7 @@ def test_digests_are_those_of_the_records_whatever_is_held_back(history: Sequenc
 
 
 @given(history=changes)
-@at_most(10)
+@at_most(6)
 def test_an_hour_of_changes_each_second_costs_a_fact_each_quarter_of_a_minute(history: Sequence[str]) -> None:
     """Beside the suspensions of who came to hosts meanwhile, of which each has a report of hosts before it."""
     story = Story()
