@@ -11,7 +11,7 @@ from tpu_slices.domain.catalogue.accelerators import machine_named
 from tpu_slices.domain.catalogue.machines import MachineType
 from tpu_slices.domain.model.clusters import ClusterSettings, PoolSettings
 from tpu_slices.domain.model.facts import IDLE_HOSTS, MAX_RUN_DURATION, Requirement, TemplateRequest, Toleration
-from tpu_slices.domain.model.slices import LAST_ATTEMPT, OwnerKind, SliceSpec, Taint, WorkloadJob
+from tpu_slices.domain.model.slices import LAST_ATTEMPT, OwnerKind, SliceSpec, Taint, WorkloadJob, claim_id, slice_id
 from tpu_slices.domain.planning.host_labels import (
     ARCH,
     CAPACITY_KEYS,
@@ -32,7 +32,7 @@ from tpu_slices.domain.planning.host_labels import (
 )
 from tpu_slices.domain.planning.obstacles import Obstacle, does_not_fit
 from tpu_slices.domain.planning.pod_rules import pod_rules_hold
-from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS, labels_of
+from tpu_slices.domain.planning.pool_labels import MOST_CHARACTERS, labels_of, labels_of_pool
 from tpu_slices.domain.planning.sharing import are_jobs_of_one_pod, idles, share_slice
 
 _GIB = 1 << 30
@@ -119,11 +119,11 @@ def _ordered_as(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) ->
     yield spec
     warm, _ = settings.warm_in(job.owner.namespace)
     if warm is not None and warm.is_for_all:
-        yield replace(spec, crosses=True)
+        yield replace(spec, crosses=True, key=slice_id(claim_id(job), LAST_ATTEMPT))
 
 
 def _characters(job: WorkloadJob, spec: SliceSpec, settings: ClusterSettings) -> int:
-    labels = {**labels_of(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
+    labels = {**labels_of_pool(job, LAST_ATTEMPT, spec), **network_labels(spec, settings.pools)}
     return sum(len(key) + len(value) for key, value in labels.items())
 
 
